@@ -15,7 +15,7 @@ HEADING = "## Metrics\n"
 
 
 def page() -> str:
-    """The page with its table made anew."""
+    """The page with its table newly written."""
     rows = [
         f"| `{one.name}{SUFFIX.get(one.kind, '')}` | {one.kind} | {one.text} |\n"
         for one in every_family(unjudged(Server("idle").snapshot()))

@@ -1,4 +1,4 @@
-"""Writes docs/rules.md from the rules' docstrings and numbers: ``python -m tests.rules_doc [--check]``."""
+"""Writes docs/rules.md from the rules' docstrings and limits: ``python -m tests.rules_doc [--check]``."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ NUMBERS = """
 
 
 def parts(rule: Rule) -> tuple[str, dict[str, str]]:
-    """The rule's sentence and the text of each of its four lines."""
+    """The sentence of a rule, and the text of each of its four lines."""
     sentence, _, rest = (inspect.getdoc(rule) or "").partition("\n\n")
     found = re.split(rf"^({'|'.join(LINES)}): ", rest, flags=re.MULTILINE)[1:]
     return sentence, {label: " ".join(text.split()) for label, text in zip(found[::2], found[1::2], strict=True)}
 
 
 def field_docs(record: type) -> dict[str, str]:
-    """The docstring below each field of a record."""
+    """The docstring of each field of a record."""
     (body,) = (node.body for node in ast.parse(inspect.getsource(record)).body if isinstance(node, ast.ClassDef))
     out = {}
     for field, doc in pairwise(body):
@@ -110,7 +110,7 @@ def field_docs(record: type) -> dict[str, str]:
 
 
 def rule_section(rule: Rule) -> str:
-    """A heading, the claim and the other three lines."""
+    """The heading of a rule, its claim and its other three lines."""
     sentence, lines = parts(rule)
     named, _, claim = lines["Claim"].partition(": ")
     rest = "".join(f"- **{label}**: {lines[label]}\n" for label in LINES[1:])
@@ -118,7 +118,7 @@ def rule_section(rule: Rule) -> str:
 
 
 def sourced_numbers() -> str:
-    """A line for each number that has a source, with the numbers whose text refers to it."""
+    """A line for each limit that has a source, with the limits whose text refers to it."""
     meaning, out = field_docs(Thresholds), dict[str, list[str]]()
     for name, value in LIMITS._asdict().items():
         first = meaning[name].removeprefix("See ").removesuffix(".")
@@ -128,7 +128,7 @@ def sourced_numbers() -> str:
 
 
 def own_values() -> str:
-    """For each class, the values that differ from those of most."""
+    """For each class, the values that differ from those of most classes."""
     out = []
     for name, spec in CLASS_SPECS.items():
         own = {"confirm_s": spec.confirm_s or None, "leave": spec.leave, "keep_s": spec.keep_s}
@@ -138,7 +138,7 @@ def own_values() -> str:
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     percents = ("enter_share", "leave_share", "leave_level", "gate", "long_gate", "learned_floor")
     shares = {
         name.removesuffix("_share").removeprefix("leave_").removeprefix("learned_"): round(getattr(LIMITS, name) * 100)

@@ -1,7 +1,7 @@
-"""Install what the tests need and run them all: ``python3 tests/run.py [--slow] [pytest arguments]``.
+"""Install what the tests need, and run all tests: ``python3 tests/run.py [--slow] [pytest arguments]``.
 
-Uses the standard library alone, so a system Python 3.11 with venv and pip is enough to start it. What cannot be
-installed is skipped with its reason; the tests that need it then skip themselves with theirs.
+It uses only the standard library, so that a system Python 3.11 with venv and pip can start it. If something cannot be
+installed, the reason is printed, and the tests that need it skip themselves.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def say(text: str) -> None:
 
 
 def requirements() -> list[str]:
-    """The package's and the dev group's requirements. Debian 12's pip knows no --group, so they are read here."""
-    import tomllib  # not at the top: an older Python must get a message instead of an ImportError
+    """The requirements of the package and its dev group, read here because Debian 12's pip has no --group."""
+    import tomllib  # this import is not at the top, so that an older Python gets a message instead of an ImportError
 
     project = tomllib.loads((TOP / "pyproject.toml").read_text())
     return [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
 
 
 def make_venv(folder: Path) -> Path:
-    """The venv's Python with the package (editable) and the dev group; made and filled only where that is missing."""
+    """The Python of a venv that has the package (editable) and the dev group; it is created if missing."""
     python = folder / "bin" / "python"
     if not python.exists():
         say(f"making {folder}")
@@ -77,23 +77,23 @@ def make_venv(folder: Path) -> Path:
 
 
 def report_torch(python: Path) -> None:
-    """torch is large and has several builds, so installing it is left to the user."""
+    """Report a missing torch: it is large and has several builds, so the user has to install it."""
     check = subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False)
     if check.returncode and "IOTOP_AI_TORCH" not in os.environ:
         say("skipped tests with torch: install it into the venv, or set IOTOP_AI_TORCH to a Python with it")
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:
-    """Packages of ``wanted`` that are not installed."""
+    """The packages in ``wanted`` that are not installed."""
     query = ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted]
     answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout
-    # A library package may be listed once per architecture, as name:arch.
+    # A library package may be listed once for each architecture, as name:arch.
     have = {line.split(" ")[0].split(":")[0] for line in answer.splitlines() if line.endswith(" installed")}
     return [name for name in wanted if name not in have]
 
 
 def install_packages(wanted: Sequence[str]) -> None:
-    """The Debian packages, when root on Debian; else a printed reason."""
+    """Install the Debian packages if this is root on Debian; otherwise print a reason."""
     if not shutil.which("dpkg-query") or not shutil.which("apt-get"):
         say(f"skipped Debian packages: no apt here; the tests use {', '.join(wanted)} where they are found")
         return
@@ -104,7 +104,7 @@ def install_packages(wanted: Sequence[str]) -> None:
         say(f"skipped Debian packages: not root; missing {', '.join(lacks)} (sudo apt-get install {' '.join(lacks)})")
         return
     say(f"installing Debian packages: {', '.join(lacks)}")
-    # Runlevel 1: invoke-rc.d starts no service, as Prometheus's package would.
+    # In runlevel 1 invoke-rc.d starts no service, which the package of Prometheus would otherwise do.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *lacks]
     for command in (["apt-get", "update", "-q"], install):
@@ -125,7 +125,7 @@ COLLECT = ("-m", "pytest", "--collect-only", "-qq", "-m")
 
 
 def compile_once(python: Path, arguments: list[str], environment: dict[str, str]) -> None:
-    """Keep bytecode: else hundreds of programs compile the package anew, and each worker all the tests."""
+    """Compile all modules once, which otherwise hundreds of programs and each worker would do."""
     commands = (
         ("-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")),
         (*COLLECT, "pure", *arguments),
@@ -140,10 +140,10 @@ def compile_once(python: Path, arguments: list[str], environment: dict[str, str]
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:
-    """Run pytest in the project's folder: first tests that run side by side, then those that need the machine alone.
+    """Run pytest in the project's folder: first the tests that run side by side, then those that must run alone.
 
     Most tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
-    run beside both, at a low priority until the others have ended. A failed test is not repeated.
+    run beside both, at a low priority until the other tests have ended. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
@@ -161,7 +161,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
-            with contextlib.suppress(OSError):  # only root may; the low priority then stays
+            with contextlib.suppress(OSError):  # only root may raise the priority; otherwise it stays low
                 os.setpriority(os.PRIO_PROCESS, beside.pid, 0)
             codes.append(beside.wait())
         finally:

@@ -1,4 +1,4 @@
-"""The news of a child, from pieces of any size."""
+"""The news that a child sends, received in pieces of any size."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def test_a_line_without_an_end_is_dropped_and_the_next_one_is_read() -> None:
     "line",
     [b"", b"plain text", b"[1]", b'{"other": 1}', b'{"news": 1}', b"\xff", pytest.param(b"[" * 100_000, id="deep")],
 )
-def test_a_line_that_is_not_news_is_passed_over(line: bytes) -> None:
+def test_a_line_that_is_not_news_is_skipped(line: bytes) -> None:
     assert parse_news(line) == {}

@@ -1,4 +1,4 @@
-"""Made GPU machines: eight H100 of which three have a problem, and one that computes."""
+"""Made-up GPU machines: one with eight H100, of which three have a problem, and one with a single GPU that computes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCS = tuple(
 
 
 def computing(number: int, second: int, **more: object) -> GpuState:
-    """One GPU at work in that second of watching; its counters grow with the second."""
+    """A GPU at work in this second of the scene; its counters grow with the seconds."""
     swing = (0, 1, 3, 1, -1, -2, 0, 2)[(second + 3 * number) % 8]
     fields: dict[str, object] = {
         "power_mw": 655_000 + 4000 * swing,
@@ -85,7 +85,7 @@ def detail(state: GpuState, **more: object) -> GpuDetail:
 
 
 def with_details(made: list[Snapshot], **more: object) -> list[Snapshot]:
-    """The same Snapshots with the slow figures of each GPU that answers."""
+    """The Snapshots, with the rarely read figures of each GPU that answers."""
     out = []
     for one in made:
         table = {
@@ -98,7 +98,7 @@ def with_details(made: list[Snapshot], **more: object) -> list[Snapshot]:
 
 
 def eight_snapshots(count: int = 61) -> list[Snapshot]:
-    """2 is too hot, 5 is in an x8 link, 7 spins and waits; the others compute."""
+    """GPU 2 is too hot, 5 is in an x8 link, 7 spins and waits; the others compute."""
 
     def at(second: int) -> Machine:
         gpus = [computing(n, second) for n in range(8)]
@@ -131,11 +131,11 @@ def one_snapshots(count: int = 61) -> list[Snapshot]:
 
 @cache
 def eight(count: int = 61) -> Frame:
-    """The last Frame of the eight."""
+    """The last Frame of the machine with eight GPUs."""
     return frame(eight_snapshots(count))
 
 
 @cache
 def one(count: int = 61) -> Frame:
-    """The last Frame of the single one."""
+    """The last Frame of the machine with one GPU."""
     return frame(one_snapshots(count))

@@ -1,4 +1,4 @@
-"""A machine with disks in every condition, as one Frame."""
+"""A machine whose disks have every state of health, as one Frame."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def machine(self_test_left: int | None = None) -> Machine:
 
 
 def ill_snapshots(count: int) -> list[Snapshot]:
-    """The machine, with sda amid a self-test (40 % left), as Snapshots a second apart."""
+    """Snapshots of the machine, a second apart, while sda runs a self-test of which 40 % are left."""
     return grow(lambda _: machine(self_test_left=40), count)
 
 

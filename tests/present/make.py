@@ -1,4 +1,4 @@
-"""Snapshots and Frames made by hand, in memory: a machine described by rates, its counters grown second by second."""
+"""Snapshots and Frames that are made in memory: a machine is described by rates, and its counters grow every second."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOST = Host("gpu07", "made-boot", "6.18", 1000, "alice", False)
 
 
 class Disk(NamedTuple):
-    """A device and its work in one second: requests, bytes, mean await in ms, share of time busy."""
+    """A device and its work in one second: requests, bytes, mean await in ms, the share of time that it is busy."""
 
     info: BlockInfo
     reads: int = 0
@@ -42,7 +42,7 @@ class Disk(NamedTuple):
 
 
 class Proc(NamedTuple):
-    """A process and its work in one second: bytes, cores, share of time blocked on block I/O, major faults."""
+    """A process and its work in one second: bytes, cores, the share of time blocked on block I/O, major faults."""
 
     pid: int
     name: str
@@ -62,7 +62,7 @@ class Proc(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """One second of a machine. gpus None: no driver. net: (bytes received a second, the link's bit/s) by link."""
+    """One second of a machine. gpus: None without a driver. net: each link's received bytes per second and speed."""
 
     disks: tuple[Disk, ...] = ()
     procs: tuple[Proc, ...] = ()
@@ -80,7 +80,7 @@ class Machine(NamedTuple):
 
 
 def disk(name: str, kind: str = "disk", mounts: Iterable[tuple[str, str]] = (), **more: object) -> BlockInfo:
-    """A BlockInfo with mounts as (path, fstype)."""
+    """A BlockInfo whose mounts are given as (path, fstype)."""
     found = tuple(Mount(path, fstype, f"/dev/{name}") for path, fstype in mounts)
     fields: dict[str, object] = {"label": name, "size_bytes": TIB, "mounts": found, **more}
     return BlockInfo(name, 8, 0, kind, **fields)
@@ -178,7 +178,7 @@ def _value(before: Snapshot | None, name: str) -> object:
 
 
 def snapshot(m: Machine, before: Snapshot | None = None, seconds: float = 1.0, interval_s: float = 1.0) -> Snapshot:
-    """The machine's Snapshot ``seconds`` after ``before``, its counters grown by its work; the first at 1,000 s."""
+    """The machine's Snapshot ``seconds`` after ``before``, with grown counters; the first one is at 1,000 s."""
     seconds = seconds if before else 0.0
     at_ns = before.at_ns + round(seconds * NS) if before else START_NS
     old_block = _value(before, "block") or {}
@@ -249,7 +249,7 @@ def snapshot(m: Machine, before: Snapshot | None = None, seconds: float = 1.0, i
 
 
 def snapshots(machine: Callable[[int], Machine], count: int) -> list[Snapshot]:
-    """``count`` Snapshots a second apart; ``machine`` returns the work of second i."""
+    """This many Snapshots, a second apart; ``machine`` returns what the machine does in second i."""
     out: list[Snapshot] = []
     for i in range(count):
         out.append(snapshot(machine(i), out[-1] if out else None))
@@ -257,12 +257,12 @@ def snapshots(machine: Callable[[int], Machine], count: int) -> list[Snapshot]:
 
 
 def unsure() -> Verdict:
-    """The verdict without a claim."""
+    """A verdict that claims nothing."""
     return Verdict((Finding("unknown", Severity.INFO, 0.0),), 10.0, 10.0, 6, 6)
 
 
 def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: FoldState | None = None) -> Frame:
-    """The Frame of the last Snapshot, with the Samples of the last 60 s and the verdict given."""
+    """The Frame of the last Snapshot, with the Samples of the last 60 s and this verdict."""
     samples: list[Sample] = []
     before = None
     for now in taken:
@@ -274,7 +274,7 @@ def frame(taken: list[Snapshot], verdict: Verdict | None = None, carry: FoldStat
 
 
 def older(taken: list[Snapshot]) -> tuple[Sample, ...]:
-    """The Samples that a Frame of these Snapshots no longer has: View.past."""
+    """The older Samples, which a Frame of these Snapshots no longer contains; for View.past."""
     samples: list[Sample] = []
     before = None
     for now in taken:

@@ -1,6 +1,6 @@
-"""Whole machines as Frames: a starved 8-GPU node, a healthy one, a partly unknown one, one without a GPU.
+"""Whole machines as Frames: an 8-GPU node that is starved, a healthy one, an unclear one, and one without a GPU.
 
-Each is made once per process, as that takes most of a second; no test changes a Frame.
+Each Frame is made once per process, because making it takes most of a second. No test may change a Frame.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def no_gpu(count: int = 31) -> Frame:
 
 @cache
 def first() -> Frame:
-    """The very first Snapshot: no rate is known yet."""
+    """The very first Snapshot, in which no rate is known yet."""
     taken = starved_snapshots(1)
     unknown = Finding("unknown", Severity.INFO, 0.0)
     return frame(taken, Verdict((unknown,), 0.0, 10.0, 6, 6))

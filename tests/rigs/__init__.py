@@ -1,1 +1,1 @@
-"""Real devices and programs for tests: slow disks, terminals, servers, virtual machines."""
+"""Real devices and programs that tests use: slow disks, terminals, servers, virtual machines."""

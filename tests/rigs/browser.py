@@ -1,4 +1,4 @@
-"""A headless Chromium by its DevTools protocol: what a page asks for, logs, shows under the pointer, and looks like."""
+"""A headless Chromium, controlled by its DevTools protocol: what a page requests, logs, and shows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ START_S = 60.0
 
 
 def chromium() -> str:
-    """Its path; "" where it is not installed."""
+    """The path of Chromium; "" if it is not installed."""
     return next((path for name in NAMES if (path := shutil.which(name))), "")
 
 
 class Page:
-    """One tab. requests: the addresses that it asked for. logged: messages of its console and of its policy."""
+    """One tab. requests: the addresses that the page requested. logged: the messages of its console and its policy."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -36,7 +36,7 @@ class Page:
         self.logged: list[str] = []
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command and its result; what else comes meanwhile is kept."""
+        """Send a command and return its result. Other messages that arrive meanwhile are kept."""
         self._next += 1
         await self._socket.send_json({"id": self._next, "method": method, "params": params})
         while True:
@@ -57,7 +57,7 @@ class Page:
             self.logged.append(json.dumps(params)[:500])
 
     async def open(self, path: Path, *, dark: bool = False) -> None:
-        """Load a file and wait until it is drawn."""
+        """Load a file, and wait until it is drawn."""
         for domain in ("Page", "Network", "Log", "Runtime"):
             await self.call(f"{domain}.enable")
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -68,28 +68,28 @@ class Page:
             await asyncio.sleep(0.05)
 
     async def value(self, expression: str) -> Any:
-        """The value of an expression in the page."""
+        """Evaluate an expression in the page."""
         found = await self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         return found["result"].get("value")
 
     async def point(self, x: float, y: float) -> None:
-        """Move the pointer there."""
+        """Move the pointer to this position."""
         await self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     async def picture(self, path: Path) -> None:
-        """The whole page as PNG."""
+        """Save the whole page as a PNG image."""
         found = await self.call("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(found["data"]))
 
     async def print(self) -> bytes:
-        """The page as PDF."""
+        """Print the page, and return it as PDF."""
         found = await self.call("Page.printToPDF", printBackground=True)
         return base64.b64decode(found["data"])
 
 
 @contextlib.asynccontextmanager
 async def browser() -> AsyncIterator[Page]:
-    """A tab of a Chromium of its own."""
+    """Start a new Chromium, and yield its tab."""
     with tempfile.TemporaryDirectory(prefix="iotop-chromium-", ignore_cleanup_errors=True) as profile:
         program = subprocess.Popen(
             [chromium(), *FLAGS, f"--user-data-dir={profile}", "about:blank"],
@@ -104,7 +104,7 @@ async def browser() -> AsyncIterator[Page]:
                 assert program.poll() is None, "chromium ended"
                 await asyncio.sleep(0.05)
             port = port_file.read_text().split()[0]
-            from aiohttp import ClientSession  # takes half a second, in each worker of the tests
+            from aiohttp import ClientSession  # this import takes half a second in each process that runs tests
 
             async with ClientSession() as session:
                 async with session.get(f"http://127.0.0.1:{port}/json/list") as answer:

@@ -1,4 +1,4 @@
-"""A self-signed certificate for 127.0.0.1."""
+"""Makes a self-signed certificate for 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """(certificate, key), by openssl."""
+    """Make a certificate and its key by openssl, and return their paths."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [

@@ -1,7 +1,7 @@
 """A home directory that hangs like that of a dead NFS server: bindfs (FUSE) over a folder, stopped and continued.
 
-A program that meets a hung mount waits in it, so as root the mount can be in a namespace of its own, for the programs
-that are started by ``home.inside``; no other program on the machine sees it.
+A program that touches a hung mount waits in the kernel. Therefore, for root, the mount can be in a separate mount
+namespace, which only programs started with ``home.inside`` see.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FUSECTL = "mount -t fusectl none /sys/fs/fuse/connections"
 
 
 def why_no_home() -> str:
-    """Why this rig cannot run here; "" when it can."""
+    """The reason why this rig cannot run here; "" if it can."""
     for program, package in (("bindfs", "bindfs"), ("fusermount3", "fuse3")):
         if not shutil.which(program):
             return f"needs {program} ({package})"
@@ -32,21 +32,21 @@ def may_hide() -> bool:
 
 
 class Home:
-    """``with Home(folder) as home: home.hang()``. path: the mount. behind: the same files, without the mount.
+    """Use it as ``with Home(folder) as home: home.hang()``. path: the mount. behind: the same files without the mount.
 
-    A stopped server reads no requests: a caller waits in the kernel until SIGKILL or until the server ends. A hard NFS
-    mount behaves the same. hidden: only programs behind ``inside`` see the mount.
+    A stopped server reads no requests: a caller waits in the kernel until SIGKILL, or until the server ends. A hard NFS
+    mount behaves the same. hidden: whether only programs started with ``inside`` see the mount.
     """
 
     def __init__(self, folder: Path, hidden: bool = False) -> None:
         self.behind = folder / "behind"
         self.path = folder / "home"
         self.inside: tuple[str, ...] = ()
-        """Words before a command that sees the mount; its current folder is then /."""
+        """The words before a command that make it see the mount. Its current folder is then "/"."""
         self._hidden = hidden
         self._server: subprocess.Popen[bytes] | None = None
         self._holder: subprocess.Popen[bytes] | None = None
-        """Keeps the mount namespace."""
+        """The process that keeps the mount namespace alive."""
 
     def __enter__(self) -> Home:
         for place in (self.behind, self.path):
@@ -57,7 +57,8 @@ class Home:
             assert self._holder.stdout is not None
             assert self._holder.stdout.readline()
             self.inside = ("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--wd=/")
-        kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"  # each access asks the server
+        # without caching, each access sends a request to the server
+        kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"
         self._server = subprocess.Popen([*self.inside, "bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
         seen = Path(f"/proc/{self._holder.pid}/root{self.path}") if self._holder is not None else self.path
         end = time.monotonic() + 30
@@ -70,14 +71,15 @@ class Home:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables that put home, state, settings and cache below the mount."""
+        """Environment variables that put the home, the state, the settings and the cache below the mount."""
         below = {"XDG_STATE_HOME": "state", "XDG_CONFIG_HOME": "config", "XDG_CACHE_HOME": "cache"}
         return {"HOME": str(self.path), **{name: str(self.path / part) for name, part in below.items()}}
 
     def hang(self) -> None:
-        """Stop answering, between two requests.
+        """Stop answering, at a moment between two requests.
 
-        The kernel lets no process leave a request that the server has already read, not even by SIGKILL; NFS does.
+        A process cannot leave a request that the FUSE server has already read, not even by SIGKILL, whereas NFS allows
+        it.
         """
         assert self._server is not None
         for _ in range(50):
@@ -91,7 +93,7 @@ class Home:
         raise RuntimeError("bindfs is never idle")
 
     def _requests(self) -> int:
-        """Requests without an answer, by fusectl; 0 where it cannot be mounted."""
+        """The number of unanswered requests, by fusectl; 0 if fusectl cannot be mounted."""
         looked = subprocess.run(
             ["unshare", "-m", "sh", "-c", f"{_FUSECTL} && cat /sys/fs/fuse/connections/{self._number}/waiting"],
             capture_output=True,
@@ -99,7 +101,7 @@ class Home:
         return int(looked.stdout or 0)
 
     def release(self) -> None:
-        """Answer again, waiting requests too."""
+        """Answer again, including the requests that wait."""
         assert self._server is not None
         os.kill(self._server.pid, signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""Processes, a device and a mount with names that try to control the terminal or the markup."""
+"""Processes, a device and a mount whose names try to control the terminal or the markup."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tests.rigs.slowdisk.loop import attach, detach, run
 
 SOURCE = Path(__file__).with_name("hostile.c")
 TITLE = b"\x1b]0;owned\x07"
-"""Sets the title of a terminal that receives it."""
+"""This sequence sets the title of a terminal that receives it."""
 NAMES: dict[bytes, tuple[bytes, ...]] = {
     b"[/x]": (b"[/x]", b"[bold red]", b"[/]"),
     TITLE: (TITLE, b"--title", TITLE, b"\x1b[5mblink\x1b[2J", b"\xc2\x9b7mC1", b"\x9b7m", b"\xe2\x80\xaebidi"),
     b"[@click=quit]": (b"[@click=app.quit]", b"[@click=app.quit]here[/]", b"[link=x]"),
 }
-"""Process name to arguments."""
+"""The arguments of each process, by its name."""
 
 
 def why_no_hostile() -> str:
-    """Why these processes cannot run here; "" when they can."""
+    """The reason why these processes cannot run here; "" if they can."""
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
 @contextlib.contextmanager
 def hostile_processes(folder: Path) -> Iterator[list[int]]:
-    """Start a process per entry of NAMES; each writes 2.5 MB/s into ``folder``. Yields the pids."""
+    """Start a process for each entry of NAMES, each of which writes 2.5 MB/s into ``folder``. Yields the pids."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as build, contextlib.ExitStack() as stack:
         program = Path(build) / "hostile"
         run("cc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(SOURCE))
@@ -50,7 +50,7 @@ def hostile_processes(folder: Path) -> Iterator[list[int]]:
 
 @contextlib.contextmanager
 def hostile_mount(folder: Path) -> Iterator[Path]:
-    """ext4 on a loop device; names of file and mount point hold TITLE and markup. Needs root. Yields the mount."""
+    """Mount ext4 on a loop device whose file and mount point have TITLE and markup in their names. Needs root."""
     odd = os.fsdecode(TITLE) + "[@click=app.quit]"
     image, mount = folder / f"{odd}.img", folder / f"m{odd}"
     with image.open("wb") as file:
@@ -69,7 +69,7 @@ def hostile_mount(folder: Path) -> Iterator[Path]:
 
 
 def why_no_hostile_mount() -> str:
-    """Why such a mount is impossible here; "" when it is possible."""
+    """The reason why such a mount is impossible here; "" if it is possible."""
     if os.geteuid():
         return "needs root to mount"
     missing = [p for p in ("losetup", "mkfs.ext4", "mount") if not shutil.which(p)]

@@ -1,4 +1,4 @@
-"""Run a program as the user nobody (uid 65534): no groups, and only the capability to reach a Python below /root."""
+"""Runs a program as the user nobody (uid 65534), without groups, and able only to reach a Python below /root."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ UID = 65534
 
 
 def why_not_nobody() -> str:
-    """Why no program can run as nobody here; "" when one can."""
+    """The reason why no program can run as the user nobody here; "" if one can."""
     if os.geteuid() != 0:
         return "needs root to become nobody"
     return "" if shutil.which("setpriv") else "needs setpriv (util-linux)"
 
 
 def as_nobody(*argv: str) -> list[str]:
-    """The argv that runs ``argv`` as nobody, with the right to read every file and enter every folder."""
+    """The command line that runs ``argv`` as the user nobody, who may then read every file and enter every folder."""
     rights = ("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search")
     bounds = ("--bounding-set", "-all,+dac_read_search")
     return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", *rights, *bounds, *argv]
 
 
 def as_user(uid: int, act: Callable[[], None]) -> int:
-    """Call ``act`` in a fork of this process as another user (groups unchanged): its exit code, 1 where it raises."""
+    """Call ``act`` in a fork of this process as another user, with the same groups. Returns 0, or 1 if it raised."""
     pid = os.fork()
     if not pid:
         status = 1
@@ -33,7 +33,7 @@ def as_user(uid: int, act: Callable[[], None]) -> int:
             os.setresuid(uid, uid, uid)
             act()
             status = 0
-        except BaseException:  # the parent's tests must not go on in the child
+        except BaseException:  # the child must not go on with the parent's tests
             traceback.print_exc()
         finally:
             os._exit(status)

@@ -1,4 +1,4 @@
-"""Debian's real Prometheus on a port and folder of its own."""
+"""The real Prometheus of Debian, with a free port and a new folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READY_S = 60.0
 
 
 def need_prometheus() -> None:
-    """Skip where it is not installed."""
+    """Skip the test if Prometheus is not installed."""
     for program in ("prometheus", "promtool"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed (Debian: prometheus)")
@@ -32,14 +32,14 @@ def promtool(*arguments: str, text: bytes = b"") -> subprocess.CompletedProcess[
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that is free now."""
+    """A port of 127.0.0.1 that is free at the moment."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
 
 
 def fetch(url: str, **headers: str) -> tuple[int, str, bytes]:
-    """(status, content type, body) of a GET."""
+    """The status, the content type and the body of a GET."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
             return answer.status, answer.headers["Content-Type"], answer.read()
@@ -48,7 +48,7 @@ def fetch(url: str, **headers: str) -> tuple[int, str, bytes]:
 
 
 def wait_for(found: Callable[[], Any], what: str, seconds: float = READY_S) -> Any:
-    """What ``found`` returns as soon as it is true; fails after ``seconds``."""
+    """Wait until ``found`` returns a true value, and return it. Fails after ``seconds``."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with contextlib.suppress(OSError):
@@ -59,7 +59,7 @@ def wait_for(found: Callable[[], Any], what: str, seconds: float = READY_S) -> A
 
 
 class Prometheus:
-    """A running server."""
+    """A running Prometheus."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -72,14 +72,14 @@ class Prometheus:
         return list(answer["data"]["result"])
 
     def alerts(self) -> dict[str, str]:
-        """State by name."""
+        """The state of each alert, by its name."""
         alerts = json.loads(fetch(f"{self.url}/api/v1/alerts")[2])["data"]["alerts"]
         return {one["labels"]["alertname"]: one["state"] for one in alerts}
 
 
 @contextlib.contextmanager
 def prometheus(folder: Path, target: str, *, rules: tuple[Path, ...] = (), token: str = "") -> Iterator[Prometheus]:
-    """It scrapes ``target`` ("127.0.0.1:1234") each second. rules: files of rules, evaluated each second."""
+    """Run a Prometheus that scrapes ``target`` ("127.0.0.1:1234") every second. rules: files with rules to evaluate."""
     scrape: dict[str, Any] = {"job_name": "iotop-ai", "static_configs": [{"targets": [target]}]}
     if token:
         scrape["authorization"] = {"credentials": token}
@@ -91,14 +91,14 @@ def prometheus(folder: Path, target: str, *, rules: tuple[Path, ...] = (), token
 def prometheus_of(
     folder: Path, scrape_configs: list[dict[str, Any]], *, rules: tuple[Path, ...] = (), interval_s: int = 1
 ) -> Iterator[Prometheus]:
-    """With any configuration of scrapes. rules: files of rules."""
+    """Run a Prometheus with any scrape configuration. rules: files with rules to evaluate."""
     need_prometheus()
     config = {
         "global": {"scrape_interval": f"{interval_s}s", "evaluation_interval": f"{interval_s}s"},
         "rule_files": [str(path) for path in rules],
         "scrape_configs": scrape_configs,
     }
-    (folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is YAML
+    (folder / "prometheus.yml").write_text(json.dumps(config))  # JSON is also valid YAML
     port = free_port()
     with (folder / "prometheus.log").open("wb") as log:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A pseudo-terminal without a terminal program: output is bytes, and a new size applies at once."""
+"""A pseudo-terminal without a terminal emulator: its output is bytes, and a new size applies at once."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ LONG_S = 20.0
 
 
 def readable(handle: int, seconds: float) -> bool:
-    """Whether data arrives within that time. poll() takes any descriptor; select() only the first 1,024."""
+    """Whether data arrives within this time. poll() accepts any descriptor, but select() only the first 1,024."""
     waiting = select.poll()
     waiting.register(handle, select.POLLIN)
     return bool(waiting.poll(seconds * 1000))
 
 
 class PtyPair:
-    """``with PtyPair(["iotop-ai"], 80, 24, environment) as line``: a program, and our end of its terminal.
+    """Use it as ``with PtyPair(["iotop-ai"], 80, 24, environment) as line``: a program, and our end of its terminal.
 
-    The program leads its own session; the pseudo-terminal is its controlling terminal. written: every byte so far.
+    The program leads a new session whose controlling terminal is the pseudo-terminal. written: every byte so far.
     """
 
     def __init__(
@@ -71,19 +71,19 @@ class PtyPair:
         self.hang_up()
 
     def resize(self, width: int, height: int) -> None:
-        """Change the size; the kernel sends the program SIGWINCH when it differs."""
+        """Change the size of the terminal. If it differs, the kernel sends SIGWINCH to the program."""
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
 
     def type(self, text: str) -> None:
-        """Send text as typed."""
+        """Send text as if it were typed."""
         os.write(self._ours, text.encode())
 
     def attributes(self) -> list[object]:
-        """The terminal's attributes as they are now."""
+        """The present attributes of the terminal."""
         return termios.tcgetattr(self._theirs)
 
     def read(self, seconds: float) -> bool:
-        """Read output within ``seconds``; whether there was any."""
+        """Read output for at most ``seconds``, and return whether there was any."""
         if not readable(self._ours, seconds):
             return False
         try:
@@ -94,7 +94,7 @@ class PtyPair:
         return bool(more)
 
     def wait_for(self, text: str, after: int = 0) -> int:
-        """The offset behind ``text`` in the output from byte ``after`` on. Raises AssertionError."""
+        """Wait for ``text`` after byte ``after`` of the output; return the offset of its end. Raises AssertionError."""
         sought, end = text.encode(), time.monotonic() + LONG_S
         while (at := self.written.find(sought, after)) < 0:
             if time.monotonic() > end:
@@ -103,7 +103,7 @@ class PtyPair:
         return at + len(sought)
 
     def ended(self) -> int:
-        """The exit code; waits for the end. Raises AssertionError."""
+        """Wait for the end of the program, and return its exit code. Raises AssertionError."""
         end = time.monotonic() + LONG_S
         while self.process.poll() is None:
             assert time.monotonic() < end, "still running"
@@ -113,7 +113,7 @@ class PtyPair:
         return int(self.process.returncode)
 
     def hang_up(self) -> None:
-        """Close the terminal, like a closed window."""
+        """Close the terminal, as when its window is closed."""
         for name in ("_ours", "_theirs"):
             descriptor = self.__dict__.pop(name, None)
             if descriptor is not None:

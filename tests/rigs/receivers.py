@@ -1,4 +1,4 @@
-"""A local web server and a local mail server that keep what they receive."""
+"""A local web server and a local mail server, which keep what they receive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from types import MappingProxyType
 def web_server(
     status: int = 200, refusals: int | None = None, headers: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[str, list[bytes]]]:
-    """(address, bodies of its POST requests). refusals: so many answers have the status, later ones 200; None: all."""
+    """The address of the server, and the bodies of its POST requests.
+
+    status: the answer to the first ``refusals`` requests (None: to all); later ones are answered with 200.
+    """
     bodies: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -40,7 +43,10 @@ def web_server(
 def mail_server(
     tls: str = "no", certificate: tuple[Path, Path] | None = None, login: tuple[str, str] | None = None
 ) -> Iterator[tuple[str, list[str]]]:
-    """(host:port, mails). tls: no, starttls or tls, with a certificate and its key. login: asked for; by AUTH PLAIN."""
+    """The host:port of the server, and the mails.
+
+    tls: "no", "starttls" or "tls", with a certificate and its key. login: the login that it requires by AUTH PLAIN.
+    """
     mails: list[str] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if certificate is not None:
@@ -55,7 +61,7 @@ def mail_server(
             self.wire, self.lines = wire, wire.makefile("rb")
 
         def handle(self) -> None:
-            with contextlib.suppress(OSError):  # a client that refuses the certificate
+            with contextlib.suppress(OSError):  # the client may refuse the certificate
                 self.use(context.wrap_socket(self.request, server_side=True) if tls == "tls" else self.request)
                 self.talk()
 

@@ -1,4 +1,4 @@
-"""A real OpenSSH server on 127.0.0.1 with its own keys and port, and a client that calls it "box"."""
+"""A real OpenSSH server on 127.0.0.1 with new keys and a free port, and a client to which it is known as "box"."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _START_S = 20.0
 
 
 def why_no_sshd() -> str:
-    """Why this rig cannot run here; "" when it can."""
+    """The reason why this rig cannot run here; "" if it can."""
     if not os.path.exists(SERVER):
         return "needs sshd (openssh-server)"
     if not shutil.which("ssh") or not shutil.which("ssh-keygen"):
         return "needs ssh (openssh-client)"
     if os.geteuid() == 0 and not os.path.isdir("/run/sshd"):
         try:
-            os.mkdir("/run/sshd", 0o755)  # sshd's privilege separation directory, which the package's service makes
+            # this is sshd's privilege separation directory, which normally the package's service creates
+            os.mkdir("/run/sshd", 0o755)
         except OSError as error:
             return f"/run/sshd: {error.strerror}"
     return ""
 
 
 class Sshd:
-    """``with Sshd(folder) as server: subprocess.run(["ssh", "box", "true"], env=server.environment)``.
+    """Use it as ``with Sshd(folder) as server: subprocess.run(["ssh", "box", "true"], env=server.environment)``.
 
     program: whether iotop-ai is in the PATH after login. environment: variables with which ``ssh`` finds the host.
     """
@@ -92,7 +93,7 @@ class Sshd:
     def write_client_config(
         self, *, key: str = "key", port: int | None = None, known: Path | None = None, options: Sequence[str] = ()
     ) -> None:
-        """Write the client's configuration: key, port, known hosts and further lines."""
+        """Write the configuration of the client: the key, the port, the known hosts and further lines."""
         lines = [
             f"Host {HOST}", "HostName 127.0.0.1", f"Port {self.port if port is None else port}",
             f"IdentityFile {self.folder / key}", "IdentitiesOnly yes", "IdentityAgent none",
@@ -102,13 +103,13 @@ class Sshd:
         (self.folder / "ssh_config").write_text("\n".join(lines) + "\n")
 
     def sessions(self) -> list[int]:
-        """Pids of the open connections."""
+        """The pids of the open connections."""
         assert self._server is not None
         text = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text()
         return [int(pid) for pid in text.split()]
 
     def cut(self) -> None:
-        """End every connection without a message, like a pulled cable."""
+        """End every connection without a message, as if the cable were pulled."""
         for pid in self.sessions():
             for below in (pid, *_below(pid)):
                 with contextlib.suppress(ProcessLookupError):
@@ -124,7 +125,7 @@ class Sshd:
 
 
 def _below(pid: int) -> list[int]:
-    """Pids of all descendants."""
+    """The pids of all descendants."""
     try:
         children = [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:

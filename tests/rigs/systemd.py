@@ -1,4 +1,4 @@
-"""A real systemd as init of a container: the machine's own files below an overlay that is discarded."""
+"""A real systemd as the init of a container: the machine's files, below an overlay that is discarded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BOOT_S = 60.0
 
 
 def why_no_systemd() -> str:
-    """Why no systemd can be started here; "" when one can."""
+    """The reason why no systemd can be started here; "" if one can."""
     if os.geteuid() != 0:
         return "needs root"
     if not Path("/lib/systemd/systemd").exists():
@@ -25,7 +25,7 @@ def why_no_systemd() -> str:
 
 
 def until(done: Callable[[], bool], what: str, within_s: float = BOOT_S) -> None:
-    """Wait for a condition. Raises TimeoutError."""
+    """Wait until a condition is true. Raises TimeoutError."""
     end = time.monotonic() + within_s
     while not done():
         if time.monotonic() > end:
@@ -41,17 +41,17 @@ class Box:
         self.init = init
 
     def run(self, *words: str) -> str:
-        """The output of a command in the container. Raises CalledProcessError."""
+        """Run a command in the container, and return its output. Raises CalledProcessError."""
         argv = ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100).stdout
 
     def shown(self, unit: str, name: str) -> str:
-        """One property of a unit."""
+        """The value of one property of a unit."""
         return self.run("systemctl", "show", "-p", name, "--value", unit).strip()
 
 
 def _init_of(nspawn: int) -> int | None:
-    """The container's first process, as the host numbers it."""
+    """The pid on the host of the first process in the container."""
     try:
         children = Path(f"/proc/{nspawn}/task/{nspawn}/children").read_text().split()
     except OSError:
@@ -64,7 +64,7 @@ def _init_of(nspawn: int) -> int | None:
 
 @contextmanager
 def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterator[Box]:
-    """A container that has started ``wanted`` of ``units`` (name: text) and none of the machine's other services."""
+    """Start a container with these ``units`` (text by name). Only those in ``wanted`` are started in it."""
     memory, root = place / "memory", place / "root"
     memory.mkdir()
     root.mkdir()
@@ -81,7 +81,7 @@ def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterato
             needed = " ".join(["dbus.service", "systemd-journald.service", *wanted])
             for name, text in {**units, TARGET: f"[Unit]\nWants={needed}\n"}.items():
                 (folder / name).write_text(text)
-            (folder / "systemd-tmpfiles-setup.service").symlink_to("/dev/null")  # it would empty /tmp
+            (folder / "systemd-tmpfiles-setup.service").symlink_to("/dev/null")  # this service would empty /tmp
             argv = ["systemd-nspawn", "-D", str(root), "-b", "-M", NAME, "--register=no", "--keep-unit"]
             argv += ["--capability=all", "--link-journal=no", "--resolv-conf=off", "--timezone=off"]
             with (memory / "log").open("wb") as log:
@@ -90,7 +90,7 @@ def booted(place: Path, units: dict[str, str], wanted: Sequence[str]) -> Iterato
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, "SYSTEMD_NSPAWN_TMPFS_TMP": "0"},  # keep a checkout below /tmp visible
+                    env={**os.environ, "SYSTEMD_NSPAWN_TMPFS_TMP": "0"},  # a checkout below /tmp stays visible
                 )
             try:
                 until(lambda: nspawn.poll() is not None or _init_of(nspawn.pid) is not None, "no init came up")

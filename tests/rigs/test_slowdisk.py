@@ -1,4 +1,4 @@
-"""The slow disks are as slow as configured, by the kernel's own counters."""
+"""The slow disks are as slow as configured, measured by the kernel's own counters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ while True:
 def observe(
     name: str, popen: Callable[..., subprocess.Popen[bytes]], node: str, seconds: float, depth: int = 1
 ) -> tuple[float, ...]:
-    """(reads/s, ms a read, busy ratio) of ``depth`` readers with one request each."""
+    """The reads per second, ms per read and busy ratio of ``depth`` readers, each with one request at a time."""
     stat = Path(f"/sys/block/{name}/stat")
     readers = [popen(sys.executable, "-c", READER, node) for _ in range(depth)]
     try:
@@ -61,14 +61,16 @@ def observe(
     return reads / (end - start), (after[3] - before[3]) / reads, (after[9] - before[9]) / (end - start) / 1000
 
 
-def test_throttled_disk(tmp_path: Path) -> None:
+def test_the_throttled_disk_is_as_slow_as_its_limit(tmp_path: Path) -> None:
     if why := why_no_throttled_disk(tmp_path):
         pytest.skip(why)
     with ThrottledDisk(tmp_path, 16) as disk:
         group = disk.group
         disk.limit(read_iops=50)
-        # Some requests always wait for the throttle, even while a reader waits for a core. Beside other work of the
-        # disk below it is slower for a while, and never faster; a request that waited then is still in the next mean.
+        # Some requests always wait for the throttle, even while a reader waits for a core. Other work on the disk below
+        # can
+        # make it slower for a while but never faster, and requests of that time are still in the mean of the next
+        # round.
         for _ in range(10):
             rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)
             assert rate <= 55
@@ -82,7 +84,7 @@ def test_throttled_disk(tmp_path: Path) -> None:
     assert not disk.image.exists()
 
 
-def test_only_the_state_shows_where_a_reader_waits(tmp_path: Path) -> None:
+def test_only_the_state_of_a_reader_shows_where_it_waits(tmp_path: Path) -> None:
     if why := why_no_throttled_disk(tmp_path):
         pytest.skip(why)
     looks: list[tuple[int, bytes]] = []
@@ -105,11 +107,11 @@ def test_only_the_state_shows_where_a_reader_waits(tmp_path: Path) -> None:
                 reader.wait()
     blocked = [state for place, state in looks if place == DISK]
     assert len(blocked) > 100
-    # Between the three reads one may have been woken and have slept again.
+    # Between the three reads, a reader may have been woken and have slept again.
     assert blocked.count(b"D") >= 0.95 * len(blocked)
 
 
-def test_fuse_disk(tmp_path: Path) -> None:
+def test_the_fuse_disk_is_as_slow_as_its_delay(tmp_path: Path) -> None:
     if why := why_no_fuse_disk():
         pytest.skip(why)
     with FuseDisk(tmp_path, 16) as disk:
@@ -122,7 +124,7 @@ def test_fuse_disk(tmp_path: Path) -> None:
                 os.preadv(fd, [mmap.mmap(-1, 4096)], 8192)
         finally:
             os.close(fd)
-    # Never faster than the delay; beside other work its server and the reader wait for a core as well.
+    # A read is never faster than the delay. On a busy machine, the server and the reader also wait for a core.
     assert wait_ms > 10
     assert rate < 101
     assert busy == pytest.approx(rate * wait_ms / 1000, rel=0.1)

@@ -1,4 +1,4 @@
-"""Disk health on a virtual machine's NVMe, SATA and SCSI disks: real smartctl, real kernel, real screen."""
+"""Health of a virtual machine's NVMe, SATA and SCSI disks, with a real smartctl, kernel and screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 LONG_S = 120.0
-"""Without KVM a program takes ten times as long."""
+"""The seconds to wait for a program. Without KVM, it takes ten times as long."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def machine() -> Iterator[Machine]:
 
 
 def health(machine: Machine, *words: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The command's exit code and its disks by name."""
+    """The exit code of the command, and its disks by name."""
     code, text = machine.run(f"{PROGRAM} health --json {' '.join(words)} 2>/dev/null", LONG_S)
     return code, {disk["name"]: disk for disk in json.loads(text)["disks"]}
 
@@ -48,7 +48,7 @@ def smartctl(machine: Machine, device: str) -> dict[str, Any]:
 
 
 def until(machine: Machine, wanted: Callable[[str], bool]) -> str:
-    """The screen's text once it is as wanted."""
+    """Wait until the screen's text is as wanted, and return the text."""
     end = time.monotonic() + LONG_S
     while True:
         text = machine.run("tmux -L rig capture-pane -p")[1]
@@ -63,7 +63,7 @@ def press(machine: Machine, *keys: str) -> None:
         machine.run(f"tmux -L rig send-keys {key}")
 
 
-def test_values_are_those_that_smartctl_prints(machine: Machine) -> None:
+def test_the_values_are_those_that_smartctl_prints(machine: Machine) -> None:
     code, disks = health(machine)
     assert code == 0
     nvme, sata, scsi = disks["nvme0n1"], disks["sda"], disks["sdb"]
@@ -85,7 +85,7 @@ def test_values_are_those_that_smartctl_prints(machine: Machine) -> None:
         ("error_log_entries", "num_err_log_entries"),
     ):
         assert nvme[ours] == log[theirs], ours
-    # The disk counts the reads meanwhile.
+    # The disk counts the reads that happen meanwhile.
     assert 0 <= log["data_units_read"] * 512_000 - nvme["read_bytes"] <= 8 * 512_000
     state = smartctl(machine, "/dev/sda")
     rows = {row["id"]: row for row in state["ata_smart_attributes"]["table"]}
@@ -109,11 +109,11 @@ def test_without_permission_the_sudoers_lines_are_shown(machine: Machine) -> Non
     assert code == 2, text
     assert "ALL=(root) NOPASSWD: /usr/sbin/smartctl --json\\=c --scan-open" in text
     assert "QEMU NVMe Ctrl; reading SMART needs root" in text
-    assert "denied     50" in text  # °C by the kernel's own sensor
+    assert "denied     50" in text  # this temperature in °C comes from the kernel's sensor
 
 
 def test_the_screen_and_the_exit_code_follow_the_disk(machine: Machine) -> None:
-    """A critical warning at run time, the disk unplugged and plugged in again, a self-test: on the real screen."""
+    """The real screen shows a critical warning, the disk being unplugged and plugged in again, and a self-test."""
     machine.run(f"cd {TOP} && tmux -L rig -f /dev/null new-session -d -x 100 -y 30 '{sys.executable} -m iotop_ai'")
     until(machine, lambda text: "h:health" in text)
     press(machine, "h")
@@ -134,14 +134,14 @@ def test_the_screen_and_the_exit_code_follow_the_disk(machine: Machine) -> None:
     assert health(machine, "nvme0n1")[0] == 2
     machine.plug_nvme()
     until(machine, lambda text: "nvme0n1" in text and "2 ok" in text)
-    # The same serial number keeps its history.
+    # The disk has the same serial number, so it keeps its history.
     assert len(health(machine, "nvme0n1")[1]["nvme0n1"]["past"]) >= 2
 
     press(machine, "End", "Home")
     for name in ("nvme0n1", "sda"):
         text = until(machine, lambda text, name=name: f"── {name} " in text)  # type: ignore[misc]
         if name == "nvme0n1":
-            assert "T:self-test" not in text  # this smartctl cannot start an NVMe's
+            assert "T:self-test" not in text  # this smartctl cannot start a self-test of an NVMe disk
             press(machine, "Down")
     press(machine, "T")
     assert "about 2 min" in until(machine, lambda text: "Type short or long" in text)

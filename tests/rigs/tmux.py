@@ -1,4 +1,4 @@
-"""A real terminal: tmux on a socket of its own, keys sent, the screen captured."""
+"""A real terminal: tmux with a separate socket, to which keys are sent and whose screen is captured."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from types import TracebackType
 import pytest
 
 LONG_S = 20.0
-"""How long to wait for a text on the screen; other programs may use the machine."""
+"""The seconds to wait for a text on the screen; other programs may slow the machine down."""
 
 STOPS = pytest.mark.xdist_group("a hung filesystem")
-"""Of a test that presses Ctrl-Z: not beside one that hangs a filesystem, which the program's thread would wait for."""
+"""For tests that press Ctrl-Z: these must not run beside a test that hangs a filesystem, for which the program would
+wait."""
 
 
 def why_no_tmux() -> str:
-    """Why this rig cannot run here; "" when it can."""
+    """The reason why this rig cannot run here; "" if it can."""
     return "" if shutil.which("tmux") else "needs tmux"
 
 
 class Terminal:
-    """``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for("q quit")``. The pane runs ``sh``.
+    """Use it as ``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for("q quit")``. The terminal runs ``sh``.
 
-    environment: variables for the shell beside the caller's; TERM and COLORTERM are those of a good terminal. What the
-    screen of another terminal was left like is not remembered here, unless XDG_STATE_HOME names a folder to share.
-    inside: words before the shell's command.
+    environment: variables that the shell gets beside those of the caller; TERM and COLORTERM are those of a good
+    terminal. The view of an earlier terminal is not remembered, unless XDG_STATE_HOME names a folder to share. inside:
+    the words before the shell's command.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Terminal:
         }
 
     def tmux(self, *argv: str) -> str:
-        """Run one tmux command. Raises RuntimeError with tmux's message."""
+        """Run one tmux command, and return its output. Raises RuntimeError with tmux's message."""
         done = subprocess.run(
             ["tmux", "-L", self._socket, "-f", "/dev/null", *argv],
             capture_output=True,
@@ -66,7 +67,7 @@ class Terminal:
     def __enter__(self) -> Terminal:
         settings = [f"{key}={value}" for key, value in self._environment.items()]
         size = ("-x", str(self.width), "-y", str(self.height))
-        # tmux sets TERM itself, so the shell's variables are set inside the pane.
+        # tmux sets TERM itself, so the variables are set by a command inside the pane.
         self.tmux("new-session", "-d", *size, *self._inside, "env", "-u", "TMUX", *settings, "sh", "-i")
         self.tmux("set-option", "-g", "status", "off")
         self.tmux("set-option", "-sg", "escape-time", "0")
@@ -82,7 +83,7 @@ class Terminal:
         self._state.cleanup()
 
     def type(self, text: str) -> None:
-        """Send text as typed; "\\n" is Enter. Raw bytes (a mouse report) go the same way."""
+        """Send text as if it were typed; "\\n" is Enter. Raw bytes, such as a mouse report, are sent alike."""
         for number, line in enumerate(text.split("\n")):
             if number:
                 self.tmux("send-keys", "Enter")
@@ -90,42 +91,42 @@ class Terminal:
                 self.tmux("send-keys", "-l", "--", line)
 
     def keys(self, *names: str) -> None:
-        """Send keys by tmux's names: "q", "Tab", "F1", "Left", "Space", "Escape"."""
+        """Send keys, by the names of tmux: "q", "Tab", "F1", "Left", "Space", "Escape"."""
         self.tmux("send-keys", *names)
 
     def click(self, column: int, row: int) -> None:
-        """Press and release the left button at a cell counted from 0, as an xterm in SGR mode reports it."""
+        """Press and release the left mouse button at a cell, counted from 0, as an xterm in SGR mode reports it."""
         self.type(f"\x1b[<0;{column + 1};{row + 1}M")
         self.type(f"\x1b[<0;{column + 1};{row + 1}m")
 
     def screen(self) -> list[str]:
-        """The rows as text, right-trimmed, always ``height`` of them."""
+        """The rows as text without spaces at the end; there are always ``height`` rows."""
         rows = self.tmux("capture-pane", "-p").split("\n")[: self.height]
         return [row.rstrip() for row in rows] + [""] * (self.height - len(rows))
 
     def looks(self) -> str:
-        """The screen with its colours and attributes as escape sequences."""
+        """The screen with its colours and attributes, as escape sequences."""
         return self.tmux("capture-pane", "-e", "-p")
 
     def text(self) -> str:
-        """The screen as one string."""
+        """The whole screen as one string."""
         return "\n".join(self.screen())
 
     def mode(self) -> dict[str, str]:
-        """The modes that a program must restore at its end: alternate screen, cursor, mouse, cursor keys."""
+        """The modes that a program must restore when it ends: alternate screen, cursor, mouse, cursor keys."""
         names = ("alternate_on", "cursor_flag", "mouse_any_flag", "mouse_sgr_flag", "keypad_cursor_flag", "pane_pid")
         values = self.tmux("display-message", "-p", " ".join(f"#{{{n}}}" for n in names)).split()
         return dict(zip(names, values, strict=True))
 
     def wait_app(self) -> None:
-        """Wait for the app, which asks for the mouse; the first picture is painted before it is loaded.
+        """Wait until the app enables the mouse, because its first picture is painted before the app is loaded.
 
-        A click is lost until it has its layout, too: wait for its answer to a key instead.
+        A click is lost until the app has its layout, so before a click, wait for the app's answer to a key instead.
         """
         self.wait_until(lambda _: self.mode()["mouse_any_flag"] == "1", what="the app asks for the mouse")
 
     def cleared(self) -> None:
-        """Empty the shell's screen, so that what stood there is not taken for what comes."""
+        """Clear the shell's screen, so that earlier text is not taken for new text."""
         self.type("clear\n")
         self.wait_until(lambda text: text.strip() == "ready>", what="an empty screen")
 
@@ -135,15 +136,15 @@ class Terminal:
         self.tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def children(self) -> list[int]:
-        """Pids of the programs that the shell runs now."""
+        """The pids of the programs that the shell runs at the moment."""
         shell = self.mode()["pane_pid"]
         text = Path(f"/proc/{shell}/task/{shell}/children").read_text()
         return [int(pid) for pid in text.split()]
 
     def _threads(self) -> str:
-        """State and wait channel of each thread of the programs in the terminal, for a failure's message."""
+        """The state and wait channel of each thread of the terminal's programs, for the message of a failure."""
         lines: list[str] = []
-        with contextlib.suppress(OSError):  # one may end meanwhile
+        with contextlib.suppress(OSError):  # a thread may end meanwhile
             for pid in self.children():
                 for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
                     name, _, rest = (task / "stat").read_text().rpartition(")")
@@ -155,7 +156,7 @@ class Terminal:
         self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
 
     def _painted(self, text: str, seen: Callable[[str], object]) -> str:
-        """The screen after ``text`` that stays, which is painted in pieces; one for which ``seen`` is true."""
+        """The screen after it stopped changing, because it is painted in pieces; ``seen`` must be true for it."""
         for _ in range(10):
             time.sleep(0.02)
             later = self.text()
@@ -165,7 +166,7 @@ class Terminal:
         return text
 
     def wait_until(self, seen: Callable[[str], object], timeout_s: float = LONG_S, what: str = "") -> str:
-        """The first screen for which ``seen`` is true, painted. Raises AssertionError with the last screen."""
+        """The first painted screen for which ``seen`` is true. Raises AssertionError with the last screen."""
         end = time.monotonic() + timeout_s
         while True:
             text = self.text()
@@ -176,7 +177,7 @@ class Terminal:
             time.sleep(0.03)
 
     def wait_for(self, text: str, timeout_s: float = LONG_S) -> str:
-        """The first screen that holds ``text``."""
+        """The first screen that contains ``text``."""
         return self.wait_until(lambda screen: text in screen, timeout_s, repr(text))
 
     def wait_for_match(self, pattern: str, timeout_s: float = LONG_S) -> re.Match[str]:
@@ -188,5 +189,5 @@ class Terminal:
         return found
 
     def wait_gone(self, text: str, timeout_s: float = LONG_S) -> str:
-        """The first screen without ``text``."""
+        """The first screen that does not contain ``text``."""
         return self.wait_until(lambda screen: text not in screen, timeout_s, f"gone: {text!r}")

@@ -112,8 +112,7 @@ class Kernel:
 
 
 class Reader:
-    """Reads like the collector: the io of all, oldest process first, the stat of active processes and a fifth of the
-    others."""
+    """Reads like the collector: all io, oldest process first; the stat of active processes and a fifth of the rest."""
 
     def __init__(self, kernel: Kernel, skew: float) -> None:
         self.kernel = kernel

@@ -1,4 +1,4 @@
-"""The tall chart of awaits, its tabs and scales, and the percentiles of interval means."""
+"""The tall chart of awaits: its tabs, its scales, and the percentiles of the means of intervals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_tab_fills_every_size(tab: str, log: bool, size: tuple[int, int]) 
         assert {span.token for line in rows for span in line.spans} <= set(TOKENS)
 
 
-def test_the_chart_has_its_scale_the_peak_and_the_typical_await() -> None:
+def test_the_chart_has_its_scale_its_peak_and_the_typical_await() -> None:
     shown = lines(DevicePage("latency"), 80, 24)
     (top,) = (y for y, line in enumerate(shown) if line.startswith(" await ms"))
     assert shown[top].split()[2] == "100"
@@ -49,7 +49,7 @@ def test_the_chart_has_its_scale_the_peak_and_the_typical_await() -> None:
     assert sum("typical ≤ 1.3" in line for line in wide) == 1
 
 
-def test_what_is_unknown_at_first_is_not_0() -> None:
+def test_a_figure_that_is_not_known_yet_is_not_0() -> None:
     made = scenes.first()
     shown = lines(DevicePage("latency"), 80, 24, made)
     (top,) = (line for line in shown if line.startswith(" await ms"))
@@ -67,7 +67,7 @@ def test_equal_ratios_have_equal_heights_on_the_logarithmic_scale() -> None:
 
 
 def uneven(i: int) -> Machine:
-    """Per second nine reads of 1 ms, or in each tenth second 19 of 50 ms."""
+    """Nine reads of 1 ms in each second, but 19 reads of 50 ms in every tenth second."""
     slow = i % 10 == 9
     return Machine(
         (Disk(disk("sda"), reads=19 if slow else 9, read_bytes=MIB, read_await=50.0 if slow else 1.0),), procs=()
@@ -76,7 +76,7 @@ def uneven(i: int) -> Machine:
 
 def test_percentiles_count_each_request_by_the_mean_of_its_interval() -> None:
     made = frame(snapshots(uneven, 41))
-    # 36 quiet seconds with 9 reads, 4 with 19: 76 of 400 reads took 50 ms.
+    # 36 quiet seconds have 9 reads each and 4 seconds have 19: 76 of 400 reads took 50 ms.
     assert await_percentiles(made.history, BlockKey("sda", 1), "read") == Percentiles(1.0, 50.0, 50.0)
     assert await_percentiles(made.history, BlockKey("sda", 1), "write") is None
     title = await_rows(made, BlockKey("sda", 1), 120, 0)[0].text
@@ -84,7 +84,7 @@ def test_percentiles_count_each_request_by_the_mean_of_its_interval() -> None:
     assert "p50/90/99: r 1.0/50.0/50.0" in await_rows(made, BlockKey("sda", 1), 60, 0)[0].text
 
 
-def test_few_reads_of_0_ms_took_less_than_1_ms() -> None:
+def test_a_few_reads_of_0_ms_are_shown_as_less_than_1_ms() -> None:
     for reads, text in ((1, "<1"), (20, "<0.1")):
         made = frame(snapshots(lambda _, reads=reads: Machine((Disk(disk("sda"), reads, MIB),), procs=()), 31))
         title = await_rows(made, BlockKey("sda", 1), 120, 0)[0].text
@@ -92,12 +92,12 @@ def test_few_reads_of_0_ms_took_less_than_1_ms() -> None:
         assert f"a read took {text} ms" in lines(DevicePage(), 120, 40, made)[2]
 
 
-def test_a_wide_table_says_how_many_times_the_normal_a_read_takes() -> None:
+def test_a_wide_table_compares_the_time_of_a_read_with_the_normal_one() -> None:
     table = block_rows(STARVED, VIEW, 160, 6)
     assert "r_await x norm" in table[0].text
     (row,) = (line.text for line in table if line.text.startswith(">sda "))
     assert row.split()[6:8] == ["85.0", "68x"]
-    # Three reads of 0 ms took less than 1 ms each, more is not known.
+    # Three reads of 0 ms took less than 1 ms each; more than that is not known.
     (idle,) = (line.text for line in table if line.text.startswith(" nvme4 "))
     assert idle.split()[6:8] == ["<1", "<3.2x"]
     assert "x norm" not in block_rows(STARVED, VIEW, 80, 6)[0].text

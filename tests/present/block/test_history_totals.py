@@ -1,4 +1,4 @@
-"""Totals of devices over the history, also when a device is removed or returns as another one."""
+"""The totals of devices over the history, even if a device is removed or comes back as another device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VIEW = View()
 
 
 def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[BlockKey, str]]:
-    """(request-seconds, active devices, direction) from the whole history."""
+    """The request-seconds, the active devices and their directions, computed from the whole history."""
     queue_s: dict[BlockKey, float] = {}
     active: set[BlockKey] = set()
     more_written: dict[BlockKey, float] = {}
@@ -32,7 +32,7 @@ def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[B
 
 @pytest.fixture(scope="module")
 def seconds() -> list[Frame]:
-    """Two minutes in which devices become busy and idle, one is removed, and one returns with another identity."""
+    """Two minutes in which devices are busy or idle, one is removed, and one comes back with another identity."""
     changed = []
     for i, snapshot in enumerate(starved_snapshots(100, onset=20)):
         devices = dict(snapshot.block.value or {})
@@ -46,7 +46,7 @@ def seconds() -> list[Frame]:
     return list(frames(changed))
 
 
-def test_totals_of_every_second(seconds: list[Frame]) -> None:
+def test_totals_are_right_in_every_second(seconds: list[Frame]) -> None:
     assert any(totals.active for totals in device_totals(seconds[-1], VIEW).values())
     for frame in (*seconds, seconds[-1]._replace(history=()), seconds[70]._replace(history=seconds[70].history[9:])):
         queue_s, active, directions = expected(frame)

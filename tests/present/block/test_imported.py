@@ -1,4 +1,4 @@
-"""A Frame of an imported log: every panel draws, names the source of the figures, and invents none."""
+"""The Frame of an imported log: every panel is drawn, and names the source of its figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def imported(request: pytest.FixtureRequest) -> Frame:
     return list(frames(nvidia_smi_snapshots(str(LOGS / "made-nvidia-smi.csv"), WANTED)))[1]
 
 
-def test_the_screen_names_the_source_of_the_figures(imported: Frame) -> None:
+def test_the_screen_names_the_log_from_which_the_figures_come(imported: Frame) -> None:
     for width in (80, 160):
         assert f"imported from {imported.snapshot.host.origin}" in path_rows(imported, View(), width, 3)[0].text
 
@@ -44,7 +44,7 @@ def test_the_monitors_own_cost_is_unknown(imported: Frame) -> None:
     assert system["memory"] is None
 
 
-def test_the_text_block_invents_nothing(imported: Frame) -> None:
+def test_the_text_block_has_only_figures_of_the_log(imported: Frame) -> None:
     text = render_block(imported, Block())
     assert "self cpu=? MiB=? ms=?" in text
     if imported.snapshot.host.origin == "iostat":

@@ -1,4 +1,4 @@
-"""The job's share of a disk's bytes: as its cgroup counts them, else as its processes read, else unknown."""
+"""The job's share of a disk's bytes, by its cgroup's counters, or else by what its processes read, or else unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PATH = "/slurm/job_1"
 
 
 def machine(second: int, *, written: int = 0, own: int = 30) -> Machine:
-    """sda reads 20 MB/s in even seconds and 60 in odd ones."""
+    """A machine whose sda reads 20 MB/s in even seconds and 60 MB/s in odd ones."""
     read = 60 if second % 2 else 20
     sda = disk("sda", mounts=[("/data", "ext4")])._replace(minor=1)
     rest = disk("sdb")._replace(minor=2)
@@ -39,7 +39,7 @@ def with_job(shown: Frame) -> Frame:
 
 
 def with_cgroup(shown: Frame, read: int | None, *, listed: str = "8:1") -> Frame:
-    """Its cgroup read every 2 s; the newest reading is one second old."""
+    """The Frame with a cgroup for its job. The cgroup is read every 2 s, and its newest reading is a second old."""
 
     def table(total: int | None) -> CgroupTable:
         return CgroupTable({PATH: Cgroup({listed: CgroupIo(total, 0, 1, 1)})}, {KEY: PATH})
@@ -60,21 +60,21 @@ BUSY = with_job(frame(snapshots(machine, 9)))
 
 
 @pytest.mark.parametrize(("read", "text"), [(0, "0"), (10, "25"), (40, "100"), (44, "100")])
-def test_the_cgroup_is_compared_with_the_disk_over_the_time_of_its_own_reading(read: int, text: str) -> None:
+def test_bytes_of_the_cgroup_are_compared_with_the_disk_over_the_same_time(read: int, text: str) -> None:
     assert share(with_cgroup(BUSY, read)) == text
 
 
-def test_a_device_that_the_cgroup_never_used_has_no_byte_of_it() -> None:
+def test_a_device_that_the_cgroup_never_used_has_a_share_of_zero() -> None:
     assert share(with_cgroup(BUSY, 40, listed="8:9")) == "0"
 
 
-def test_without_a_cgroup_it_is_what_the_processes_read() -> None:
+def test_without_a_cgroup_the_share_is_what_the_processes_read() -> None:
     calm = with_job(frame(snapshots(lambda i: machine(1, own=15), 9)))
     assert share(calm) == "25"
     assert share(with_cgroup(calm, None)) == "25"
 
 
-def test_it_is_unknown_where_the_disk_writes_or_the_job_reads_elsewhere() -> None:
+def test_the_share_is_unknown_if_the_disk_writes_or_the_job_reads_another_disk() -> None:
     assert share(with_job(frame(snapshots(lambda i: machine(1, written=20), 9)))) == "?"
     assert share(with_job(frame(snapshots(lambda i: machine(1, own=90), 9)))) == "?"
     hidden = with_job(frame(snapshots(lambda i: machine(1)._replace(procs=()), 9)))

@@ -37,7 +37,7 @@ def test_loop_and_ram_devices_are_hidden_until_active() -> None:
     assert device_order(made(*disks), UTC._replace(devices=("zram0",))) == ("zram0",)
 
 
-def test_order_is_natural_and_the_guilty_one_is_first() -> None:
+def test_rows_are_in_natural_order_after_the_guilty_disk() -> None:
     assert device_order(made(busy("sdb"), busy("nvme10n1"), busy("nvme9n1"), busy("sda")), UTC) == (
         *("nvme9n1", "nvme10n1", "sda", "sdb"),
     )
@@ -53,7 +53,7 @@ def test_the_busiest_is_selected_unless_the_user_selects_another() -> None:
     assert selected_device_name(made(), UTC) == ""
 
 
-def test_one_row_names_devices_without_room() -> None:
+def test_the_last_row_names_the_devices_without_room() -> None:
     many = made(busy("sda"), *(Disk(disk(f"sd{c}")) for c in "bcdef"))
     lines = block_rows(many, UTC, 80, 4)
     assert keys(lines) == ["disk:sda", "disk:sdb"]
@@ -66,7 +66,7 @@ def test_one_row_names_devices_without_room() -> None:
     assert keys(scrolled) == ["disk:sdd", "disk:sde"]
 
 
-def test_partitions_follow_the_selected_disk_where_they_fit() -> None:
+def test_partitions_are_listed_below_the_selected_disk_if_they_fit() -> None:
     root = disk("sda1", "partition", [("/", "ext4")], parent="sda")
     view = UTC._replace(device="sda")
     pair = made(busy("sda"), Disk(root, reads=100, read_bytes=10 * MIB, read_await=2.0), Disk(disk("sdb")))
@@ -75,14 +75,14 @@ def test_partitions_follow_the_selected_disk_where_they_fit() -> None:
     assert " sda1 " in block_rows(pair, view, 80, 5)[2].text
 
 
-def test_members_of_an_array_are_left_out_without_room() -> None:
+def test_members_of_an_array_are_left_out_if_there_is_no_room() -> None:
     one = scenes.healthy()
     assert keys(block_rows(one, UTC, 80, 4)) == ["disk:md0", "disk:nvme4n1", "disk:sda"]
     assert len(keys(block_rows(one, UTC, 80, 9))) == 7
     assert " md0 x4 " in " " + block_rows(one, UTC, 80, 4)[1].text[1:]
 
 
-def test_volumes_nest_under_their_disk_and_a_selected_one_has_a_row() -> None:
+def test_volumes_are_listed_below_their_disk_and_a_selected_one_has_a_row() -> None:
     volume = disk("dm-0", "dm", [("/", "ext4")], label="vg/root", slaves=("sda",))
     stacked = made(busy("sda", holders=("dm-0",)), Disk(volume, reads=9), busy("sdb"))
     assert device_order(stacked, UTC) == ("sda", "sdb")
@@ -91,14 +91,14 @@ def test_volumes_nest_under_their_disk_and_a_selected_one_has_a_row() -> None:
     assert "disk:dm-0" in keys(block_rows(stacked, UTC._replace(device="dm-0"), 80, 3))
 
 
-def test_undefined_unknown_and_zero_differ() -> None:
+def test_undefined_unknown_and_zero_are_shown_differently() -> None:
     lines = block_rows(made(Disk(disk("sda"), writes=3, write_bytes=12288, write_await=2.0)), UTC, 80, 3)
     assert lines[1].text.split()[:10] == [">sda", "0", "0", "-", "-", "3", "<0.1", "2.0", "<0.1", "0"]
     first = block_rows(made(busy("sda"), count=1), UTC, 80, 3)
     assert set(first[1].text.split()[1:10]) == {"?"}
 
 
-def test_an_await_below_the_kernel_s_millisecond_is_small_not_zero() -> None:
+def test_an_await_below_the_kernels_resolution_of_a_millisecond_is_not_zero() -> None:
     few = block_rows(made(Disk(disk("sda"), reads=3, read_bytes=12288, read_await=0.1)), UTC, 80, 3)
     many = block_rows(made(Disk(disk("sda"), reads=90, read_bytes=12288, read_await=0.004)), UTC, 80, 3)
     assert few[1].text.split()[4] == "<1"
@@ -114,7 +114,7 @@ def test_sums_since_the_base_replace_rates() -> None:
     assert lines[1].text.split()[1:3] == ["1000", "100"]
 
 
-def test_a_list_without_active_devices() -> None:
+def test_a_list_without_an_active_device_is_reported() -> None:
     view = UTC._replace(only_active=True)
     assert "no device is active" in block_rows(made(Disk(disk("sda"))), view, 80, 3)[1].text
     assert keys(block_rows(made(Disk(disk("sda")), busy("sdb")), view, 80, 4)) == ["disk:sdb"]
@@ -144,7 +144,7 @@ def test_a_failed_reading_has_its_reason() -> None:
         (Reading(None, Status.PENDING), "asking", "dim"),
     ],
 )
-def test_health_in_one_word(reading: Reading, word: str, token: str) -> None:
+def test_health_is_shown_in_one_word(reading: Reading, word: str, token: str) -> None:
     one = made(busy("sda"), smart={"sda": reading})
     shown = health(one, "sda")
     assert (shown.word, shown.token) == (word, token)
@@ -153,7 +153,7 @@ def test_health_in_one_word(reading: Reading, word: str, token: str) -> None:
     assert text[79] == " ", "the right margin"
 
 
-def test_no_smartctl_and_no_smart_differ() -> None:
+def test_a_missing_smartctl_and_a_disk_without_smart_are_shown_differently() -> None:
     assert health(made(busy("sda")), "sda").word == "no tool"
     assert health(made(busy("sda"), smart={}), "sda").word == "no SMART"
 

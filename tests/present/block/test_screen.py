@@ -1,4 +1,4 @@
-"""The screen of one block device at every size: state, awaits, peaks, processes."""
+"""The screen of one block device, at every size: its state, awaits, peaks and processes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_every_line_is_as_wide_as_the_screen(name: str, size: tuple[int, int]) -
         assert all(line.text.isascii() for line in plain)
 
 
-def test_it_opens_with_state_reason_and_health() -> None:
+def test_the_screen_begins_with_state_reason_and_health() -> None:
     lines = text(STARVED, "sda").splitlines()
     assert lines[0].startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time")
     assert lines[1].startswith(" FAILING  sda  SATA SSD  Micron 5300")
@@ -75,7 +75,7 @@ def test_it_opens_with_state_reason_and_health() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-def test_a_short_screen_has_all_parts(size: tuple[int, int]) -> None:
+def test_a_small_screen_has_all_parts(size: tuple[int, int]) -> None:
     shown = text(STARVED, "sda", *size)
     parts = (
         "r_await",
@@ -106,7 +106,7 @@ def test_a_short_screen_has_all_parts(size: tuple[int, int]) -> None:
         ({"kind": "md", "write_cache": "write back"}, "cache write back"),
     ],
 )
-def test_write_cache_fua_and_wbt(changes: dict[str, object], fields: str) -> None:
+def test_the_write_cache_fua_and_wbt_are_shown(changes: dict[str, object], fields: str) -> None:
     info = disk("sda", detail="SSD", transport="ata", rotational=False)._replace(**changes)  # type: ignore[arg-type]
     made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
     shown = text(made, "sda", 160, 48)
@@ -115,7 +115,7 @@ def test_write_cache_fua_and_wbt(changes: dict[str, object], fields: str) -> Non
         assert (f"{word} " in shown) is (word in fields)
 
 
-def test_without_requests_nothing_is_claimed() -> None:
+def test_without_requests_no_latency_is_claimed() -> None:
     shown = text(FIRST, "sda")
     assert "nothing is known about it yet" in shown
     assert "latency, last" not in shown
@@ -132,24 +132,24 @@ def test_a_missing_device_is_named() -> None:
     assert " ? failed: no answer" in text(STARVED._replace(snapshot=failed), "sda")
 
 
-def test_awaits_spread_by_the_mean_of_their_interval() -> None:
+def test_the_histogram_counts_requests_by_the_mean_of_their_interval() -> None:
     made = await_histogram(STARVED.history, BlockKey("sda", 1))
     assert made.bounds == BOUNDS_MS
     assert sum(made.reads) == pytest.approx(60 * 735)
     assert sum(made.writes) == pytest.approx(60 * 2)
-    assert made.reads[BOUNDS_MS.index(100.0)] == sum(made.reads)  # all between 50 and 100 ms
+    assert made.reads[BOUNDS_MS.index(100.0)] == sum(made.reads)  # all awaits are between 50 and 100 ms
     calm = await_histogram(HEALTHY.history, BlockKey("nothing", 1))
     assert not sum(calm.reads)
 
 
-def test_an_await_of_exactly_a_bound_is_not_below_it() -> None:
+def test_an_await_equal_to_a_bound_is_in_the_next_bin() -> None:
     info = disk("sda", detail="SSD", transport="ata", rotational=False)
     made = frame(snapshots(lambda _: Machine((Disk(info, reads=100, read_bytes=MIB, read_await=2.0),)), 12))
     found = await_histogram(made.history, BlockKey("sda", 1))
     assert found.reads[BOUNDS_MS.index(5.0)] == pytest.approx(1100)
 
 
-def test_peaks_are_of_one_interval_over_all_samples() -> None:
+def test_peaks_are_the_highest_interval_of_all_samples() -> None:
     most = device_peaks(STARVED.history, BlockKey("sda", 1))
     assert most.read_bytes_per_s == pytest.approx(98 * MIB, rel=0.01)
     assert most.reads_per_s == 735
@@ -165,7 +165,7 @@ def fast(read_await: float, carry: FoldState | None = None) -> Frame:
     return frame(snapshots(lambda _: Machine((did,)), 15), carry=carry)
 
 
-def test_the_own_baseline_takes_precedence_over_the_kind() -> None:
+def test_the_baseline_of_a_disk_takes_precedence_over_that_of_its_kind() -> None:
     made = fast(0.9)
     device = device_or_selected(made, VIEW, "nvme0n1")
     assert device is not None
@@ -201,7 +201,7 @@ def test_a_disk_that_seeks_is_judged_by_its_utilisation() -> None:
     assert calm.splitlines()[1].startswith(" OK ")
 
 
-def test_processes_are_attributed_to_it_only_where_known() -> None:
+def test_only_processes_that_are_known_to_use_the_disk_are_listed() -> None:
     one, other = disk("sda", transport="ata"), disk("sdb", transport="ata")
     reader = Proc(7, "reader", read=MIB)
 
@@ -221,7 +221,7 @@ def test_processes_are_attributed_to_it_only_where_known() -> None:
         assert " reader " in text(shown, "sda")
 
 
-def test_next_and_previous_go_round_the_devices_of_the_panel() -> None:
+def test_next_and_previous_go_through_the_devices_of_the_panel_in_a_circle() -> None:
     order = ["sda", "md0", "nvme4n1"]
     name, seen = "sda", []
     for _ in range(4):
@@ -229,11 +229,11 @@ def test_next_and_previous_go_round_the_devices_of_the_panel() -> None:
         name = next_device(STARVED, VIEW, name, 1)
     assert seen == [*order, "sda"]
     assert next_device(STARVED, VIEW, "sda", -1) == order[-1]
-    assert next_device(STARVED, VIEW, "sda1", 1) == "md0"  # by way of its disk
+    assert next_device(STARVED, VIEW, "sda1", 1) == "md0"  # the next device after sda, on which sda1 lies
     assert next_device(frame(snapshots(lambda _: Machine(), 2)), VIEW, "sda", 1) == ""
 
 
-def test_many_mounts_and_unknown_fullness() -> None:
+def test_many_mounts_and_unknown_fullness_are_shown() -> None:
     info = disk("sda", mounts=[(f"/m{n}", "ext4") for n in range(7)], size_bytes=500 * GIB)
     did = Disk(info, reads=10, read_bytes=MIB, read_await=1.0)
     made = frame(snapshots(lambda _: Machine((did,), usage={"/m0": 0.9}), 5))
@@ -244,14 +244,14 @@ def test_many_mounts_and_unknown_fullness() -> None:
     assert "/m0 90 % used of 1T" in text(made, "sda")
 
 
-def test_each_key_of_its_last_row_is_bound() -> None:
+def test_each_key_in_the_last_row_works() -> None:
     bound = {key_label(key) for action in DEVICE_ACTIONS for key in action.keys} | {"q"}
     for keys, _ in words_above(KEYS, View()):
         for key in keys.split("/") if "/" in keys else keys.split():
             assert key in bound
 
 
-def test_the_files_of_the_job_tie_its_processes_to_the_disk() -> None:
+def test_files_of_the_job_show_which_of_its_processes_use_the_disk() -> None:
     recording = Path(__file__).parents[2] / "data" / "jobs.iotop.jsonl.gz"
     *_, made = frames(islice(ReplaySource(str(recording), allow_root=True), 60))
     slow = next(name for name in devices.infos(made) if name.startswith("loop"))

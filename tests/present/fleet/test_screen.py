@@ -24,20 +24,20 @@ def text(shown: FleetView = SHOWN, width: int = 160, height: int = 48) -> str:
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
 @pytest.mark.parametrize("fleet", [FLEET, None, FLEET._replace(machines=(), jobs=())])
-def test_every_row_is_as_wide_as_the_window(fleet: object, width: int, height: int) -> None:
+def test_every_row_fills_the_width_of_the_window(fleet: object, width: int, height: int) -> None:
     for rows in (fleet_screen_rows, jobs_screen_rows):
         lines = rows(fleet, SHOWN, width, height)  # type: ignore[arg-type]
         assert len(lines) == height
         assert {cells(line.text) for line in lines} == {width}
 
 
-def test_ascii_has_no_other_character() -> None:
+def test_the_ascii_form_has_only_ascii() -> None:
     shown = SHOWN._replace(view=SHOWN.view._replace(ascii_only=True))
     assert text(shown).isascii()
     assert "".join(line.text for line in jobs_screen_rows(FLEET, shown, 160, 48)).isascii()
 
 
-def test_a_row_names_state_cause_and_source() -> None:
+def test_a_row_has_state_cause_and_source() -> None:
     rows = {line.split()[0]: line for line in text(width=80, height=24).splitlines() if line.strip()}
     assert rows["gpu03"].split()[1] == "STARVED"
     assert "slow disk" in rows["gpu03"]
@@ -46,7 +46,7 @@ def test_a_row_names_state_cause_and_source() -> None:
     assert rows["node01"].split()[1:3] == ["?", "?"]
 
 
-def test_hundreds_of_machines_scroll_and_the_title_says_where() -> None:
+def test_hundreds_of_machines_scroll_and_the_title_has_the_position() -> None:
     many = FLEET._replace(machines=tuple(FleetMachine(f"m{n:03}", f"m{n:03}:1", ("iotop",), "OK") for n in range(300)))
     shown = SHOWN._replace(view=SHOWN.view._replace(scroll=290, cursor="m299"))
     rows = [line.text for line in fleet_screen_rows(many, shown, 80, 24)]
@@ -61,22 +61,22 @@ def test_old_figures_are_marked_with_their_age() -> None:
     assert rows[1].startswith(" now      http://prometheus:9090: Connection refused")
 
 
-def test_what_was_not_answered_is_named() -> None:
+def test_unanswered_questions_are_named() -> None:
     rows = fleet_screen_rows(FLEET._replace(partial=("health", "alerts")), SHOWN, 80, 24)
     assert rows[1].text.startswith(" partial  not answered: health, alerts")
 
 
-def test_the_graphs_hold_the_history_of_the_machine_under_the_cursor() -> None:
+def test_the_graphs_show_the_history_of_the_machine_under_the_cursor() -> None:
     shown = SHOWN._replace(view=SHOWN.view._replace(cursor="gpu03"))
     without = text(shown)
     history = History("gpu03", 0.0, {"lost": (0.1, 0.9), "gpu": (0.5, 0.5), "disk": (None, 0.2)})
     assert "lost         90 %" in text(shown._replace(history=history))
     assert "lost          ? %" in without
-    # Of another machine they are not drawn.
+    # A history of another machine is not drawn.
     assert text(shown._replace(history=history._replace(machine="gpu04"))) == without
 
 
-def test_sentences_lose_whole_clauses() -> None:
+def test_sentences_are_shortened_by_whole_clauses() -> None:
     assert whole_clauses("one; two; three", 9) == "one; two"
     assert whole_clauses("one; two", 20) == "one; two"
     assert whole_clauses("wonderful", 5) == "wond…"

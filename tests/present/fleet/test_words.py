@@ -1,4 +1,4 @@
-"""Causes, summary, order and filter of a fleet, from the kept answers of a real Prometheus."""
+"""The causes, summary, order and filter of a fleet, from the recorded answers of a real Prometheus."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names(key: str, *, reverse: bool = False) -> list[str]:
     return [one.name for one in sort_machines(FLEET.machines, key, reverse=reverse)]
 
 
-def test_causes() -> None:
+def test_each_machine_has_its_cause_in_words() -> None:
     assert {name: cause_words(one) for name, one in BY_NAME.items()} == {
         "gpu01": "GPU-bound",
         "gpu02": "GPU-bound",
@@ -49,20 +49,20 @@ def test_causes() -> None:
     assert cause_words(FleetMachine("a", "a:1", ("iotop",))) == "?"
 
 
-def test_cells() -> None:
+def test_cells_have_health_gpu_use_and_alerts_in_words() -> None:
     assert [health_words(BY_NAME[name]) for name in ("gpu05", "blank02", "gpu01")] == ["FAILING nvme1n1", "ok", "?"]
     assert [gpu_words(BY_NAME[name]) for name in ("gpu05", "blank02", "node01")] == ["-", "?", "80"]
     assert alert_words(BY_NAME["gpu05"]) == "IotopFailingDisk"
     assert alert_words(BY_NAME["gpu01"]._replace(alerts=(FleetAlert("A"), FleetAlert("B")))) == "A +1"
 
 
-def test_a_wait_for_a_straggler_counts_as_its_cause() -> None:
+def test_a_wait_for_a_straggler_counts_as_the_cause_of_the_straggler() -> None:
     worst = losses(FLEET)[0]
     assert (worst.share, worst.machines) == ("data_disk", 2)
     assert "collective" not in {one.share for one in losses(FLEET)}
 
 
-def test_the_summary() -> None:
+def test_the_summary_counts_machines_and_names_the_largest_loss() -> None:
     state, text = summary(FLEET)
     assert state is State.FAILING
     assert text.startswith("8 of 11 machines have trouble; ")
@@ -75,7 +75,7 @@ def test_the_summary() -> None:
     assert (state, text) == (State.UNSURE, "1 machine, none with a verdict of iotop-ai")
 
 
-def test_the_straggler() -> None:
+def test_the_straggler_is_described_in_words() -> None:
     job = next(job for job in FLEET.jobs if job.straggler is not None)
     assert job.straggler is not None
     text = straggler_words(job, job.straggler)
@@ -97,27 +97,27 @@ def test_the_straggler() -> None:
         ("alerts", ["gpu05"]),
     ],
 )
-def test_the_worst_are_first(key: str, first: list[str]) -> None:
+def test_the_worst_machines_come_first(key: str, first: list[str]) -> None:
     assert names(key)[: len(first)] == first
     assert names(key, reverse=True)[-1] == names(key)[0]
 
 
-def test_busy_disks_are_first() -> None:
+def test_the_busiest_disks_come_first() -> None:
     assert set(names("util")[:2]) == {"node01", "blank02"}
     assert set(names("await")[:2]) == {"gpu03", "gpu09"}
 
 
-def test_every_order_holds_every_machine() -> None:
+def test_every_order_contains_every_machine() -> None:
     for key in SORTS:
         assert sorted(names(key)) == sorted(BY_NAME)
 
 
-def test_numbers_in_names_are_in_their_order() -> None:
+def test_numbers_in_names_are_sorted_by_value() -> None:
     machines = [FleetMachine(name, name) for name in ("gpu10", "gpu9", "gpu09a", "login")]
     assert [one.name for one in sort_machines(machines, "name")] == ["gpu9", "gpu09a", "gpu10", "login"]
 
 
-def test_a_filter_takes_words_of_any_column() -> None:
+def test_a_filter_matches_words_of_any_column() -> None:
     def found(pattern: str) -> set[str]:
         return {one.name for one in FLEET.machines if matches(one, pattern)}
 
@@ -129,7 +129,7 @@ def test_a_filter_takes_words_of_any_column() -> None:
     assert found("IotopFailing") == {"gpu05"}
 
 
-def test_classes_and_states_of_another_version_are_shown_as_they_are() -> None:
+def test_classes_and_states_of_another_version_are_shown_unchanged() -> None:
     new = FleetMachine(
         "a", "a:1", ("iotop",), "MOLTEN", findings=(FleetFinding("meltdown", "MOLTEN", "sda", "critical", True),)
     )

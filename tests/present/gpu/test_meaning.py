@@ -1,4 +1,4 @@
-"""Each sentence for its figures, and not for similar ones."""
+"""Each sentence appears for its figures, and not for similar ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(id_: str, found: list[Meaning]) -> str:
     return next((one.text for one in found if one.id == id_), "")
 
 
-def test_watts_stand_beside_utilisation() -> None:
+def test_power_is_shown_beside_utilisation() -> None:
     assert figures(RATES._replace(sm_ratio=0.31, power_watts=430.0)) == "95 % busy, SM 31 %, 430 of 700 W"
     assert figures(RATES._replace(power_watts=None)) == "95 % busy"
 
@@ -83,11 +83,13 @@ def test_watts_stand_beside_utilisation() -> None:
         ({"busy_ratio": 0.6, "gap_ratio": 0.1}, ALONE, "partly", "60 % busy, 655 of 700 W"),
     ],
 )  # fmt: skip
-def test_the_sentence_about_its_work(change: dict[str, float | None], context: GpuContext, id_: str, text: str) -> None:
+def test_the_work_of_a_gpu_has_its_sentence(
+    change: dict[str, float | None], context: GpuContext, id_: str, text: str
+) -> None:
     assert text_of(id_, of(RATES._replace(**change), context=context)) == text
 
 
-def test_memory_held_by_an_idle_process_names_its_owner() -> None:
+def test_memory_used_by_an_idle_process_names_its_owner() -> None:
     idle = RATES._replace(busy_ratio=0.0, power_watts=71.0)
     held = of(idle, context=GpuContext(idle_s=245.0, owner="alice python (pid 812)"))
     assert text_of("held", held) == "idle for 4 min with 61G held by alice python (pid 812), 71 W"
@@ -101,7 +103,7 @@ def test_memory_held_by_an_idle_process_names_its_owner() -> None:
     )
 
 
-def test_the_power_limit_is_normal_unless_it_was_lowered() -> None:
+def test_the_power_limit_is_called_normal_unless_it_was_lowered() -> None:
     (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64)) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time (normal at full load)", "dim")
     low = STATE._replace(power_limit_mw=500_000)
@@ -110,7 +112,7 @@ def test_the_power_limit_is_normal_unless_it_was_lowered() -> None:
     assert text_of("power_cap", of(RATES._replace(power_cap_ratio=0.004))) == ""
 
 
-def test_heat_is_a_share_of_time_where_counters_know_it() -> None:
+def test_heat_is_a_share_of_time_if_counters_know_it() -> None:
     hot = STATE._replace(temperature_celsius=88, memory_celsius=95, clock_reasons=0x20)
     found = of(RATES._replace(sw_thermal_ratio=0.12), hot)
     assert found[0] == Meaning(
@@ -125,7 +127,7 @@ def test_heat_is_a_share_of_time_where_counters_know_it() -> None:
     assert text_of("hot", of(RATES, STATE._replace(temperature_celsius=70, margin_celsius=20))) == ""
 
 
-def test_the_link_is_judged_under_load_only() -> None:
+def test_the_link_is_judged_only_under_load() -> None:
     narrow = STATE._replace(pcie_width=8)
     assert text_of("width", of(RATES, narrow)) == "PCIe x8 of x16 under load: check the slot"
     assert text_of("width", of(RATES._replace(busy_ratio=0.0), narrow)) == ""
@@ -141,7 +143,7 @@ def test_the_link_is_judged_under_load_only() -> None:
     assert text_of("replays", of(RATES._replace(pcie_replays_per_s=4.0))) == "PCIe replays 4 packets/s"
 
 
-def test_health() -> None:
+def test_problems_of_the_hardware_have_their_sentences() -> None:
     sick = DETAIL._replace(
         rows_failed=True,
         rows_pending=True,
@@ -163,7 +165,7 @@ def test_health() -> None:
     assert xid_meaning(9999) == "see NVIDIA's catalogue of Xids"
 
 
-def test_a_trainer_far_from_its_gpu() -> None:
+def test_a_trainer_on_cpus_far_from_its_gpu_is_reported() -> None:
     far = STATE._replace(processes=(GpuProcess(7, 1, "compute", cpus="48-95"),))
     near = DETAIL._replace(cpus="0-47", numa_node=0)
     text = "pid 7 may run on CPUs 48-95 only, the GPU is near 0-47 (node 0)"
@@ -180,6 +182,6 @@ def test_unknown_figures_give_no_sentence() -> None:
     assert of(None, GpuState("GPU-1", 0, "x"), None) == []
 
 
-def test_one_of_a_kind_has_no_plural() -> None:
+def test_a_count_of_one_is_not_plural() -> None:
     found = of(RATES, detail=DETAIL._replace(ecc_uncorrected=1))
     assert text_of("ecc", found) == "1 uncorrected memory error since the driver was loaded"

@@ -1,4 +1,4 @@
-"""The GPU panel's new columns and the screen of one GPU."""
+"""The columns of the GPU panel, and the screen of one GPU."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(uuid: str = "GPU-0002", width: int = 80, height: int = 24, view: View =
     return "\n".join(line.text for line in gpu_screen_rows(EIGHT, view, width, height, uuid))
 
 
-def test_the_panel_groups_similar_gpus_and_shows_outliers_alone() -> None:
+def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     lines = [line.text.split() for line in gpu_rows(EIGHT, VIEW, 80, 5)[1:]]
     assert lines[0] == ["0-1,3-4,6", "alike", "95-97", "82-86", "61/80", "61-62", "655/700", "Gen5x16", "power", "64%"]
     assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "Gen5x16", "therm", "12%"]
@@ -43,9 +43,9 @@ def numbers(lines: list[Line]) -> list[str]:
     return [line.text.split()[0] for line in lines if line.key]
 
 
-def test_the_grave_rows_come_first_where_not_all_fit() -> None:
+def test_the_rows_with_problems_come_first_if_not_all_fit() -> None:
     lines = gpu_rows(EIGHT, VIEW, 80, 4)
-    assert numbers(lines) == ["2", "5"]  # too hot; in an x8 link
+    assert numbers(lines) == ["2", "5"]  # number 2 is too hot, and number 5 is in an x8 link
     assert lines[-1].text.rstrip() == " 6 more: 0-1,3-4,6-7"
     assert numbers(gpu_rows(EIGHT, VIEW, 80, 2)) == ["2"]
     assert len(gpu_rows(EIGHT, VIEW, 80, 2)) == 2
@@ -69,7 +69,7 @@ def test_the_mark_stays_on_its_gpu_when_another_joins_its_row() -> None:
     assert (marked(10), marked(90)) == (["1-3"], ["0-3"])
 
 
-def test_at_160_each_gpu_has_a_sentence() -> None:
+def test_at_160_columns_each_gpu_has_a_sentence() -> None:
     lines = [line.text for line in gpu_rows(EIGHT, VIEW, 160, 9)]
     assert "computing" in lines[1]
     assert "thermal slowdown 12 %" in lines[3]
@@ -80,7 +80,7 @@ def test_at_160_each_gpu_has_a_sentence() -> None:
     assert gpu_rows(EIGHT, VIEW, 250, 9)[1].text.split()[1:3] == ["alice", "python"]
 
 
-def test_at_160_each_gpu_has_its_last_minute() -> None:
+def test_at_160_columns_each_gpu_has_a_graph_of_its_last_minute() -> None:
     head, *rows = gpu_rows(EIGHT, VIEW, 160, 9)
     at = head.text.index("last 60 s")
     assert all(len(line.text[at : at + 30].strip()) == 30 for line in rows)
@@ -89,14 +89,14 @@ def test_at_160_each_gpu_has_its_last_minute() -> None:
 
 
 def with_ranks(numbers: Iterable[int | None], label: str) -> Frame:
-    """The eight GPUs, a rank of one job on each of the first ones."""
+    """The eight GPUs, with one rank of a job on each of the first GPUs."""
     keys = [ProcessKey(pid, pid) for pid in gpu_scenes.PIDS]
     ranks = tuple(Rank(keys[n], gpus=(f"GPU-{n:04d}",), number=number) for n, number in enumerate(numbers))
     jobs = JobTable({keys[0]: Job(keys[0], "train.py", "alice", 1000, ranks, label=label)})
     return EIGHT._replace(snapshot=EIGHT.snapshot._replace(jobs=Reading(jobs, Status.OK)))
 
 
-def test_the_job_and_the_rank_on_each_gpu_are_columns_where_they_are_known() -> None:
+def test_the_job_and_the_rank_on_each_gpu_are_shown_if_they_are_known() -> None:
     head, *rows = (line.text for line in gpu_rows(with_ranks(range(8, 15), "slurm 48213"), VIEW, 160, 9))
     job, rank = head.index("job "), head.index("rank ")
     assert [row[job:rank].strip() for row in rows] == ["48213"] * 7 + ["-"]
@@ -124,7 +124,7 @@ def test_every_line_is_as_wide_as_the_screen(uuid: str, size: tuple[int, int]) -
     assert all(line.text.isascii() for line in plain)
 
 
-def test_the_screen_opens_with_the_problem_and_the_remedy() -> None:
+def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert text().splitlines()[1].startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
     assert "thermal slowdown 12 % of the time at 88 C, memory 74 C" in text()
     assert "do airflow, fans, room; the neighbour's heat" in text(width=160, height=48)
@@ -134,7 +134,7 @@ def test_the_screen_opens_with_the_problem_and_the_remedy() -> None:
     assert "3 of 8  b/n" in text()
 
 
-def test_graphs_facts_and_processes() -> None:
+def test_the_screen_has_graphs_facts_and_processes() -> None:
     whole = text(width=160, height=48)
     for label in ("busy", "SM", "tensor", "memory", "power", "temp", "PCIe in", "PCIe out", "capped", "throttle"):
         assert f"\n {label} " in whole
@@ -145,7 +145,7 @@ def test_graphs_facts_and_processes() -> None:
     assert "throttle" in text()
 
 
-def test_graphs_grow_into_the_room_that_the_processes_leave() -> None:
+def test_graphs_grow_into_the_room_below_the_processes() -> None:
     heights = {}
     for height in (24, 48, 70):
         lines = [line.text for line in gpu_screen_rows(EIGHT, VIEW, 160, height, "GPU-0003")]
@@ -156,11 +156,11 @@ def test_graphs_grow_into_the_room_that_the_processes_leave() -> None:
     assert 2 <= heights[48] < heights[70] <= 6
 
 
-def test_the_mode_is_on_the_screen() -> None:
+def test_the_mode_of_the_gpu_is_on_the_screen() -> None:
     assert "PAUSED" in text(view=VIEW._replace(mode="paused")).splitlines()[1]
 
 
-def test_next_and_previous_go_round() -> None:
+def test_next_and_previous_go_through_the_gpus_in_a_circle() -> None:
     assert next_gpu(EIGHT, VIEW, "GPU-0007", 1) == "GPU-0000"
     assert next_gpu(EIGHT, VIEW, "GPU-0000", -1) == "GPU-0007"
     assert next_gpu(EIGHT, VIEW, "gone", 1) == "GPU-0000"
@@ -191,7 +191,7 @@ def test_mig_instances_have_rows() -> None:
     assert second.split()[-5:] == ["?", "?", "?", "?", "0/10G"]
 
 
-def test_processes_on_it() -> None:
+def test_processes_on_the_gpu_are_listed() -> None:
     one = gpus(EIGHT, VIEW)[4]
     assert one.state is not None
     assert owner_text(EIGHT, VIEW, one.state) == "alice python (pid 4824)"
@@ -201,7 +201,7 @@ def test_processes_on_it() -> None:
     assert gpu_users(EIGHT, VIEW, one.state._replace(processes=None)) is None
 
 
-def test_a_process_of_a_training_job_without_a_batch_job_has_the_name_of_its_script() -> None:
+def test_a_process_of_a_job_without_a_batch_id_has_the_name_of_its_script() -> None:
     one = gpus(EIGHT, VIEW)[4]
     assert one.state is not None
     processes = EIGHT.snapshot.processes.value
@@ -216,19 +216,19 @@ def test_a_process_of_a_training_job_without_a_batch_job_has_the_name_of_its_scr
     assert user.job == "train.py"
 
 
-def test_idle_time() -> None:
+def test_the_idle_time_is_shown() -> None:
     made = frame(snapshots(lambda s: Machine(gpus=(gpu(0, 50 if s < 10 else 0),)), 31))
     assert idle_seconds(made, VIEW, "GPU-0000") == 20.0
     assert idle_seconds(EIGHT, VIEW, "GPU-0000") is None
 
 
-def test_the_power_of_a_gpu_without_a_limit_has_a_scale_of_its_own() -> None:
+def test_the_graph_of_power_without_a_limit_is_scaled_to_its_values() -> None:
     made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 90, power_limit_mw=None),)), 6))
     (power,) = [one for one in gpu_graphs(made, VIEW, "GPU-0000", 40) if one.label == "power"]
     assert (power.data.peak, power.top) == (188.0, 200.0)
 
 
-def test_unknown_memory_of_processes_is_not_0() -> None:
+def test_unknown_memory_of_processes_is_not_shown_as_0() -> None:
     for each, text in ((1 << 30, "more with "), (None, "more with ?")):
         processes = tuple(GpuProcess(100 + n, each, "compute") for n in range(30))
         made = frame(snapshots(lambda _, p=processes: Machine(gpus=(gpu(0, 90, processes=p),)), 6))

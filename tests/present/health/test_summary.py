@@ -37,7 +37,7 @@ def text(shown: Frame, view: HealthView, width: int = 80, height: int = 24) -> s
 
 
 def everything(shown: Frame, view: HealthView, width: int) -> str:
-    """Every row of a disk's page."""
+    """Every row on the page of a disk."""
     return text(shown, view, width, 300)
 
 
@@ -57,7 +57,7 @@ def everything(shown: Frame, view: HealthView, width: int) -> str:
     ],
 )
 @pytest.mark.parametrize("ascii_only", [False, True])
-def test_every_row_fills_the_width_with_known_looks(
+def test_every_row_fills_the_width_with_known_styles(
     width: int, height: int, view: HealthView, ascii_only: bool
 ) -> None:
     rows = health_screen_rows(ill(), View(ascii_only=ascii_only), view, width, height)
@@ -68,7 +68,7 @@ def test_every_row_fills_the_width_with_known_looks(
         assert not ascii_only or line.text.isascii()
 
 
-def test_the_list_has_a_verdict_each() -> None:
+def test_the_list_has_a_verdict_on_each_disk() -> None:
     shown = text(ill(), LIST)
     rows = {line.lstrip("> ").split()[0]: line for line in shown.splitlines()[3:10]}
     for name, word in (
@@ -85,12 +85,12 @@ def test_the_list_has_a_verdict_each() -> None:
     sentence = " FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 1 without SMART"
     assert wide.splitlines()[1].startswith(sentence)
     assert "asked 3 min ago" in shown
-    assert "T:self-test" not in shown  # the cursor is on an NVMe, whose self-test this smartctl cannot start
+    assert "T:self-test" not in shown  # the cursor is on an NVMe disk, for which this smartctl cannot start a self-test
     assert "nvme0n1" in shown.splitlines()[3]
 
 
-def test_a_failing_disk_has_the_cure_of_the_verdict() -> None:
-    """Both places of one screen say the same."""
+def test_a_failing_disk_has_the_cure_that_the_verdict_has() -> None:
+    """Two places of one screen must not contradict each other."""
     shown = list(frames(ill_snapshots(12)))[-1]
     cures = {one.subject: one for one in shown.verdict.findings if one.class_id == "failing_disk"}
     assert "sda" in cures
@@ -105,7 +105,7 @@ def test_a_remedy_is_not_cut() -> None:
     assert SUDOERS in remedy
 
 
-def test_one_disk_in_full() -> None:
+def test_the_page_of_a_disk_has_all_its_facts() -> None:
     shown = everything(ill(), LIST._replace(disk="sda"), 160)
     for piece in (
         "sda  HDD  ST4000NM0035",
@@ -132,7 +132,7 @@ def test_one_disk_in_full() -> None:
     assert "about 5 months at this rate" not in shown
 
 
-def test_wear_and_its_forecast() -> None:
+def test_wear_is_shown_with_its_forecast() -> None:
     assert worn().reasons == ("92 % of its rated life used, about 5 months at this rate",)
     shown = everything(ill(), LIST._replace(disk="nvme0n1"), 100)
     assert "92 % of its rated life used, about 5 months at this rate" in shown
@@ -141,7 +141,7 @@ def test_wear_and_its_forecast() -> None:
     assert "attribute" not in shown
 
 
-def test_a_page_is_scrolled_to_its_last_row_and_no_further() -> None:
+def test_a_page_can_be_scrolled_to_its_last_row_and_no_further() -> None:
     view = LIST._replace(disk="sda")
     most = most_scroll(ill(), view, 80, 22)
     assert most > 0
@@ -151,7 +151,7 @@ def test_a_page_is_scrolled_to_its_last_row_and_no_further() -> None:
     assert "more rows below" in text(ill(), view)
 
 
-def test_the_question_names_duration_and_safety() -> None:
+def test_the_question_names_the_duration_and_the_risk() -> None:
     shown = text(ill(), LIST._replace(disk="sda", dialog=Dialog("sda", "sh")))
     for piece in ("self-test of sda", "no data is", "captive", "short  about 2 min", "long   about 54 min"):
         assert piece in shown, piece
@@ -174,7 +174,7 @@ def test_the_question_names_duration_and_safety() -> None:
         ("ata", None, 200, "at hour 200"),
     ],
 )
-def test_the_age_of_a_log_entry_knows_that_its_hours_wrap(
+def test_the_age_of_a_log_entry_is_right_when_its_hours_wrapped(
     protocol: str, hours: int | None, stamp: int, words: str
 ) -> None:
     assert _hours_ago(failing()._replace(protocol=protocol, power_on_hours=hours), stamp) == words
@@ -192,7 +192,7 @@ def test_a_running_self_test_without_a_percentage_can_be_ended() -> None:
     assert "A self-test of this disk runs. Ending it" in text(shown, LIST._replace(dialog=Dialog("sda")))
 
 
-def test_only_keys_that_work_are_shown() -> None:
+def test_only_keys_that_work_now_are_shown() -> None:
     def keys(view: HealthView) -> str:
         return text(ill(), view, 100).splitlines()[-1]
 
@@ -205,7 +205,7 @@ def test_only_keys_that_work_are_shown() -> None:
     assert "Enter:open" not in keys(LIST._replace(disk="sda"))
 
 
-def test_why_there_is_no_self_test() -> None:
+def test_the_reason_why_there_is_no_self_test_is_shown() -> None:
     shown = ill()
     assert why_no_test(disk_row(shown, "sda"), LIST) == ""
     assert "--readonly" in why_no_test(disk_row(shown, "sda"), HealthView())
@@ -226,19 +226,19 @@ def test_a_sleeping_disk_is_asleep_unless_it_has_a_fault() -> None:
     assert sick.reason.endswith("(now asleep)")
 
 
-def test_a_disk_without_a_node() -> None:
+def test_a_disk_without_a_device_node_is_reported() -> None:
     absent = reading_health(Reading(None, Status.ABSENT, "no device node here: x"), NO_SMART)
     assert (absent.word, absent.token, absent.reason) == ("no node", "unsure", "no device node here: x")
 
 
-def test_unknown_is_never_ok() -> None:
+def test_an_unknown_disk_is_never_called_ok() -> None:
     for status in Status:
         state = SmartState("d", "nvme", "M", "S", "F", None, "unknown", ())
         assert reading_health(Reading(state, status), NO_SMART).word != "ok"
         assert reading_health(Reading(None, status), NO_SMART).word != "ok"
 
 
-def test_a_volume_has_the_health_of_its_worst_disk() -> None:
+def test_a_raid_volume_has_the_health_of_its_worst_disk() -> None:
     ok, bad = (worn()._replace(severity="ok", reasons=()), failing())
     table = {
         "sda": Reading(None, Status.UNSUPPORTED, "a RAID volume: the disks behind it are queried"),
@@ -256,12 +256,12 @@ def test_a_volume_has_the_health_of_its_worst_disk() -> None:
     ("seconds", "text"),
     [(20, "20s"), (99.4, "99s"), (99.5, "2m"), (5969, "99m"), (5970, "2h"), (358_300, "4d"), (1e9, "99d")],
 )
-def test_how_long_a_disk_hangs_fits_its_column(seconds: float, text: str) -> None:
+def test_the_duration_of_a_hang_fits_its_column(seconds: float, text: str) -> None:
     assert _two_digits(seconds) == text
     assert len(f"hung {text}") <= 8
 
 
-def test_the_list_without_smartctl() -> None:
+def test_the_list_without_smartctl_has_a_remedy() -> None:
     shown = frame([snapshot(Machine(disks=(Disk(disk("sda", model="M1")),)))])
     lines = text(shown, LIST)
     assert "no tool" in lines
@@ -269,7 +269,7 @@ def test_the_list_without_smartctl() -> None:
     assert "M1" in lines
 
 
-def test_curves_hold_a_value_over_a_day_and_not_over_a_gap() -> None:
+def test_curves_continue_a_value_for_a_day_but_not_over_a_gap() -> None:
     day = 86_400
     near = [PastPoint(n * day, 40 + n) for n in range(5)]
     assert resampled(near, "temperature_celsius", 9) == [40, 40, 41, 41, 42, 42, 43, 43, 44]
@@ -281,12 +281,12 @@ def test_curves_hold_a_value_over_a_day_and_not_over_a_gap() -> None:
     assert all(value is None for value in resampled(near, "used_percent", 9))
 
 
-def test_every_meaning_fits_a_wide_row() -> None:
+def test_every_explanation_of_an_attribute_fits_a_wide_row() -> None:
     assert all(0 < number < 256 and len(words) <= 80 for number, words in MEANINGS.items())
 
 
 def test_a_recording_shows_what_the_live_screen_showed() -> None:
-    """Growth, forecast and curves are values of the Snapshot: a replay does not need that machine's state folder."""
+    """Growth, forecast and curves are in the Snapshot, so a replay needs no state folder of the recorded machine."""
     live = list(frames(ill_snapshots(3)))
     encoder, decoder = Encoder(), Decoder()
     lines = [line for one in live for line in encoder.lines(one)]
@@ -297,7 +297,7 @@ def test_a_recording_shows_what_the_live_screen_showed() -> None:
         assert text(again[-1], view, 160, 90) == text(live[-1], view, 160, 90)
 
 
-def test_a_count_that_the_kernel_does_not_keep_is_not_0() -> None:
+def test_a_count_that_the_kernel_does_not_keep_is_not_shown_as_0() -> None:
     both = kernel_counts_text(failing()._replace(io_errors=1))
     assert both.endswith("disk 1 command had a status other than good (SMART queries included), 2 timed out")
     old_kernel = kernel_counts_text(failing()._replace(io_timeouts=None))

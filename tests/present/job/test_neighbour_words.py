@@ -1,4 +1,4 @@
-"""The banner of a job slowed by other work on the host, and of a job that died."""
+"""The banner of a job that other work on the machine slows down, and of a job that died."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ WORDS = {
 
 
 @pytest.mark.parametrize("name", WORDS)
-def test_the_words(name: str) -> None:
+def test_each_scene_has_its_words(name: str) -> None:
     assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
 
 
-def test_workers_that_restart() -> None:
+def test_workers_that_start_again_each_epoch_have_their_words() -> None:
     headline, because, advice = lines(play(*epochs(20, 4, 4))[-1])
     assert headline.startswith("train.py waits for data 1")
     assert because.startswith("all workers are restarted every 20")
     assert advice.startswith("DataLoader(persistent_workers=True): saves ~3")
 
 
-def test_a_worker_that_ran_out_of_shared_memory() -> None:
+def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
     dead = ended("worker", -7, "pt_data_worker", 101)
     frame = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(dead,)), 1))[-1]
     headline, because, advice = lines(frame)
@@ -65,7 +65,7 @@ def test_a_worker_that_ran_out_of_shared_memory() -> None:
 
 @pytest.mark.parametrize("name", HOST_SCENES)
 @pytest.mark.parametrize("width", [20, 40, 69, 150])
-def test_every_line_fits(name: str, width: int) -> None:
+def test_every_line_fits_its_width(name: str, width: int) -> None:
     frame = play((HOST_SCENES[name], 15))[-1]
     for part in (headline.headline, headline.because, headline.advice):
         assert sum(cells(span.text) for span in headline.fit(part(frame.verdict, frame), width)) <= width

@@ -1,4 +1,4 @@
-"""The graphs, the path and the rows below speak of one machine: no sentence that a row of the table refutes."""
+"""The graphs, the path and the table describe the same machine: no row of the table contradicts a sentence."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DRIVE = disk("vda", mounts=[("/", "ext4")])
 
 
 def reading_after_a_burst_of_writes(second: int) -> Machine:
-    """Writes of 60 MB/s for 40 s, then reads of 9 MB/s beside a few writes."""
+    """A disk that writes 60 MB/s for 40 s, and then reads 9 MB/s while it writes a little."""
     if second < 40:
         return Machine((Disk(DRIVE, writes=60, write_bytes=60 * MIB, write_await=2.0),), (Proc(7, "cat"),))
     drive = Disk(DRIVE, reads=90, read_bytes=9 * MIB, read_await=1.0, writes=2, write_bytes=8192, write_await=1.0)
     return Machine((drive,), (Proc(7, "cat", read=9 * MIB),))
 
 
-def test_reads_are_in_the_graph_and_the_path_after_a_burst_of_writes() -> None:
+def test_after_a_burst_of_writes_the_graph_and_the_path_show_reads() -> None:
     shown = frame(snapshots(reading_after_a_burst_of_writes, 61))
     texts = [line.text for line in graph_rows(shown, UTC, 80, 4)]
     assert texts[2].split()[:4] == ["vda", "r+w", "9.0", "MB/s"]
@@ -43,7 +43,7 @@ def test_reads_are_in_the_graph_and_the_path_after_a_burst_of_writes() -> None:
     assert ["vda", "wr", "<0.1"] in tall
 
 
-def test_a_process_that_only_writes_is_named_where_the_disk_reads() -> None:
+def test_a_process_that_only_writes_is_named_even_if_the_disk_reads() -> None:
     drive = Disk(DRIVE, reads=9, read_bytes=MIB // 2, read_await=1.0)
     shown = frame(snapshots(lambda second: Machine((drive,), (Proc(8, "dd", write=3 * MIB),)), 8))
     assert process_rows(shown, UTC, 80, 5)[1].text.split()[:2] == ["dd", "alice"]
@@ -56,7 +56,7 @@ def played(name: str) -> tuple[Frame, ...]:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_no_sentence_of_a_recording_is_refuted_by_its_tables(name: str) -> None:
+def test_no_sentence_about_a_recording_contradicts_its_tables(name: str) -> None:
     for shown in played(name)[3::4]:
         path = path_rows(shown, UTC, 160, 3)[1].text
         moving = [group.label for group in groups(shown, UTC) if group.io]

@@ -1,4 +1,4 @@
-"""The jobs page: a row each, the largest loss first, and the marked one in full."""
+"""The screen of jobs: one row for each, the largest loss first, and all details of the marked job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def text(frame: Frame, width: int = 80, height: int = 24, cursor: int = 0) -> li
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_fills_any_size_exactly(size: tuple[int, int]) -> None:
+def test_any_size_is_filled_exactly(size: tuple[int, int]) -> None:
     for frame in (two(JOB_STARVED, PREPARES), play((IDLE, 12))[-1], play((Machine(blind=True), 3))[-1]):
         lines = jobs_screen_rows(frame, UTC, *size, 0)
         assert len(lines) == size[1]
@@ -33,7 +33,7 @@ def test_it_fills_any_size_exactly(size: tuple[int, int]) -> None:
             assert {span.token for span in line.spans} <= set(TOKENS)
 
 
-def test_a_row_at_80_columns() -> None:
+def test_at_80_columns_a_row_has_the_essential_columns() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
     assert text(frame)[0].startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time")
     assert text(frame)[1:4] == [
@@ -43,18 +43,18 @@ def test_a_row_at_80_columns() -> None:
     ]
 
 
-def test_at_160_columns_the_row_has_the_gpu_hours() -> None:
+def test_at_160_columns_a_row_has_the_gpu_hours() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
     assert "GPU-h lost" in text(frame, 160, 48)[1]
 
 
-def test_the_largest_loss_is_first_and_the_verdicts_job_is_marked() -> None:
+def test_the_job_with_the_largest_loss_is_first_and_the_verdicts_job_is_marked() -> None:
     frame = two(JOB_ALONE, replace(PREPARES, stall=0.95))
     assert [one.pid for one in job_rows(frame, UTC)] == [500, 50]
     assert text(frame)[2].startswith(">")
 
 
-def test_the_marked_job_is_shown_in_full() -> None:
+def test_the_marked_job_is_shown_with_all_details() -> None:
     limited = replace(PREPARES, limits=(IoLimit("8:0", "read_bytes", 10 << 20, "blkio/x/read_bps"),), quota=4.0)
     frame = two(JOB_STARVED, limited)
     first, other = ("\n".join(text(frame, cursor=pid)[1:]) for pid in (50, 500))
@@ -67,7 +67,7 @@ def test_the_marked_job_is_shown_in_full() -> None:
     assert "/data ext4" in other
 
 
-def test_the_next_job_wraps_round() -> None:
+def test_after_the_last_job_comes_the_first() -> None:
     frame = two(JOB_STARVED, FED)
     order = [one.pid for one in job_rows(frame, UTC)]
     assert job_after(frame, UTC, order[0], 1) == order[1]
@@ -76,7 +76,7 @@ def test_the_next_job_wraps_round() -> None:
     assert job_after(play((IDLE, 12))[-1], UTC, 0, 1) == 0
 
 
-def test_without_a_job_it_explains_jobs() -> None:
+def test_without_a_job_the_screen_explains_what_a_job_is() -> None:
     frame = play((IDLE, 12))[-1]
     known = frame._replace(snapshot=play((JOB_ALONE, 2))[-1].snapshot)
     table = known.snapshot.jobs
@@ -98,7 +98,7 @@ def test_a_job_that_ended_is_named_below_its_verdict() -> None:
 
 
 def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()) -> Frame:
-    """The Frame with another kind of workers in a job, and with parts of it hidden."""
+    """The Frame, with the workers of a job changed to another kind, and with parts of the job hidden."""
     table = frame.snapshot.jobs.value
     assert table is not None
     jobs = {
@@ -111,7 +111,7 @@ def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()
     return frame._replace(snapshot=frame.snapshot._replace(jobs=reading))
 
 
-def test_what_a_job_hides_is_said() -> None:
+def test_facts_of_a_job_that_may_not_be_read_are_named() -> None:
     frame = two(JOB_STARVED, PREPARES)
     assert "hidden" not in "\n".join(text(frame, cursor=500))
     lines = "\n".join(text(changed(frame, 500, hidden=("libraries", "environment")), cursor=500))
@@ -120,7 +120,7 @@ def test_what_a_job_hides_is_said() -> None:
     assert " hidden   I/O: not permitted; run as alice or as root" in "\n".join(text(denied, cursor=500))
 
 
-def test_workers_that_are_no_loaders_are_named() -> None:
+def test_workers_that_are_not_loaders_are_explained() -> None:
     frame = two(JOB_STARVED, PREPARES)
     assert " kind" not in "\n".join(text(changed(frame, 500, "loader"), cursor=500))
     lines = "\n".join(text(changed(frame, 500, "env"), cursor=500))

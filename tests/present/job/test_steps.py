@@ -1,4 +1,4 @@
-"""A job's steps in words, on the jobs page, in the row under the banner, in plain text and in JSON."""
+"""The steps of a job: in words, on the screen of jobs, in the row below the banner, in plain text and in JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def job_of(frame: Frame) -> Job:
     return table.jobs[job_key(frame)]
 
 
-def test_the_sentence() -> None:
+def test_the_sentence_has_the_rate_and_the_wait() -> None:
     last = reporting(waits=(0.75,))[-1]
     text = steps_text(last, job_of(last))
     assert text.startswith("4.0/s, 188 ms a step for data: 75 % measured, ")
@@ -36,7 +36,7 @@ def test_the_sentence() -> None:
     assert ranks_text(last, job_of(last)) == "", "one rank says no more than its job"
 
 
-def test_a_wait_that_cannot_be_told_is_said_so() -> None:
+def test_a_wait_that_is_not_measured_is_reported() -> None:
     last = reporting(waits=(None,))[-1]
     assert steps_text(last, job_of(last)) == "4.0/s, wait for data not measured"
 
@@ -51,7 +51,7 @@ def test_steps_that_stopped_have_their_age() -> None:
     assert "; no step for 2" in steps_text(last, job_of(last))
 
 
-def test_the_screen_shows_them() -> None:
+def test_the_screens_show_the_steps() -> None:
     last = reporting(waits=(0.1, 0.6))[-1]
     page = [line.text for line in jobs_screen_rows(last, VIEW, 80, 40, 0)]
     assert any(line.startswith(" steps    4.0/s, 150 ms a step for data: 60 % measured") for line in page)
@@ -64,7 +64,7 @@ def test_the_screen_shows_them() -> None:
     assert "steps" not in line.text
 
 
-def test_plain_text_and_json_have_them() -> None:
+def test_plain_text_and_json_have_the_steps() -> None:
     last = reporting(waits=(0.1, 0.6))[-1]
     assert any(line.startswith("steps     4.0/s, 150 ms") for line in verdict_block(last))
     (job,) = snapshot_object(last)["jobs"]
@@ -76,7 +76,7 @@ def test_plain_text_and_json_have_them() -> None:
     assert job["steps"] is None
 
 
-def test_a_recording_replays_them() -> None:
+def test_a_recording_replays_the_steps() -> None:
     live = reporting(waits=(0.1, 0.6))
     read = read_back(*live)
     assert [one.steps for one in read] == [frame.snapshot.steps for frame in live]
@@ -84,7 +84,7 @@ def test_a_recording_replays_them() -> None:
 
 
 def read_back(*live: Frame) -> list[Snapshot]:
-    """The Snapshots that a recording of these Frames has."""
+    """The Snapshots of a recording of these Frames."""
     encoder, decoder = Encoder(), Decoder()
     items = [decoder.read(line.encode()) for frame in live for line in encoder.lines(frame)]
     return [item.snapshot for item in items if isinstance(item, SnapLine)]

@@ -1,4 +1,4 @@
-"""Where a job's time goes on the screen: the bar, the job's page, the reasons, the text to paste."""
+"""Where the time of a job goes, on the screen: the bar, the job's page, the reasoning page, and the text to paste."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def bar(frame: Frame, width: int = 80, view: View = UTC) -> str:
 
 
 def tokens(state: State, **shares: float) -> dict[str, str]:
-    """Each word or letter of the bar with the token of the line that follows it."""
+    """The words and letters of the bar, each with the style of the line after it."""
     spans = bar_spans([shares.get(name, 0.0) for name in SHARES], 100, state)
     return {word.text.strip(): line.token for word, line in zip(spans[1::3], spans[2::3], strict=True)}
 
 
-def test_the_bar_at_80_columns() -> None:
+def test_the_bar_fits_80_columns() -> None:
     assert bar(growing(**MIXED)[-1]) == (
         " time     data: disk 52 %     compute 41 %        ─ compute ──━━━━ disk ━━━━━╌╌"
     )
 
 
-def test_the_bar_at_160_columns() -> None:
+def test_the_bar_fits_160_columns() -> None:
     text = bar(growing(**MIXED)[-1], 160)
     assert text.startswith(" time     data: disk 52 %     compute 41 %        ──")
     assert text.count("─") + len(" compute ") == pytest.approx(0.41 * 109, abs=1)
@@ -51,7 +51,7 @@ def test_the_bar_at_160_columns() -> None:
     assert text.endswith("╌╌╌?╌╌╌╌")
 
 
-def test_the_bar_in_ascii_and_narrow() -> None:
+def test_the_bar_may_be_ascii_or_narrow() -> None:
     assert bar(growing(**MIXED)[-1], 80, UTC._replace(ascii_only=True)) == (
         " time     data: disk 52 %     compute 41 %        - compute --==== disk =====??"
     )
@@ -59,14 +59,14 @@ def test_the_bar_in_ascii_and_narrow() -> None:
     assert bar(growing(**MIXED)[-1], 40) == " time     data: disk 52 %     compute 41"
 
 
-def test_a_part_that_has_no_room_for_its_word_has_its_letter() -> None:
+def test_a_part_without_room_for_its_word_has_its_letter() -> None:
     texts = [span.text for span in bar_spans([30, 0, 0, 4, *[0] * 10], 34, State.OK)]
     assert texts == ["─" * 10, " compute ", "─" * 11, "━", "d", "━━"]
     assert bar_spans([0] * 14, 10, State.OK) == []
     assert sum(len(span.text) for span in bar_spans([1] * 14, 29, State.OK)) == 29
 
 
-def test_each_letter_is_of_its_word_and_of_no_other_part() -> None:
+def test_each_letter_occurs_in_its_word_and_stands_for_one_part_only() -> None:
     assert tuple(LETTERS) == SHARES
     assert len(set(LETTERS.values())) == len(SHARES)
     words = [{"data_cpu": "cpu"}.get(share, share.removeprefix("data_")) for share in SHARES]
@@ -80,7 +80,7 @@ def test_the_largest_loss_has_the_colour_of_the_state() -> None:
     assert tokens(State.OK, compute=0.8, data_disk=0.2) == {"compute": "ok", "disk": "graph"}
 
 
-def test_figures_are_rounded_each_for_itself_and_in_a_table_together() -> None:
+def test_figures_are_rounded_separately_and_in_a_table_to_their_sum() -> None:
     thirds = [1, 1, 1, *[0] * 11]
     assert [part.figure for part in parts_of(thirds)] == ["33", "33", "33"]
     assert [part.figure for part in table_of(thirds)] == ["33.4", "33.3", "33.3"]
@@ -101,7 +101,7 @@ def test_the_screen_has_the_bar_under_the_banner_at_any_size(size: tuple[int, in
     assert lines[slots[1].y].text.startswith(" time     data: disk ")
 
 
-def test_at_80x24_every_panel_stays_beside_the_bar() -> None:
+def test_at_80x24_the_bar_takes_no_other_panel_away() -> None:
     with_bar = {slot.panel: slot.height for slot in plan(80, 24, slow_disk()[-1], UTC)}
     without = {slot.panel: slot.height for slot in plan(80, 24, not_counted()[-1], UTC)}
     assert with_bar.pop("time") == 1
@@ -110,7 +110,7 @@ def test_at_80x24_every_panel_stays_beside_the_bar() -> None:
     assert with_bar == without
 
 
-def test_no_bar_where_nothing_was_recorded_no_job_is_or_the_banner_is_hidden() -> None:
+def test_there_is_no_bar_without_job_times_without_a_job_or_with_a_hidden_banner() -> None:
     assert time_rows(not_counted()[-1], UTC, 80, 1) == []
     snapshot = slow_disk()[-1].snapshot
     none = next(iter(frames([snapshot._replace(jobs=snapshot.jobs._replace(value=None))])))
@@ -120,7 +120,7 @@ def test_no_bar_where_nothing_was_recorded_no_job_is_or_the_banner_is_hidden() -
     assert "time" not in [slot.panel for slot in plan(80, 24, slow_disk()[-1], hidden)]
 
 
-def test_the_first_picture_keeps_its_row() -> None:
+def test_the_first_picture_has_the_row_of_the_bar() -> None:
     first = next(frame for frame in slow_disk() if counted(frame))
     assert bar(first._replace(history=first.history[-1:])) == " time     measuring"
     assert bar(slow_disk()[-1], view=UTC._replace(silent_s=12.0)).startswith(" time     data: disk")
@@ -128,7 +128,7 @@ def test_the_first_picture_keeps_its_row() -> None:
     assert {span.token for span in old.spans} == {"dim"}
 
 
-def test_the_job_page_has_a_row_a_share_over_the_whole_run() -> None:
+def test_the_job_page_has_a_row_for_each_share_of_the_whole_run() -> None:
     shown = growing(compute=90_000, data_disk=200_000, checkpoint=10_000)[-1]
     rows = [line.text.rstrip() for line in jobs_screen_rows(shown, UTC, 80, 24, 0)]
     at = next(i for i, row in enumerate(rows) if row.startswith(" time"))
@@ -141,12 +141,12 @@ def test_the_job_page_has_a_row_a_share_over_the_whole_run() -> None:
     assert [span for span in wide[0].spans if span.token == "hot"] == [Span("━" * 76, "hot")]
 
 
-def test_the_job_page_of_a_recording_made_before() -> None:
+def test_the_job_page_names_a_recording_without_job_times() -> None:
     rows = [line.text.rstrip() for line in jobs_screen_rows(not_counted()[-1], UTC, 80, 24, 0)]
     assert " time     not recorded" in rows
 
 
-def test_the_reasons_and_the_text_to_paste_have_one_line() -> None:
+def test_the_reasoning_page_and_the_text_to_paste_have_one_line_about_time() -> None:
     shown = growing(**MIXED)[-1]
     sentence = "data disk 52 %, compute 41 %, unexplained 7 %"
     assert time_sentence(shown) == sentence

@@ -1,4 +1,4 @@
-"""Every class of a job in words, the path of its data and its workers' waits."""
+"""Every class of job verdicts in words, the path of a job's data, and the line about its workers' waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def words(part: object, frame: Frame) -> str:
 
 @pytest.mark.parametrize("name", SCENES)
 @pytest.mark.parametrize("width", [50, 69, 149])
-def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
+def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> None:
     frame = last(SCENES[name])
     for part in PARTS:
         spans = part(frame.verdict, frame)
@@ -142,7 +142,7 @@ def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
         ),
     ],
 )
-def test_words(name: str, expected: str, because: str, advice: str) -> None:
+def test_each_scene_has_its_words(name: str, expected: str, because: str, advice: str) -> None:
     frame = last(SCENES[name])
     assert words(headline.headline, frame) == expected
     assert words(headline.because, frame) == because
@@ -159,7 +159,7 @@ def test_the_path_leads_from_the_job_to_the_device() -> None:
     assert text(last(labelled), 1).startswith(" slurm 48213 alice train.py › 8 workers › ")
 
 
-def test_the_path_of_a_job_is_its_own_while_others_are_busy() -> None:
+def test_the_path_is_that_of_the_job_while_others_are_busy() -> None:
     other = Disk("sdz", mount="/other", read_bytes_per_s=900 * MB, await_ms=90.0, busy=1.0)
     machine = replace(SCENES["cpu_prep"], disks=(*JOB_ALONE.disks, other))
     assert text(last(machine), 1) == " alice train.py › 8 workers › /data ext4 › sda"
@@ -172,7 +172,7 @@ def test_the_path_of_a_job_is_its_own_while_others_are_busy() -> None:
     assert text(last(hidden), 1) == " alice train.py › 8 workers › open files of another user (sudo)"
 
 
-def test_the_wait_line_shows_the_workers_in_fixed_order() -> None:
+def test_the_wait_line_lists_the_workers_in_a_fixed_order() -> None:
     assert text(last(JOB_ALONE), 2) == (
         " workers  BLOCKED ━━━━━━━━━━━━━━━━━━━─  97 %  run   1  cpu-wait   0  idle   2 %"
     )
@@ -195,7 +195,7 @@ def test_without_a_job_the_lines_are_about_processes() -> None:
     assert text(frame, 2).startswith(" waits")
 
 
-def test_the_job_of_the_verdict_is_shown() -> None:
+def test_the_job_that_the_verdict_is_about_is_shown() -> None:
     shown = verdict_words.current_job(last(JOB_STARVED))
     assert shown is not None
     assert shown.name == "train.py"

@@ -36,7 +36,7 @@ def text_of(view: DropView, size: tuple[int, int] = (80, 24)) -> str:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_choice_and_the_word_are_always_there(size: tuple[int, int]) -> None:
+def test_the_choices_and_the_word_to_type_are_always_visible(size: tuple[int, int]) -> None:
     text = text_of(DropView(how="root", typed="dr"), size)
     assert "DROP CACHES" in text
     assert "> 1  page cache" in text
@@ -45,7 +45,7 @@ def test_the_choice_and_the_word_are_always_there(size: tuple[int, int]) -> None
     assert "Esc:leave" in text
 
 
-def test_without_permission_it_shows_reason_and_remedy() -> None:
+def test_without_permission_the_reason_and_the_remedy_are_shown() -> None:
     text = text_of(DropView(EVICT, how="", reason="needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
     assert "may not  needs root" in text
     assert "add with sudo visudo: alice ALL=(root) NOPASSWD: /x" in " ".join(text.split())
@@ -55,7 +55,7 @@ def test_without_permission_it_shows_reason_and_remedy() -> None:
     assert "again in 41 s" in text_of(DropView(how="root", wait_s=41.2), (80, 40))
 
 
-def test_progress_and_result() -> None:
+def test_progress_and_result_are_shown() -> None:
     assert "writing out what is dirty ... 3 s" in text_of(DropView(doing="writing out what is dirty ...", seconds=3.4))
     text = text_of(DropView(effect=EFFECT))
     assert "page cache, in 0.3 s, after 1.2 s of writing out" in text
@@ -74,7 +74,7 @@ def test_the_screen_below_is_muted() -> None:
     assert (titled.spans[0].text, titled.spans[-1].text) == (behind[0].text[:8], behind[0].text[-8:])
 
 
-def test_running_jobs_of_others_come_first() -> None:
+def test_running_jobs_of_others_are_listed_first() -> None:
     assert NOW.jobs.value is None or not NOW.jobs.value.jobs
     table = {}
     for pid, name, user, uid in ((10, "mine.py", "me", 1000), (20, "train.py", "alice", 1001)):
@@ -100,7 +100,7 @@ def test_other_users_processes_are_named() -> None:
     assert caches.running_text(now, 0) == "running now: processes of other users: 1 of alice, 1 of me"
 
 
-def test_the_sentences() -> None:
+def test_effects_and_outcomes_have_their_sentences() -> None:
     assert caches.effect_text(EFFECT) == "caches dropped (level 1): Cached 2 GB -> 45 MB, MemFree 1 GB -> 3 GB"
     found = Cached("/d", 10, 40 * GIB, 4 * GIB)
     assert caches.fits_in_memory(found, 20 * GIB) is False
@@ -116,7 +116,7 @@ def test_the_sentences() -> None:
     assert any("at most 100 B are still to be read once" in line for line in caches.cached_text(unknown, GIB))
 
 
-def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:
+def test_read_only_mode_dims_the_key_and_a_remote_screen_has_none() -> None:
     wide = 250
     (line,) = keys_rows(FRAME, View(readonly=True), wide, 1)
     assert {span.token for span in line.spans if "drop-cache" in span.text or span.text == " D"} == {"mute"}
@@ -124,7 +124,7 @@ def test_read_only_dims_the_key_and_a_remote_screen_has_none() -> None:
     assert {span.token for span in line.spans if "drop-cache" in span.text} == {"dim"}
     helped = [s for line in help_rows(FRAME, View(readonly=True), 160, 48) for s in line.spans]
     assert {span.token for span in helped if "drop caches" in span.text} == {"mute"}
-    # A read-only check works: it writes nothing.
+    # A check that only reads works: it writes nothing.
     assert {span.token for span in helped if "measure storage" in span.text} == {"dim"}
     assert not [key for key in keys_of(View(remote=True)) if key.actions == ("act.check",)]
     assert "drop-cache" not in keys_rows(FRAME, View(remote=True), wide, 1)[0].text

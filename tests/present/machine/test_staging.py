@@ -1,4 +1,4 @@
-"""A plan to copy a dataset, in words."""
+"""The plan to copy a dataset, in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iotop_ai.model.machine.staging import Plan
 from iotop_ai.present.machine.staging import plan_text
 
 
-def test_one_of_each_is_not_a_plural() -> None:
+def test_counts_of_one_are_not_plural() -> None:
     plan = Plan("/a", "/b", 9, 100, links=1, back_links=1, others=1, room_bytes=1000, inodes=1)
     text = plan_text(plan)
     assert text[1:] == [

@@ -19,7 +19,7 @@ from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
         (4, 0.5, "decoding on 0.5 cores gives 50 samples/s"),
     ],
 )
-def test_the_cores_that_decode(workers: int, cores: float, words: str) -> None:
+def test_the_cores_that_decode_are_named(workers: int, cores: float, words: str) -> None:
     demand = Demand(1000, workers, 1 << 20, cores)
     found = forecast(demand, Supply(500, 5000, decode_s=0.01, cached=1.0), fits=False)
     (line, *_) = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=found))
@@ -34,7 +34,7 @@ def test_the_cores_that_decode(workers: int, cores: float, words: str) -> None:
         (15, "only 15 sampled files are not in memory, so the others were read past the page cache"),
     ],
 )
-def test_files_in_memory(cold: int, words: str) -> None:
+def test_files_in_memory_are_named(cold: int, words: str) -> None:
     dataset = Dataset(40, 40 << 20, complete=True, sampled=40, cold=cold, past=True)
     assert words in dataset_text(Report(Place("/data"), 0, dataset=dataset))
 
@@ -48,7 +48,7 @@ def test_files_in_memory(cold: int, words: str) -> None:
         (Decoding("Pillow 11.0.0", failed=3), "expect at most 50 % of the GPU"),
     ],
 )
-def test_without_the_time_of_decoding_the_forecast_is_the_most(decoding: Decoding, words: str) -> None:
+def test_without_the_time_of_decoding_the_forecast_is_an_upper_limit(decoding: Decoding, words: str) -> None:
     demand = Demand(1000, 8, 1 << 20, 8.0)
     found = forecast(demand, Supply(500, 500), fits=False)
     (line, *_) = forecast_text(Report(Place("/data"), 0, decoding=decoding, demand=demand, forecast=found))

@@ -1,4 +1,4 @@
-"""The row about problems of this machine: which of doctor's findings it has, and how it looks."""
+"""The row about problems of this machine: which findings of ``doctor`` it has, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHM = Problem("shared memory", "/dev/shm has 64 MB, 60 MB free: DataLoader worke
 UTC = View(utc_offset_s=0)
 
 
-def test_failures_come_first_and_common_warnings_are_left_to_doctor() -> None:
+def test_failures_come_first_and_common_warnings_are_only_in_doctor() -> None:
     small = HostFacts(cores=8, shm_bytes=64 * MIB, shm_free_bytes=60 * MIB, limits={"nofile": (1024, 4096)})
     checks = judge_host(small, "docker")
     assert {check.name for check in checks if check.state is State.WARN} == {"open files"}
@@ -34,7 +34,7 @@ def test_the_row_is_dim_and_names_its_key() -> None:
     assert doctor_rows(scenes.no_gpu(), UTC, 80, 1) == []
 
 
-def test_the_row_stands_above_the_keys_and_goes_before_graphs() -> None:
+def test_the_row_is_above_the_keys_and_takes_precedence_over_graphs() -> None:
     view = UTC._replace(problems=(SHM,))
     lines = [line.text for line in screen_rows(80, 24, scenes.starved(61), view)]
     assert lines[-2].startswith(" doctor ")

@@ -32,7 +32,7 @@ READ = Measured(SEQUENTIAL, MIB, 8, 100, 100 * MIB, 1.0)
 OWN = Target("own", 512 * MIB, True, 512 * MIB)
 
 
-def test_where_a_path_lies() -> None:
+def test_the_place_of_a_path_is_described() -> None:
     assert place_text(EXT4) == "/data: ext4 on nvme0n1p1 on nvme0n1 (NVMe)"
     assert place_text(Place("/dev/sda", device="sda", disks=("sda",), kind="HDD")) == "/dev/sda: sda (HDD)"
     memory = Place("/dev/shm", "tmpfs", "tmpfs", "/dev/shm", memory=True)
@@ -51,7 +51,7 @@ def test_where_a_path_lies() -> None:
     assert place_text(zfs) == "/tank: zfs (its disks are those of the ZFS pool tank)"
 
 
-def test_what_was_read() -> None:
+def test_the_measured_figures_are_described() -> None:
     assert target_text(OWN, "fio-3.33") == (
         "read: a file of its own, 512 MB, removed again; by fio-3.33, past the page cache (O_DIRECT)"
     )
@@ -62,7 +62,7 @@ def test_what_was_read() -> None:
     assert target_text(Target("file", MIB, True, 0, NAMED_FILE), "own").startswith("read: the file itself, ")
 
 
-def test_titles_and_progress() -> None:
+def test_phases_have_titles_and_progress() -> None:
     assert phase_title(Phase(WRITE, MIB, 1, 1.0)) == "write + fsync"
     assert phase_title(Phase(RANDOM, 4096, 16, 1.0)) == "random read 4 KB"
     assert progress_text(Phase(RANDOM, 4096, 16, 1.0), 600, 600 * 4096, 0.5) == "random read 4 KB x16, 1200/s"
@@ -74,7 +74,7 @@ def findings(place: Place = EXT4, **fields: object) -> list[str]:
     return findings_text(Report(place, 1, OWN, "own", (READ,))._replace(**fields))
 
 
-def test_a_storage_that_hangs_comes_first() -> None:
+def test_a_storage_that_hangs_is_reported_first() -> None:
     found = findings(hung_s=7.2, notes=("its own process waits",))
     assert found == ["hangs: no answer from disk nvme0n1p1 for 7 s", "its own process waits"]
 
@@ -86,7 +86,7 @@ def test_a_narrow_link_and_a_limit_are_named() -> None:
         "its PCIe link runs at 1x1 of 4x4: slot or configuration, not the disk",
     ]
     limits = (IoLimit("259:0", "read_bytes", 20 << 20, "job/io.max"), IoLimit("259:0", "read_ios", 50, "job/io.max"))
-    # A limit explains the speed.
+    # The limit explains the low speed.
     assert findings(EXT4._replace(nominal=nominal._replace(reduced=""), limits=limits)) == [
         "a limit of this process's cgroup applies: 20MB/s of reads (job/io.max)",
         "a limit of this process's cgroup applies: 50 reads/s (job/io.max)",
@@ -94,7 +94,7 @@ def test_a_narrow_link_and_a_limit_are_named() -> None:
     assert findings(EXT4._replace(nominal=Nominal(150e6, "HDD"))) == []
 
 
-def test_thresholds_in_words() -> None:
+def test_thresholds_are_reported_in_words() -> None:
     thresholds = (
         Threshold("--min-read", 500 * MIB, 100 * MIB),
         Threshold("--min-files", 2000, None),
@@ -108,7 +108,7 @@ def test_thresholds_in_words() -> None:
     assert missing_text(Report(EXT4, 1, thresholds=thresholds)) == "--min-files: not measured here"
 
 
-def test_why_a_check_has_no_answer() -> None:
+def test_the_reason_why_a_check_has_no_answer_is_reported() -> None:
     empty = Report(EXT4, 1, OWN, "own", (READ,), dataset=Dataset(0, 0, complete=True))
     assert missing_text(empty) == "the dataset has no file with content"
     unread = Report(EXT4, 1, OWN, "own", (READ,), demand=Demand(100.0, 2, 0.0, 2.0))
@@ -117,7 +117,7 @@ def test_why_a_check_has_no_answer() -> None:
     assert missing_text(Report(EXT4, 1)) == "nothing could be measured"
 
 
-def test_slower_than_before() -> None:
+def test_a_storage_slower_than_before_is_reported() -> None:
     change = Change("read", 200.0 * MIB, 120.0 * MIB, 1_794_884_000)
     found = findings(changes=(change,))
     assert found[0].startswith("sequential read: 40 % slower than on 2026-11-")
@@ -127,7 +127,7 @@ def test_slower_than_before() -> None:
     assert earlier_text(Report(EXT4._replace(key=""), 1)).startswith("not kept for later")
 
 
-def test_what_was_not_written_and_a_floor() -> None:
+def test_parts_that_were_not_written_and_lower_limits_are_explained() -> None:
     target = Target("file", 9 * MIB, True, 0, "mounted read-only")
     assert findings(target=target) == [
         "nothing is written: mounted read-only; so figures of writing, metadata and small files are missing"
@@ -135,6 +135,6 @@ def test_what_was_not_written_and_a_floor() -> None:
     assert findings(results=(READ._replace(cpu_bound=True),))[0].startswith("+ marks a floor")
 
 
-def test_outside_text_is_plain() -> None:
+def test_text_from_outside_is_cleaned() -> None:
     shown = place_text(Place("/d\ufe0fx", "ext4", "/dev/sda", disks=("sda",), kind="HDD"))
     assert "\ufe0f" not in shown

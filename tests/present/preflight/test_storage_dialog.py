@@ -1,4 +1,4 @@
-"""The dialog of a storage check: what it proposes, asks, and shows while it runs and at its end."""
+"""The dialog of a storage check: its proposal, its question, its progress and its result."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def texts(rows: list[Row]) -> list[str]:
     return ["".join(span.text for span in row).strip() for row in rows]
 
 
-def test_the_job_s_data_is_proposed_else_the_disk_in_view() -> None:
+def test_the_data_of_the_job_is_proposed_or_else_the_selected_disk() -> None:
     starved = scenes.starved(61)
     assert proposed_path(starved, View()) == "/data"
     assert proposed_path(starved, View(), "md0") == "/raid"
@@ -36,7 +36,7 @@ def test_the_job_s_data_is_proposed_else_the_disk_in_view() -> None:
     assert proposed_path(starved, View(), "sdz") == "/dev/sdz"
 
 
-def test_the_question_names_the_cost() -> None:
+def test_the_question_names_the_cost_of_the_check() -> None:
     head, tail = check_body(CheckView("/data"), 64)
     assert "whatever else uses that disk is slower" in " ".join(texts(head))
     assert "at most 512 MB, which it removes" in " ".join(texts(head))
@@ -45,7 +45,7 @@ def test_the_question_names_the_cost() -> None:
     assert "nothing: this screen is read-only" in " ".join(texts(head))
 
 
-def test_a_kind_of_operation_has_one_row_with_its_best_rate() -> None:
+def test_each_kind_of_operation_has_one_row_with_its_best_rate() -> None:
     rows = [" ".join(text.split()) for text in texts(result_rows(RESULTS))]
     assert rows == [
         "open + stat + close 100/s p50 <0.01 p99 12 ms",
@@ -57,7 +57,7 @@ def test_a_kind_of_operation_has_one_row_with_its_best_rate() -> None:
 
 
 @pytest.mark.parametrize("width", [56, 64])
-def test_the_running_phase_then_the_findings(width: int) -> None:
+def test_the_running_phase_is_shown_and_then_the_findings(width: int) -> None:
     running = CheckView("/data", step="random read 4 KB x16", done=4, phases=16, report=Report(EXT4, 0))
     head, tail = check_body(running, width)
     assert texts(head)[:2] == ["where    /data: ext4 on sda1 on sda (HDD)", "now      5 of 16: random read 4 KB x16"]

@@ -1,4 +1,4 @@
-"""Lines of code in words and on the page of a process."""
+"""The lines of code that a process runs, in words and on the process's screen."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = CodeLine(StackFrame("main", "/home/a/train.py", 91), 22, text="loss.backw
 MAIN = ThreadCode(81, "MainThread", 100, (WAIT, STEP))
 
 
-def test_the_sentence() -> None:
+def test_the_sentence_has_the_share_the_line_and_the_calls() -> None:
     assert code_text(PythonCode((MAIN,), 100, 5.0)) == (
         "78 % of 100 looks in train.py:88, next(iter(loader)); there in _next_data > Queue.get (queue.py:171)"
     )
@@ -39,7 +39,7 @@ def test_the_rows_have_each_line_with_its_share_and_hide_secrets() -> None:
     assert "hf_abc" not in "".join(rows)
 
 
-def test_blocked_threads_come_behind_the_main_thread() -> None:
+def test_blocked_threads_are_listed_after_the_main_thread() -> None:
     others = tuple(ThreadCode(100 + n, f"w{n}", 50 - n, (STEP,)) for n in range(9))
     rows = code_rows(known(PythonCode((MAIN, *others), 100, 5.0)), 100, looking=False, blocked=frozenset((107,)))
     names = [row.text.split()[0] for row in rows if " w" in row.text]
@@ -47,7 +47,7 @@ def test_blocked_threads_come_behind_the_main_thread() -> None:
     assert rows[-1].text.strip() == "4 more threads"
 
 
-def test_while_it_looks_and_where_it_may_not() -> None:
+def test_the_rows_show_a_running_py_spy_and_a_missing_right() -> None:
     looking = code_rows(None, 80, looking=True, blocked=frozenset())
     assert "py-spy looks" in looking[1].text
     assert code_rows(None, 80, looking=False, blocked=frozenset()) == []

@@ -1,4 +1,4 @@
-"""Which processes a command from a row is for."""
+"""The processes to which a command from a row is applied."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORKERS = tuple(Proc(pid, "worker") for pid in (100, 200, 300))
 
 
 def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[ProcessKey, ...], Snapshot]:
-    """(the row's processes, the newest Snapshot: one has ended, and another process may have its pid)."""
+    """The processes of a row, and a newer Snapshot in which one has ended and another process may have its pid."""
     shot = snapshots(lambda i: Machine(procs=WORKERS), 4)[-1]
     table = shot.processes.value
     assert table is not None
@@ -22,7 +22,7 @@ def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[Proce
     return tuple(sorted(table.info)), shot._replace(processes=changed)
 
 
-def test_a_pid_that_was_used_again_does_not_name_the_others() -> None:
+def test_a_pid_that_was_used_again_is_not_in_the_title() -> None:
     keys, newest = later(100, ProcessInfo("sshd", ("/usr/sbin/sshd",), "root", 0))
     target = process_target(newest, keys)
     assert target is not None
@@ -31,7 +31,7 @@ def test_a_pid_that_was_used_again_does_not_name_the_others() -> None:
     assert process_target(newest, keys[:1]) is None
 
 
-def test_the_others_of_a_row_outlive_its_first() -> None:
+def test_the_other_processes_of_a_row_remain_when_its_first_one_ends() -> None:
     keys, newest = later(100)
     target = process_target(newest, keys)
     assert target is not None

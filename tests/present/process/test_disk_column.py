@@ -1,4 +1,4 @@
-"""Which disk a process's row names."""
+"""The disk that the row of a process names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOOP = Disk(disk("loop0", "loop"), 8, MIB, 1.0)
 @pytest.mark.parametrize(
     ("disks", "named"), [((BUSY,), "vda"), ((IDLE, LOOP), "loop0"), ((BUSY, LOOP), "?"), ((IDLE,), "?")]
 )
-def test_the_one_disk_that_moves_a_byte(disks: tuple[Disk, ...], named: str) -> None:
+def test_the_only_disk_that_moves_bytes_is_named(disks: tuple[Disk, ...], named: str) -> None:
     one = frame(snapshots(lambda i: Machine(disks=disks, procs=READER), 4))
     (group,) = groups(one, VIEW)
     assert disk_of(group, one, VIEW) == named
@@ -30,7 +30,7 @@ def test_the_one_disk_that_moves_a_byte(disks: tuple[Disk, ...], named: str) -> 
 @pytest.mark.parametrize(
     ("fstype", "source", "named"), [("nfs4", "nas:/data", "network"), ("btrfs", "/dev/vdb", "?"), ("overlay", "", "?")]
 )
-def test_only_a_remote_mount_without_a_device_is_the_network(fstype: str, source: str, named: str) -> None:
+def test_only_a_remote_mount_without_a_device_counts_as_the_network(fstype: str, source: str, named: str) -> None:
     one = frame(snapshots(lambda i: Machine(disks=(BUSY, LOOP), procs=READER), 4))
     table = one.snapshot.processes.value
     assert table is not None

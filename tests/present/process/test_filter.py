@@ -35,7 +35,7 @@ READER = Subject(
         ("write < 1M or read > 1", True), ("pid = 77 and (name = python)", True),
     ],
 )  # fmt: skip
-def test_matches(text: str, meant: bool | None) -> None:
+def test_expressions_match_processes(text: str, meant: bool | None) -> None:
     found = parse_filter(text)
     assert found.query
     if meant is None:
@@ -53,7 +53,7 @@ def test_matches(text: str, meant: bool | None) -> None:
         ("python and not tagged", True, False),
     ],
 )  # fmt: skip
-def test_tagged_processes_match_tagged(text: str, untagged: bool, tagged: bool) -> None:
+def test_the_word_tagged_matches_tagged_processes(text: str, untagged: bool, tagged: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (True, "")
     assert found.answer(READER) is untagged
@@ -61,7 +61,7 @@ def test_tagged_processes_match_tagged(text: str, untagged: bool, tagged: bool) 
 
 
 @pytest.mark.parametrize("text", ["untagged", "tagged-worker", "my tagged one", "'tagged'"])
-def test_a_name_that_contains_the_word_is_found_as_any_other(text: str) -> None:
+def test_a_name_that_contains_the_word_tagged_is_still_found(text: str) -> None:
     found = parse_filter(text)
     assert not found.query
     assert not found.answer(READER._replace(tagged=True))
@@ -82,14 +82,14 @@ def test_unknown_values_match_nothing(text: str) -> None:
         ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
     ],
 )  # fmt: skip
-def test_an_invalid_query_has_a_reason_and_hides_nothing(text: str, trouble: str) -> None:
+def test_an_invalid_filter_has_a_reason_and_hides_nothing(text: str, trouble: str) -> None:
     found = parse_filter(text)
     assert found.trouble == trouble
     assert found.answer(READER)
 
 
 @pytest.mark.parametrize(("text", "meant"), [("^pyth", True), ("lr=3", True), ("train.py|x", True), ("[", False)])
-def test_without_a_known_name_it_is_an_expression_or_plain_text(text: str, meant: bool) -> None:
+def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: str, meant: bool) -> None:
     found = parse_filter(text)
     assert (found.query, found.trouble) == (False, "")
     assert found.answer(READER) is meant
@@ -100,7 +100,7 @@ def test_any_text_is_a_filter(text: str) -> None:
     assert parse_filter(text).answer(READER) in (True, False, None)
 
 
-def test_rows_are_the_matches() -> None:
+def test_only_matching_rows_are_listed() -> None:
     one = made()
     assert labels(one, UTC._replace(pattern="read > 3M")) == []
     assert labels(one, UTC._replace(pattern="read > 1M")) == ["worker x4"]
@@ -112,7 +112,7 @@ def test_rows_are_the_matches() -> None:
     assert len(folded.keys) == 2
 
 
-def test_the_footer_counts_matches_or_names_the_fault() -> None:
+def test_the_footer_has_the_number_of_matches_or_the_mistake() -> None:
     one = made()
     assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
     incomplete = process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1]
@@ -121,7 +121,7 @@ def test_the_footer_counts_matches_or_names_the_fault() -> None:
 
 @pytest.mark.parametrize("pattern", ["train", "name = train"])
 @pytest.mark.parametrize("tree", [False, True])
-def test_the_footer_counts_no_ancestors_and_all_matches_beside_active_ones(pattern: str, tree: bool) -> None:
+def test_the_footer_counts_matches_without_their_ancestors(pattern: str, tree: bool) -> None:
     def footer(only_active: bool, count: int = 5) -> str:
         view = UTC._replace(pattern=pattern, tree=tree, only_active=only_active)
         return process_rows(made(*procs, count=count), view, 80, 9)[-1].text.rstrip()
@@ -134,7 +134,7 @@ def test_the_footer_counts_no_ancestors_and_all_matches_beside_active_ones(patte
 
 
 HOSTILE = ("x", "a" * 30_000 + "!")
-"""A command line that a repeat within a repeat never comes to the end of."""
+"""A command line with which a regular expression with nested repeats would never finish."""
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_no_expression_takes_long(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["a.*!", "^x$", "a{3,}!?", "[a*+]!", r"\(?a", "(a|b)c?", "aaa!"])
-def test_usual_expressions_work(text: str) -> None:
+def test_common_expressions_work(text: str) -> None:
     info = ProcessInfo("x", ("x", "aaa!"), "alice", 1000)
     one = Subject(ProcessKey(1, 1), info, UNKNOWN_PROCESS_RATES, None, 4096)
     assert parse_filter(text).answer(one) is True

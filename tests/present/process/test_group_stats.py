@@ -1,4 +1,4 @@
-"""Cached stats of a large group equal those of all its members."""
+"""The cached stats of a large group equal those that are computed from all its members."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_cached_stats_equal_those_of_all_members() -> None:
         looks = {keys[5]: ThreadLook((("D", 1),), ())} if dice.random() < 0.2 else {}
         table = ProcessTable({}, ledger.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
         assert cache.stats(WHO, keys, table) == by_hand(keys, table)
-        if dice.random() < 0.2:  # a Frame that was not drawn
+        if dice.random() < 0.2:  # this Frame was not drawn
             ledger.mark_published()
             ledger.put(keys[1], stat_of("R", 1, 1))
         ledger.mark_published()
 
 
-def test_without_a_readable_member_the_stats_are_unknown() -> None:
+def test_without_a_member_that_may_be_read_the_stats_are_unknown() -> None:
     table = ProcessTable({}, {}, {}, frozenset(), 1, 1, (1,), {}, {}, {}, {})
     assert group_stats((), table) == GroupStats("?", 0, None)
     assert group_stats((ProcessKey(1, 1), ProcessKey(2, 1)), table) == GroupStats("?", 2, None)

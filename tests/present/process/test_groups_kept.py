@@ -1,4 +1,4 @@
-"""Idle groups are updated from tick to tick and equal those of a new grouping."""
+"""Groups of idle processes are updated at each tick, and equal a new grouping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def table_of(ledger: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> ProcessTabl
     return ProcessTable({}, {}, ledger.now, frozenset(), 1, 1, (1,), {}, {}, {}, {})
 
 
-def test_updated_groups_equal_new_ones() -> None:
+def test_updated_groups_equal_newly_made_ones() -> None:
     dice = random.Random(3)
     for pattern in ("", "py|cat"):
         ledger: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()

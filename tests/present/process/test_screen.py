@@ -1,4 +1,4 @@
-"""The screen of one process: its rows at several sizes, from a made Frame and a made detail."""
+"""The screen of one process: its rows at several sizes, from a made-up Frame and made-up details."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def text(page: ProcessPage, size: tuple[int, int] = (160, 70), view: View = View
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_fills_every_size_and_begins_with_state_name_and_owner(size: tuple[int, int]) -> None:
+def test_the_screen_fills_every_size_and_begins_with_state_name_and_owner(size: tuple[int, int]) -> None:
     shown = frame()
     key = worker(shown)
     seen = text(ProcessPage(key, detail(key)), size, shown=shown)
@@ -101,7 +101,7 @@ def test_it_fills_every_size_and_begins_with_state_name_and_owner(size: tuple[in
     assert "main thread: disk, read /data/s/0017.tar" in seen
 
 
-def test_its_parts_in_full() -> None:
+def test_all_parts_are_shown() -> None:
     shown = frame()
     key = worker(shown)
     seen = text(ProcessPage(key, detail(key)), shown=shown)
@@ -128,7 +128,7 @@ def test_its_parts_in_full() -> None:
     assert file_row.split()[-2:] == ["/data", "sda"]
 
 
-def test_the_guilty_disk_has_its_colour_in_the_row_of_the_file() -> None:
+def test_the_guilty_disk_is_coloured_in_the_row_of_a_file() -> None:
     shown = frame()
     key = worker(shown)
     rows = process_screen_rows(shown, View(), ProcessPage(key, detail(key)), 160, 70)
@@ -136,7 +136,7 @@ def test_the_guilty_disk_has_its_colour_in_the_row_of_the_file() -> None:
     assert [span.token for span in spans if span.text.strip() == "sda"] == ["bad"]
 
 
-def test_cpu_of_threads_needs_two_readings() -> None:
+def test_the_cpu_of_threads_needs_two_readings() -> None:
     shown = frame()
     key = worker(shown)
     now = detail(key)
@@ -150,13 +150,13 @@ def test_cpu_of_threads_needs_two_readings() -> None:
     assert next(one for one in alone.splitlines() if one.startswith(f"{key.pid:>8}")).split()[3] == "?"
 
 
-def test_a_picture_shows_no_environment() -> None:
+def test_a_saved_picture_does_not_show_the_environment() -> None:
     shown = frame()
     key = worker(shown)
     assert "RANK=3" not in text(ProcessPage(key, detail(key)), view=View(for_picture=True), shown=shown)
 
 
-def test_without_a_detail_it_shows_the_recorded_and_says_why() -> None:
+def test_without_details_recorded_figures_are_shown_with_the_reason() -> None:
     shown = frame()
     key = worker(shown)
     seen = text(ProcessPage(key, absent="not available in a replay"), shown=shown)
@@ -166,7 +166,7 @@ def test_without_a_detail_it_shows_the_recorded_and_says_why() -> None:
     assert "reading ..." in text(ProcessPage(key), shown=shown)
 
 
-def test_parts_that_are_not_permitted_say_so() -> None:
+def test_parts_that_may_not_be_read_are_reported() -> None:
     shown = frame()
     key = worker(shown)
     denied: Reading[Any] = Reading(None, Status.DENIED, "it belongs to another user", "sudo shows it")
@@ -174,11 +174,11 @@ def test_parts_that_are_not_permitted_say_so() -> None:
     assert seen.count("not permitted: it belongs to another user (sudo shows it)") == 2
 
 
-def test_an_ended_process() -> None:
+def test_an_ended_process_is_reported() -> None:
     assert "pid 77 has ended" in text(ProcessPage(ProcessKey(77, 1)))
 
 
-def test_it_scrolls_to_its_end_and_not_beyond() -> None:
+def test_the_screen_scrolls_to_its_end_and_not_beyond() -> None:
     shown = frame()
     key = worker(shown)
     page = ProcessPage(key, detail(key))
@@ -191,7 +191,7 @@ def test_it_scrolls_to_its_end_and_not_beyond() -> None:
     assert "more rows below" in text(page, (80, 24), shown=shown)
 
 
-def test_the_next_process_is_that_of_the_list_with_its_groups_unfolded() -> None:
+def test_the_next_process_is_that_of_the_list_with_all_groups_unfolded() -> None:
     shown, view = frame(), View()
     first = worker(shown)
     second = next_process(shown, view, first, 1)
@@ -203,7 +203,7 @@ def test_the_next_process_is_that_of_the_list_with_its_groups_unfolded() -> None
     assert next_process(shown, view, second, -1) == first
 
 
-def test_what_a_thread_waits_for_in_words() -> None:
+def test_the_target_of_a_waiting_thread_is_described() -> None:
     assert wait_text(thread(1, "R", "", call="", target="unknown")) == "on a CPU"
     assert wait_text(thread(1, "D", "folio_wait_bit_common", call="", target="unknown")) == (
         "disk, page fault (folio_wait_bit_common)"

@@ -31,7 +31,7 @@ def labels(one: Frame, view: View = UTC) -> list[str]:
     return [group.label for group in groups(one, view)]
 
 
-def test_processes_of_one_name_are_one_row_with_their_bytes_added_up() -> None:
+def test_processes_of_one_name_are_one_row_with_the_sum_of_their_bytes() -> None:
     first = groups(made(), UTC)[0]
     assert first.label == "worker x4"
     assert first.rates.read_bytes_per_s == pytest.approx(8 * MIB)
@@ -39,7 +39,7 @@ def test_processes_of_one_name_are_one_row_with_their_bytes_added_up() -> None:
     assert first.rates.io_delay_ratio == pytest.approx(0.75)
 
 
-def test_a_row_is_of_a_group_and_in_a_tree_of_a_process() -> None:
+def test_a_row_is_a_group_or_in_a_tree_a_process() -> None:
     both = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
     fewer, more = made(*both), made(both[0]._replace(read=MIB), *both[1:])
     assert [g.row_key for g in groups(fewer, UTC)] == ["process:active:alice:worker", "process:idle:alice:worker"]
@@ -57,11 +57,11 @@ def test_idle_kernel_threads_and_the_monitor_itself_are_not_listed() -> None:
     ("sort", "first"),
     [("io", "worker x4"), ("write", "writer"), ("cpu", "spinner"), ("delay", "worker x4"), ("read", "worker x4")],
 )
-def test_sorting(sort: str, first: str) -> None:
+def test_rows_are_sorted(sort: str, first: str) -> None:
     assert labels(made(), UTC._replace(sort=sort))[0] == first
 
 
-def test_sorting_by_name_and_reversed() -> None:
+def test_rows_are_sorted_by_name_or_reversed() -> None:
     names = [label.split()[0] for label in labels(made(), UTC._replace(sort="name", only_active=True))]
     assert names == sorted(names)
     turned = labels(made(), UTC._replace(sort="name", only_active=True, reverse=True))
@@ -81,14 +81,14 @@ def test_a_filter_reads_the_command_line() -> None:
     assert labels(one, UTC._replace(pattern="lr[")) == ["python"]
 
 
-def test_the_row_and_its_unknowns() -> None:
+def test_a_row_has_its_figures_and_unknown_ones() -> None:
     lines = process_rows(made(), UTC, 80, 8)
     assert lines[1].text.split() == ["worker", "x4", "alice", "8.0", "M", "0", "75", "80", "D", "2/4", "100", "+3"]
     assert lines[5].text.split() == ["secret", "eve", "?", "?", "?", "0", "S", "301"]
     assert [line.key for line in lines[1:6]] == [group.row_key for group in groups(made(), UTC)]
 
 
-def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
+def test_delay_accounting_that_is_off_is_reported_once_with_its_remedy() -> None:
     lines = process_rows(made(delayacct=False), UTC, 80, 6)
     assert "IO-wait" not in lines[0].text
     assert "IO-wait" in process_rows(made(), UTC, 80, 6)[0].text
@@ -98,7 +98,7 @@ def test_delay_accounting_off_is_shown_once_with_its_remedy() -> None:
     assert "1 of other users unreadable (sudo shows them); IO-wait off: sysctl" in wide
 
 
-def test_a_recording_has_no_advice_for_the_machine_that_replays_it() -> None:
+def test_a_recording_gives_no_advice_about_the_machine_that_replays_it() -> None:
     replay = UTC._replace(mode="replay")
     for width in (80, 160):
         text = process_rows(made(delayacct=False), replay, width, 6)[-1].text
@@ -106,27 +106,27 @@ def test_a_recording_has_no_advice_for_the_machine_that_replays_it() -> None:
         assert "sudo" not in text
 
 
-def test_the_footer_counts_the_rest() -> None:
+def test_the_footer_counts_the_processes_without_a_row() -> None:
     assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none above 10 MB/s; ? 1 of other")
     assert process_rows(made(), UTC, 80, 4)[-1].text.startswith(" 5 more, none with I/O;")
     assert process_rows(made(), UTC._replace(pattern="bob"), 80, 4)[-1].text.startswith(" 2 of 10 match bob")
 
 
-def test_before_the_first_rate_no_row_says_that_there_is_no_io() -> None:
+def test_before_the_first_rate_no_row_claims_that_there_is_no_io() -> None:
     first = made(count=1)
     assert process_rows(first, UTC, 80, 1)[0].text.strip() == "10 processes"
     footer = process_rows(first, UTC._replace(only_active=True), 80, 6)[-1].text
     assert footer.startswith(" 10 more; ")
 
 
-def test_a_large_number_of_threads_is_whole() -> None:
+def test_a_large_number_of_threads_is_not_cut() -> None:
     many = made(*(Proc(100 + n, "worker", read=MIB, threads=200) for n in range(64)))
     head, row = (line.text for line in process_rows(many, UTC, 240, 5)[:2])
     end = head.index(" thr ") + 4
     assert row[:end].split()[-1] == "13k"
 
 
-def test_sums_since_the_base() -> None:
+def test_sums_since_the_base_are_shown() -> None:
     machine = Machine(procs=PROCS)
     taken = snapshots(lambda i: machine, 11)
     lines = process_rows(frame(taken), UTC._replace(base=taken[0]), 80, 5)
@@ -135,7 +135,7 @@ def test_sums_since_the_base() -> None:
     assert lines[1].text.split()[3:5] == ["80.0", "M"]
 
 
-def test_a_sum_is_the_growth_of_the_counters_of_a_process_that_was_read_earlier() -> None:
+def test_a_sum_is_the_growth_of_the_counters_even_of_an_earlier_reading() -> None:
     machine = Machine(procs=(Proc(1, "python", read=MIB),))
     taken = snapshots(lambda i: machine, 11)
     table = taken[-1].processes.value
@@ -147,7 +147,7 @@ def test_a_sum_is_the_growth_of_the_counters_of_a_process_that_was_read_earlier(
     assert lines[1].text.split()[2:4] == ["10.0", "M"]
 
 
-def test_faults_since_the_base_are_a_sum_too() -> None:
+def test_faults_since_the_base_are_summed() -> None:
     machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
     taken = snapshots(lambda i: machine, 11)
     for view, title, value in ((UTC, "majflt/s", "7"), (UTC._replace(base=taken[0]), "majflt", "70")):
@@ -156,7 +156,7 @@ def test_faults_since_the_base_are_a_sum_too() -> None:
         assert row[:end].split()[-1] == value
 
 
-def test_a_sum_of_faults_is_the_growth_of_the_counter_of_a_process_that_was_read_earlier() -> None:
+def test_a_sum_of_faults_is_the_growth_of_the_counter_even_of_an_earlier_reading() -> None:
     machine = Machine(procs=(Proc(1, "python", read=KIB, faults=7),))
     taken = snapshots(lambda i: machine, 11)
     table = taken[-1].processes.value
@@ -168,23 +168,24 @@ def test_a_sum_of_faults_is_the_growth_of_the_counter_of_a_process_that_was_read
     assert row[: head.index("majflt ") + len("majflt")].split()[-1] == "70"
 
 
-def test_one_row_names_the_busiest_process() -> None:
+def test_a_panel_of_one_row_names_the_busiest_process() -> None:
     (line,) = process_rows(made(), UTC, 60, 1)
     assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
     (quiet,) = process_rows(made(Proc(1, "bash")), UTC, 60, 1)
     assert quiet.text.strip() == "1 process, none with I/O"
 
 
-def test_a_new_process_has_an_exact_rate_and_the_first_reading_none() -> None:
+def test_a_new_process_has_an_exact_rate_but_not_in_the_first_reading() -> None:
     one = made(count=1)
     assert all(g.rates.read_bytes_per_s is None for g in groups(one, UTC))
-    young = Proc(START_NS // 10**7 + 50, "writer", write=5 * MIB)  # a made process begins at the tick of its pid
+    # a process of these machines starts at the clock tick of its pid
+    young = Proc(START_NS // 10**7 + 50, "writer", write=5 * MIB)
     grown = snapshots(lambda i: Machine(procs=(*PROCS[:1], *[young] * i)), 2)
     rates = {g.name: g.rates for g in groups(frame(grown), UTC)}
     assert rates["writer"].write_bytes_per_s == pytest.approx(5 * MIB)
 
 
-def test_wait_channels_and_commands_only_where_there_is_room() -> None:
+def test_wait_channels_and_commands_are_shown_only_if_there_is_room() -> None:
     one = made(Proc(1, "python", read=KIB, cmdline=("python", "train.py"), wchan="folio_wait_bit"))
     assert "folio_wait_bit" in process_rows(one, UTC, 160, 3)[1].text
     assert "python train.py" in process_rows(one, UTC, 160, 3)[1].text
@@ -213,7 +214,7 @@ def test_adaptive_reading_is_named() -> None:
 
 
 def aged(one: Frame, seconds: float) -> Frame:
-    """The same with every stat read so long before the newest sweep."""
+    """The Frame, with every stat read this long before the newest sweep."""
     table = one.snapshot.processes.value
     assert table is not None
     old = table._replace(stat_at=(table.stat_at_ns - int(seconds * 1e9),) * 5, stat_out={})
@@ -230,21 +231,21 @@ def test_a_row_older_than_two_ticks_shows_its_age(seconds: float, shown: str, wi
     at = lines[0].index("state")
     (spinner,) = [line for line in lines if "spinner" in line]
     assert re.sub(r"\((\d+) ?s( old)?\)", r"\1s", spinner[at : at + 16]).split("  ")[0].strip() == shown
-    # Idle processes are read in turns, which does not change their row.
+    # Idle processes are read in turn, but their rows do not change.
     (sleeper,) = [line for line in lines if "sleeper" in line]
     assert sleeper[at : at + 6].strip() == "S"
     if width == 220 and shown == "R 4s":
         assert "R (4 s" in spinner
 
 
-def test_in_a_group_the_number_of_waiting_members_goes_before_the_age() -> None:
+def test_in_a_group_the_number_of_waiting_members_is_shown_instead_of_the_age() -> None:
     lines = [line.text for line in process_rows(aged(made(), 4.0), UTC, 80, 9)]
     (workers,) = [line for line in lines if "worker x4" in line]
     assert "D 2/4" in workers
     assert "4s" not in workers
 
 
-def test_a_longer_interval_is_not_an_age() -> None:
+def test_the_age_is_not_shown_with_a_longer_interval() -> None:
     slow = aged(made(), 12.0)
     slow = slow._replace(snapshot=slow.snapshot._replace(interval_s=10.0))
     lines = [line.text for line in process_rows(slow, UTC, 120, 9)]

@@ -1,4 +1,4 @@
-"""Tags belong to processes, not to rows: their display, their lifetime, and copying."""
+"""Tags belong to processes and not to rows: how they are shown, when they end, and what is copied."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORKERS = frozenset(KEYS[pid] for pid in range(100, 104))
 SOME = frozenset((KEYS[100], KEYS[201]))
 
 
-def test_a_row_is_tagged_and_untagged_whole() -> None:
+def test_all_processes_of_a_row_are_tagged_and_untagged() -> None:
     workers = sorted(WORKERS)
     assert toggle_tags(frozenset(), workers) == WORKERS
     assert toggle_tags(SOME, workers) == WORKERS | SOME
@@ -30,7 +30,7 @@ def test_a_row_is_tagged_and_untagged_whole() -> None:
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 @pytest.mark.parametrize("width", [60, 80, 160])
-def test_tagged_rows_show_without_colour_and_are_counted(width: int, ascii_only: bool) -> None:
+def test_tagged_rows_are_visible_without_colour_and_are_counted(width: int, ascii_only: bool) -> None:
     view = UTC._replace(tagged=SOME, ascii_only=ascii_only)
     rows = [line.text for line in process_rows(FRAME, view, width, 9)]
     assert " process 2 tagged" in rows[0]
@@ -41,7 +41,7 @@ def test_tagged_rows_show_without_colour_and_are_counted(width: int, ascii_only:
     assert [row[1:] for row in rows[1:]] == [row[1:].replace("─", "-" if ascii_only else "─") for row in plain[1:]]
 
 
-def test_the_count_is_cut_last() -> None:
+def test_the_count_of_tags_is_cut_last() -> None:
     assert tagged_note(frozenset(), "by io", 5) == "by io"
     assert [tagged_note(SOME, "by io", room) for room in (20, 15, 9, 3)] == ["2 tagged, by io"] * 2 + ["2 tagged", "2*"]
     assert tagged_note(SOME, "/\u8a13\u7df4", 14) == "2 tagged"
@@ -69,7 +69,8 @@ def test_a_tag_ends_with_its_process_and_does_not_pass_to_its_pid() -> None:
     later = made(*(proc for proc in PROCS if proc.pid != 201)).snapshot
     assert existing_tags(SOME, now) is SOME
     assert existing_tags(SOME, later) == {KEYS[100]}
-    assert existing_tags(SOME, later, now) is SOME  # looking back: it is in the picture
+    # when an earlier moment is shown, the process is still in the picture
+    assert existing_tags(SOME, later, now) is SOME
     again = ProcessKey(100, KEYS[100].start_ticks + 1)
     assert existing_tags(frozenset((again,)), now) == frozenset()
     unread = now._replace(processes=Reading())
@@ -94,7 +95,7 @@ def test_a_command_line_is_not_copied() -> None:
     assert "s3cret" not in row
 
 
-def test_the_dialog_lists_a_few_and_counts_the_rest() -> None:
+def test_the_dialog_lists_some_processes_and_counts_the_rest() -> None:
     target = tagged_target(FRAME.snapshot, WORKERS | SOME | {ProcessKey(9, 9)})
     assert target is not None
     assert (target.label, len(target.keys)) == ("5 tagged", 5)
@@ -114,7 +115,7 @@ def test_the_dialog_lists_a_few_and_counts_the_rest() -> None:
     assert tagged_target(FRAME.snapshot._replace(processes=Reading()), WORKERS) is None
 
 
-def test_the_dialog_names_what_this_user_may_not_change() -> None:
+def test_the_dialog_names_what_the_user_may_not_change() -> None:
     target = tagged_target(FRAME.snapshot, WORKERS)
     assert target is not None
     table = FRAME.snapshot.processes.value

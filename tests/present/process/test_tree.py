@@ -26,7 +26,7 @@ def shown(pattern: str = "", **more: object) -> list[str]:
     return [g.mark + g.name for g in groups(made(*PROCS), TREE._replace(pattern=pattern, **more))]  # type: ignore[arg-type]
 
 
-def test_each_is_under_its_parent_and_the_busiest_branch_is_first() -> None:
+def test_each_process_is_below_its_parent_and_the_busiest_branch_is_first() -> None:
     assert shown() == [
         "init", "├ shell", "│ └ train", "│   ├ worker", "│   └ worker", "└ cron", "  └ idle",
     ]  # fmt: skip
@@ -40,18 +40,18 @@ def test_a_filter_keeps_ancestors() -> None:
     assert shown("nobody here") == []
 
 
-def test_only_active_keeps_ancestors() -> None:
+def test_showing_only_active_processes_keeps_ancestors() -> None:
     assert "  └ idle" not in shown(only_active=True)
     assert len(shown(only_active=True)) == 6
 
 
-def test_names_and_reverse() -> None:
+def test_the_tree_is_sorted_by_name_or_reversed() -> None:
     assert shown(sort="name")[:2] == ["init", "├ cron"]
     assert shown(sort="write")[:2] == ["init", "├ cron"]
     assert shown(sort="write", reverse=True)[:2] == ["init", "├ shell"]
 
 
-def test_rows_at_80_columns() -> None:
+def test_rows_fit_80_columns() -> None:
     lines = process_rows(made(*PROCS), TREE, 80, 9)
     assert "tree by io" in lines[0].text
     assert lines[4].text.startswith(" │   ├ worker ")
@@ -60,7 +60,7 @@ def test_rows_at_80_columns() -> None:
 
 @given(st.dictionaries(st.integers(1, 40), st.integers(0, 40), max_size=30))
 def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> None:
-    # A parent is older than its child, so there are no cycles.
+    # A parent is older than its child, so there can be no cycle.
     above = {ProcessKey(p, 0): ProcessKey(q, 0) for p, q in ppids.items() if q in ppids and q < p}
     order = branches({ProcessKey(p, 0): (float(p),) for p in ppids}, above)
     place = {key: i for i, (key, _) in enumerate(order)}
@@ -70,11 +70,11 @@ def test_every_process_has_one_row_after_its_parent(ppids: dict[int, int]) -> No
     assert all(len(mark) <= 2 * DEEPEST + 2 for _, mark in order)
 
 
-def test_ancestors_are_kept_once() -> None:
+def test_each_ancestor_is_listed_once() -> None:
     a, b, c = (ProcessKey(n, 0) for n in (1, 2, 3))
     assert with_parents([c, b], {c: b, b: a}) == {a, b, c}
 
 
-def test_a_pid_that_a_younger_process_has_by_now_names_no_parent() -> None:
+def test_a_pid_that_a_younger_process_has_now_is_not_a_parent() -> None:
     stale = made(Proc(1, "init", ppid=0), Proc(11, "train", ppid=12), Proc(12, "worker", ppid=11))
     assert [g.mark + g.name for g in groups(stale, TREE)] == ["init", "train", "└ worker"]

@@ -1,4 +1,4 @@
-"""The table of keys: no key twice on a screen, names as users write them, and the user's own keys."""
+"""The table of keys: no key has two actions on a screen, names are those that users write, and users change keys."""
 
 import pytest
 
@@ -14,14 +14,14 @@ KEYS, REPLAY_KEYS, BACK_KEYS = (keys_of(View(mode=mode)) for mode in ("live", "r
 
 
 @pytest.mark.parametrize("screen", SCREENS)
-def test_a_key_has_one_action_on_a_screen(screen: str) -> None:
+def test_each_key_has_one_action_on_a_screen(screen: str) -> None:
     keys = [key for action in SCREENS[screen] for key in action.keys]
     assert sorted(keys) == sorted(set(keys))
     names = [action.name for action in SCREENS[screen]]
     assert len(names) == len(set(names))
 
 
-def test_a_name_belongs_to_one_action() -> None:
+def test_each_name_belongs_to_one_action() -> None:
     found = {(action.name, action) for actions in SCREENS.values() for action in actions}
     assert len(found) == len(all_actions())
 
@@ -39,7 +39,7 @@ def test_the_help_prints_the_keys_that_work() -> None:
             assert shown in map(key_label, actions[name].keys)
 
 
-def test_every_default_is_a_key_that_people_can_write() -> None:
+def test_every_default_is_a_key_that_a_user_can_write() -> None:
     for action in all_actions().values():
         for key in action.keys:
             assert parse_key(key_label(key)) == key
@@ -70,11 +70,11 @@ def test_every_default_is_a_key_that_people_can_write() -> None:
         ("f99", None),
     ],
 )
-def test_names_of_keys(typed: str, key: str | None) -> None:
+def test_keys_have_names(typed: str, key: str | None) -> None:
     assert parse_key(typed) == key
 
 
-def test_a_setting_goes_before_a_default() -> None:
+def test_a_key_of_the_settings_takes_precedence_over_a_default() -> None:
     keymap, taken = remapped({"filter.open": ["space"]})
     assert keymap == (("filter.open", ("space",)), ("time.pause", ()))
     assert taken == (KeyConflict("space", "filter.open", "time.pause", both_remapped=False),)
@@ -86,7 +86,7 @@ def test_two_actions_can_swap_their_keys() -> None:
     assert taken == ()
 
 
-def test_two_settings_of_one_key_are_one_conflict() -> None:
+def test_two_settings_with_one_key_are_one_conflict() -> None:
     _, taken = remapped({"rows.active": ["f11"], "filter.open": ["f11"]})
     assert taken == (KeyConflict("f11", "filter.open", "rows.active", both_remapped=True),)
 

@@ -1,4 +1,4 @@
-"""Alerts on the screen: the sign in the path's rule, and the answer beside the keys."""
+"""Alerts on the screen: the sign in the rule above the path, and the message beside the keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_most_severe_alert_is_named(firing: tuple[FiringAlert, ...], text: s
 
 
 @pytest.mark.parametrize("width", [60, 80, 160])
-def test_it_stands_in_the_rule_beside_a_recording(width: int) -> None:
+def test_the_sign_of_an_alert_is_beside_that_of_a_recording(width: int) -> None:
     recording = RecordingState("/run.iotop.jsonl", 75.0, 212_000)
     view = View(firing=(HOT, FAILING), recording=recording, utc_offset_s=0)
     frame = made_frames(2)[-1]
@@ -46,7 +46,7 @@ def test_it_stands_in_the_rule_beside_a_recording(width: int) -> None:
     assert "ALERT" not in path_rows(frame, view._replace(firing=()), width, 3)[0].text
 
 
-def test_the_answer_of_a_recording_keeps_the_files_name() -> None:
+def test_the_message_about_a_recording_keeps_the_name_of_its_file() -> None:
     name = "host-123.20261121T143205.0123456.iotop.jsonl"
     message = f"done: recording to /home/alice/.local/state/iotop-ai/recordings/{name}"
     spans = toast_spans(View(message=message), 80)
@@ -55,7 +55,7 @@ def test_the_answer_of_a_recording_keeps_the_files_name() -> None:
     assert spans[2].text.endswith(f"…/{name}")
 
 
-def test_an_alert_is_told_apart_from_a_failure() -> None:
+def test_an_alert_is_shown_differently_from_a_failure() -> None:
     one = alert_text("gpu_hot", "firing", "gpus.0.temperature_celsius 91 C", 0)
     assert one == "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"
     assert alert_text("gpu_hot", "firing", "91 C", 2).endswith("91 C; 2 more")

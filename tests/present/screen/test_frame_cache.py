@@ -1,4 +1,4 @@
-"""The cache of a screen changes no row, and what it keeps is made once a frame."""
+"""The cache of a screen changes no row, and each of its items is computed once per Frame."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.present.scenes import starved_snapshots
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-def test_the_rows_are_those_without_a_cache(size: tuple[int, int]) -> None:
+def test_the_rows_are_the_same_as_without_a_cache(size: tuple[int, int]) -> None:
     view = View(cache=FrameCache())
     for frame in frames(starved_snapshots(12, onset=2)):
         assert screen_rows(*size, frame, view) == screen_rows(*size, frame, View())
 
 
-def test_each_item_is_made_once_a_frame() -> None:
+def test_each_item_is_computed_once_per_frame() -> None:
     made: list[str] = []
 
     @cached_per_item(str.lower)

@@ -1,4 +1,4 @@
-"""Which graphs share the time axis of the main screen, and how many."""
+"""Which graphs the main screen shows on its common time axis, and how many."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ CALM = Verdict((Finding("unknown", Severity.INFO, 0.5),), 60.0, 10.0, 6, 6)
 
 
 def titles(lines: list[Line]) -> list[str]:
-    """Label, figure and unit of each graph."""
+    """The label, the figure and the unit of each graph."""
     return [text for line in lines[1:] if (text := " ".join(line.text[:20].split())) and text[0].isalpha()]
 
 
 @pytest.mark.parametrize(
     ("rows", "graphs"), [(3, 3), (6, 3), (7, 3), (8, 4), (12, 4), (16, 4), (17, 5), (20, 5), (21, 6), (44, 11)]
 )
-def test_a_graph_has_at_most_four_rows_while_there_is_another(rows: int, graphs: int) -> None:
+def test_a_graph_has_at_most_four_rows_while_another_can_be_added(rows: int, graphs: int) -> None:
     assert graph_count(rows) == graphs
 
 
-def test_a_slowed_gpu_shows_the_figures_of_the_sentence() -> None:
+def test_a_slowed_gpu_has_graphs_of_the_figures_in_its_sentence() -> None:
     lines = graph_rows(EIGHT, UTC, 160, 14)
     assert titles(lines) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz", "GPU 2 655 W"]
     assert [s.text for line in lines for s in line.spans if s.token == "warn"] == ["96", "88", "1410", "655"]
@@ -46,7 +46,7 @@ def test_a_slowed_gpu_shows_the_figures_of_the_sentence() -> None:
 
 
 @pytest.mark.parametrize(("height", "filled"), [(13, True), (14, False), (17, False)])
-def test_neighbours_of_one_height_or_of_one_row_less_are_drawn_alike(height: int, filled: bool) -> None:
+def test_neighbouring_graphs_of_similar_height_are_drawn_alike(height: int, filled: bool) -> None:
     lines = graph_rows(EIGHT, UTC, 160, height)
     bottoms = [
         above for above, title in zip(lines, [*lines[1:], None], strict=True) if title is None or title.text[1] == "G"
@@ -58,7 +58,7 @@ def test_gpus_without_a_disk_have_three_graphs_on_a_low_screen() -> None:
     assert next(slot.height for slot in plan(80, 24, EIGHT, UTC) if slot.panel == "graphs") == 4
 
 
-def test_a_narrow_link_shows_the_rates_of_its_gpu() -> None:
+def test_a_narrow_link_has_graphs_of_its_rates() -> None:
     shown = EIGHT._replace(verdict=PCIE)
     assert [title.rsplit(" ", 2)[0] for title in titles(graph_rows(shown, UTC, 160, 9))][:3] == [
         "GPU busy",
@@ -67,7 +67,7 @@ def test_a_narrow_link_shows_the_rates_of_its_gpu() -> None:
     ]
 
 
-def test_the_disk_of_the_user_comes_before_the_gpu_of_the_verdict() -> None:
+def test_the_disk_that_the_user_selected_comes_before_the_gpu_of_the_verdict() -> None:
     drive = Machine((Disk(disk("sda")),), gpus=tuple(gpu_scenes.computing(n, 1) for n in range(8)))
     shown = frame(snapshots(lambda i: drive, 5), PCIE)
     assert titles(graph_rows(shown, UTC, 160, 9))[1].startswith("GPU 5")
@@ -75,13 +75,13 @@ def test_the_disk_of_the_user_comes_before_the_gpu_of_the_verdict() -> None:
     assert [title.split()[0] for title in chosen[1:3]] == ["sda", "r_await"]
 
 
-def test_gpus_at_their_power_limit_are_not_hot() -> None:
+def test_gpus_at_their_power_limit_are_not_drawn_as_hot() -> None:
     lines = graph_rows(gpu_scenes.one(61), UTC, 160, 17)
     assert titles(lines) == ["GPU busy 96 %", "GPU SM 83 %", "GPU power 655 W", "GPU temp 61 C"]
     assert not {span.token for line in lines for span in line.spans} & {"hot", "bad", "warn"}
 
 
-def test_of_many_gpus_the_mean_and_the_warmest_are_shown() -> None:
+def test_of_many_gpus_the_mean_and_the_warmest_one_are_shown() -> None:
     found = titles(graph_rows(EIGHT._replace(verdict=CALM), UTC, 160, 17))
     assert found[1:] == ["GPU SM 76 %", "GPU power 585 W", "max temp 88 C"]
 
@@ -91,10 +91,10 @@ def test_figures_that_no_gpu_reports_have_no_graph() -> None:
     assert [title.rsplit(" ", 2)[0] for title in found] == ["GPU busy", "sda read", "r_await", "GPU power", "max temp"]
 
 
-def test_the_workers_of_a_job_that_waits_are_a_graph_and_unknown_seconds_a_gap() -> None:
+def test_waiting_workers_have_a_graph_in_which_unknown_seconds_are_a_gap() -> None:
     shown = played("storage_read")[-1]
     count = len(shown.history) // 4
-    # The first half of what was measured of the job is missing.
+    # The first half of the samples has no figures of the job.
     blind = [sample._replace(jobs=Rated(JobSample({}, {}), 1, 1.0)) for sample in shown.history[: 2 * count]]
     lines = graph_rows(shown._replace(history=(*blind, *shown.history[2 * count :])), UTC, 160, 9)
     assert [title.split()[0] for title in titles(lines)] == ["CPU", "loop0", "r_await", "blocked"]
@@ -105,7 +105,7 @@ def test_the_workers_of_a_job_that_waits_are_a_graph_and_unknown_seconds_a_gap()
     assert GAP not in cells[-known:]
 
 
-def test_a_job_without_workers_has_no_such_graph() -> None:
+def test_a_job_without_workers_has_no_graph_of_them() -> None:
     shown = played("storage_read")[-1]
     table = shown.snapshot.jobs.value
     assert table is not None

@@ -1,4 +1,4 @@
-"""The help of each screen: its own keys on the first page at every size, whole hints, only working keys."""
+"""The help of each screen: its keys on the first page at every size, uncut hints, and only keys that work."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def page(screen: str, width: int, height: int, view: View = VIEW, number: int = 
     return [line.text for line in lines]
 
 
-def test_every_screen_has_its_keys() -> None:
+def test_every_screen_has_its_keys_in_the_help() -> None:
     assert set(TITLES) == set(SCREENS) - {"main"}
     assert all(SCREEN_KEYS.values())
 
@@ -54,14 +54,14 @@ def test_in_a_replay_space_plays_and_plus_sets_the_speed(screen: str) -> None:
 
 
 @pytest.mark.parametrize("screen", ABOVE)
-def test_every_action_of_a_screen_is_in_its_help(screen: str) -> None:
+def test_every_action_of_a_screen_is_in_the_help(screen: str) -> None:
     printed = {name for key in SCREEN_KEYS[screen] for name in key.actions}
     assert printed == {action.name for action in SCREENS[screen]} - {"app.interrupt", "app.suspend"}
     assert {action.name for action in APP_ACTIONS} - printed == {"app.interrupt", "app.suspend"}
 
 
 @pytest.mark.parametrize("screen", ABOVE)
-def test_it_prints_the_keys_that_work(screen: str) -> None:
+def test_the_help_has_the_keys_that_work(screen: str) -> None:
     actions = all_actions()
     for key in SCREEN_KEYS[screen]:
         between = "/" if "/" in key.keys[1:-1] else " "
@@ -74,7 +74,7 @@ def test_it_prints_the_keys_that_work(screen: str) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("screen", ABOVE)
-def test_its_own_keys_are_on_the_first_page(screen: str, size: tuple[int, int]) -> None:
+def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, int]) -> None:
     rows = page(screen, *size)
     assert rows[0].startswith(f"── help: {TITLES[screen]}")
     assert rows[1].split()[0] == "keys"
@@ -92,7 +92,7 @@ def test_its_own_keys_are_on_the_first_page(screen: str, size: tuple[int, int]) 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("screen", ["main", *ABOVE])
-def test_the_hint_is_whole(screen: str, size: tuple[int, int]) -> None:
+def test_the_hint_is_not_cut(screen: str, size: tuple[int, int]) -> None:
     many = pages(*size, VIEW, screen)
     for number in range(many):
         first = page(screen, *size, number=number)[0]
@@ -124,7 +124,7 @@ def test_every_column_of_a_screen_is_explained(screen: str) -> None:
     assert {title for title in titles if not {title, *title.split()} & explained} == set()
 
 
-def test_keys_that_do_not_work_are_left_out_or_mute() -> None:
+def test_keys_that_do_not_work_now_are_left_out_or_dimmed() -> None:
     for mode in ("replay", "back"):
         assert not [key for key in screen_keys(VIEW._replace(mode=mode), "gpu") if key.keys == "R"]
     assert [key for key in screen_keys(VIEW, "gpu") if key.keys == "R"]
@@ -133,7 +133,7 @@ def test_keys_that_do_not_work_are_left_out_or_mute() -> None:
     assert mute == [["T", "self-test"]]
 
 
-def test_the_users_keys_are_printed() -> None:
+def test_keys_that_the_user_changed_are_printed() -> None:
     view = VIEW._replace(keymap=remapped({"gpu.next": ["z"], "gpu.back": ["x"], "gpu.pause": []})[0])
     text = "\n".join(page("gpu", 80, 24, view))
     assert " b/z " in text
@@ -160,7 +160,7 @@ def test_the_users_keys_are_printed() -> None:
     ],
 )
 @pytest.mark.parametrize("width", [60, 80, 160])
-def test_the_row_of_keys_names_the_target_of_enter(width: int, changes: dict[str, object], hint: str) -> None:
+def test_the_row_of_keys_names_what_enter_opens(width: int, changes: dict[str, object], hint: str) -> None:
     made = gpu_scenes.eight() if changes.get("focus") == "gpu" else scenes.starved()
     text = keys_rows(made, VIEW._replace(**changes), width, 1)[0].text
     assert text.startswith(f" q ? {hint} " if hint else " q ? ")

@@ -1,4 +1,4 @@
-"""Every size from 60x15 to 250x70: the screen is full, the essential rows are there, no headline breaks in a word."""
+"""Every size from 60x15 to 250x70: the screen is filled, has the essential rows, and cuts no headline in a word."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTHS = (60, 61, 66, 72, 79, 80, 81, 90, 99, 100, 119, 120, 139, 140, 159, 160,
 HEIGHTS = (15, 18, 23, 24, 25, 30, 39, 40, 48, 70)
 VIEW = View(utc_offset_s=0)
 HEADLINE = 10
-"""Where the sentence of the first row starts."""
+"""The column at which the sentence of the first row begins."""
 
 
 @cache
@@ -54,7 +54,7 @@ def test_every_size_is_filled_exactly(name: str) -> None:
 @pytest.mark.parametrize(
     "hidden", [{"disk", "process"}, {"disk", "process", "graphs"}, {"disk", "process", "gpu", "graphs"}]
 )
-def test_the_keys_stay_where_the_system_panel_takes_the_spare_rows(hidden: set[str]) -> None:
+def test_the_keys_stay_visible_when_the_system_panel_takes_the_free_rows(hidden: set[str]) -> None:
     for height in range(20, 81):
         lines = screen_rows(120, height, made("eight"), VIEW._replace(hidden=frozenset(hidden)))
         assert re.match(r" q( |:)", lines[-1].text), height
@@ -75,9 +75,9 @@ def test_nothing_essential_is_hidden_at_80x24(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_graphs_take_no_row_from_the_first_two_processes(name: str) -> None:
+def test_graphs_leave_room_for_two_processes(name: str) -> None:
     for width in WIDTHS:
         for height in range(15, 48):
             slots = {slot.panel: slot.height for slot in plan(width, height, made(name), VIEW)}
             if "graphs" in slots:
-                assert slots["process"] >= 4, f"{name} at {width}x{height}"  # the title, two rows, the last row
+                assert slots["process"] >= 4, f"{name} at {width}x{height}"  # the title, two processes and the last row

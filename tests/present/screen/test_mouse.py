@@ -1,4 +1,4 @@
-"""The meaning of a click on a row, by the printed text."""
+"""What a click on a row means, which follows from the printed text."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def keys_in(line: Line) -> dict[int, str]:
     return {x: key for x in range(len(line.text)) if (key := key_at(line, x))}
 
 
-def test_a_row_of_keys() -> None:
+def test_a_row_of_keys_can_be_clicked() -> None:
     line = keys_rows(FRAME, View(), 160, 1)[0]
     found = keys_in(line)
     at = line.text.index
@@ -35,7 +35,7 @@ def test_a_row_of_keys() -> None:
     assert 159 not in found
 
 
-def test_every_entry_but_the_panels_can_be_clicked() -> None:
+def test_every_entry_but_the_one_for_panels_can_be_clicked() -> None:
     line = keys_rows(FRAME, View(), 400, 1)[0]
     found = keys_in(line)
     for key in keys_of(View()):
@@ -43,7 +43,7 @@ def test_every_entry_but_the_panels_can_be_clicked() -> None:
         assert (x in found) == (key.keys != "1-7")
 
 
-def test_while_a_filter_is_typed() -> None:
+def test_while_a_filter_is_typed_its_keys_can_be_clicked() -> None:
     line = keys_rows(FRAME, View(typing=True, pattern="q ?:x"), 80, 1)[0]
     found = keys_in(line)
     assert found[line.text.index("Esc")] == found[line.text.index("clear")] == "escape"
@@ -52,13 +52,13 @@ def test_while_a_filter_is_typed() -> None:
     assert line.text.index("x") not in found
 
 
-def test_wide_letters_before_a_title_do_not_shift_it() -> None:
+def test_wide_letters_before_a_title_do_not_shift_its_place() -> None:
     line = process_rows(FRAME, View(pattern="\u8a13"), 160, 6)[0]
     assert "\u8a13" in line.text
     assert sort_at(line, cells(line.text[: line.text.index("cpu%")]) + 3) == "cpu"
 
 
-def test_text_of_a_key_is_not_trusted() -> None:
+def test_text_that_looks_like_a_key_cannot_be_clicked() -> None:
     assert key_at(Line((Span(" foo ", "key"),)), 2) is None
     assert key_at(Line((Span(" q", "text"),)), 1) is None
     assert key_at(Line(()), 0) is None
@@ -75,7 +75,7 @@ def test_text_of_a_key_is_not_trusted() -> None:
         ("cpu%", "cpu"),
     ],
 )
-def test_titles_of_processes(title: str, sort: str) -> None:
+def test_titles_of_the_process_table_can_be_clicked(title: str, sort: str) -> None:
     for view in (View(), View(base=FRAME.snapshot)):
         for width in (80, 160):
             line = process_rows(FRAME, view, width, 6)[0]

@@ -1,4 +1,4 @@
-"""The order of a list that is searched by typing."""
+"""The order of a list that is searched while the user types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SORTS = tuple(
 )
 
 
-def test_a_name_or_text_that_begins_with_the_typed_one_comes_first() -> None:
+def test_a_name_or_text_that_begins_with_the_typed_text_comes_first() -> None:
     assert [entry.action.name for entry in matching(SORTS, "w")] == ["write", "io", "delay"]
     assert [entry.action.name for entry in matching(SORTS, "blocked")] == ["delay"]
     assert [entry.action.name for entry in matching(SORTS, "")] == ["io", "write", "delay"]

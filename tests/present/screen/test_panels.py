@@ -1,4 +1,4 @@
-"""Banner, path, graphs, GPUs, system and keys: their text in each case."""
+"""The text of the banner, the path, the graphs, the GPUs, the system panel and the keys in each case."""
 
 from __future__ import annotations
 
@@ -43,21 +43,21 @@ def test_the_banner_has_its_rows_in_every_state() -> None:
         }
 
 
-def test_since_takes_the_row_of_a_second_finding() -> None:
+def test_the_start_of_a_verdict_takes_the_row_of_a_second_finding() -> None:
     assert banner_rows(NO_GPU, UTC, 80, 4)[2].text.startswith("▌since    02:53:30, CALM for 20 s ")
     assert banner_rows(STARVED, UTC, 80, 4)[2].text.startswith("▌and      sda is FAILING")
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
-def test_a_finding_of_the_first_seconds_counts_from_when_it_is_the_verdict() -> None:
-    """The line of the last hour has the same seconds."""
+def test_a_verdict_on_the_first_seconds_counts_from_its_own_begin() -> None:
+    """The line of the last hour shows the same number of seconds."""
     now = NO_GPU.snapshot.at_ns
     measured = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now - 5 * 10**9, "CALM")))
     row = banner_rows(NO_GPU._replace(carry=measured), UTC, 80, 4)[2].text
     assert row.startswith("▌since    02:53:45, CALM for 5 s ")
 
 
-def test_the_path_names_the_reader_and_the_guilty_hop() -> None:
+def test_the_path_names_the_process_that_reads_and_the_guilty_hop() -> None:
     lines = path_rows(STARVED, UTC, 80, 3)
     assert lines[1].text.strip() == "alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD"
     assert [s.text.strip() for s in lines[1].spans if s.token == "bad"] == ["sda"]
@@ -66,7 +66,7 @@ def test_the_path_names_the_reader_and_the_guilty_hop() -> None:
     assert path_rows(STARVED, UTC, 60, 3)[1].text.strip() == "alice pt_data_worker x64 reads › /data › sda1 › sda"
 
 
-def test_a_reader_that_does_not_account_for_the_reads_is_not_named() -> None:
+def test_a_process_that_reads_too_little_is_not_named() -> None:
     drive = Disk(disk("sda", mounts=[("/", "ext4")]), reads=100, read_bytes=100 * MIB, read_await=1.0)
     hidden = made(Machine((drive,), (Proc(7, "cat", read=MIB), Proc(8, "other", denied=True))))
     assert path_rows(hidden, UTC, 80, 3)[1].text.startswith(" ? process (not seen) › / ext4 › sda")
@@ -84,7 +84,7 @@ def test_waits_show_known_and_unknown_pressure() -> None:
     assert "PSI is off (boot with psi=1)" in path_rows(scenes.unsure(), UTC, 80, 3)[2].text
 
 
-def test_names_become_ranges() -> None:
+def test_numbered_names_are_written_as_ranges() -> None:
     assert fold_names(["nvme0", "nvme1", "nvme2", "sda", "sdb", "nvme7"]) == "nvme0-2 sda sdb nvme7"
 
 
@@ -97,7 +97,7 @@ def test_graphs_follow_the_selected_device() -> None:
     assert graph_rows(NO_GPU, UTC, 80, 4)[1].text.startswith(" CPU busy    2 % ")
 
 
-def test_the_axis_is_above_its_samples() -> None:
+def test_the_axis_is_aligned_with_its_samples() -> None:
     axis = graph_rows(STARVED, UTC, 80, 4)[0].text
     assert axis.startswith("── last 100 s ─")
     assert axis.index("now") == 67
@@ -106,13 +106,13 @@ def test_the_axis_is_above_its_samples() -> None:
 
 @pytest.mark.parametrize("interval_s", [60.0, 300.0, 600.0, 3600.0, 86400.0])
 @pytest.mark.parametrize("width", [80, 160])
-def test_the_labels_of_a_long_axis_do_not_meet(interval_s: float, width: int) -> None:
+def test_labels_of_a_long_axis_do_not_touch(interval_s: float, width: int) -> None:
     long = STARVED._replace(snapshot=STARVED.snapshot._replace(interval_s=interval_s))
     axis = graph_rows(long, UTC, width, 4)[0].text
     assert re.fullmatch(r"── last \S+ (min|h) ─+( -\d+h? ─+)* now ─* ?peak ", axis), axis
 
 
-def test_undefined_awaits_are_blank_and_unknown_ones_are_not() -> None:
+def test_undefined_awaits_are_blank_and_unknown_ones_are_a_gap() -> None:
     idle = made(Machine((Disk(disk("sda")),)), count=61)
     line = graph_rows(idle, UTC, 80, 4)[3]
     assert line.text[13] == "-"
@@ -138,13 +138,13 @@ def test_a_lost_gpu_keeps_its_row() -> None:
     assert "? GPU-0001  ? failed: GPU is lost (reboot)" in gpu_rows(lost, UTC, 80, 3)[2].text
 
 
-def test_no_gpu_is_one_quiet_row() -> None:
+def test_a_machine_without_a_gpu_has_one_dim_row() -> None:
     (line,) = gpu_rows(NO_GPU, UTC, 80, 3)
     assert line.text.startswith("── GPU no NVIDIA GPU found ──")
     assert "none in this machine" in gpu_rows(made(Machine(gpus=())), UTC, 80, 1)[0].text
 
 
-def test_throttle_and_link_words() -> None:
+def test_throttling_and_the_link_are_described() -> None:
     assert throttle_text(gpu(0, 1, clock_reasons=0x45)) == "thermal hw"
     assert throttle_text(gpu(0, 1, clock_reasons=0x1)) == "none"
     assert throttle_text(gpu(0, 1, clock_reasons=None)) == "?"
@@ -152,7 +152,7 @@ def test_throttle_and_link_words() -> None:
     assert link_text(gpu(0, 1, pcie_width=None)) == "?"
 
 
-def test_system_rows() -> None:
+def test_the_system_rows_have_their_figures() -> None:
     full, cpu = (line.text for line in system_rows(STARVED, UTC, 80, 2))
     assert full.startswith(" used  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
     assert full.rstrip().endswith("net eth0 0.1/100G  ib0 0/400G")
@@ -166,9 +166,7 @@ def test_system_rows() -> None:
 
 
 def ports(count: int, received: float | None, nics: int = 1) -> Frame:
-    """The machine with busy NICs and some RDMA ports of 400 Gbit/s of which each receives as much, and one that is
-    down.
-    """
+    """A machine with busy NICs, ``count`` RDMA ports that each receive ``received``, and one that is down."""
     one = made(Machine(net={f"eth{n}": (5_000_000_000, 100_000_000_000) for n in range(nics)}))
     port = LinkCounters(0, 0, 0, 0, 0, 0, 400_000_000_000, "active", "ib")
     names = [f"mlx5_{n}/1" for n in range(count)]
@@ -191,16 +189,16 @@ def ports(count: int, received: float | None, nics: int = 1) -> Frame:
         (0, None, "net eth0 40.0/100G"),
     ],
 )
-def test_rdma_ports_are_one_of_the_links_at_80_columns(count: int, received: float | None, text: str) -> None:
+def test_at_80_columns_the_rdma_ports_are_one_link(count: int, received: float | None, text: str) -> None:
     assert system_rows(ports(count, received), UTC, 80, 2)[0].text.rstrip().endswith(text)
 
 
-def test_busier_interfaces_do_not_hide_the_rdma_ports() -> None:
+def test_interfaces_that_are_busier_do_not_hide_the_rdma_ports() -> None:
     text = system_rows(ports(8, 0.0, nics=3), UTC, 80, 2)[0].text
     assert text.rstrip().endswith("net eth0 40.0/100G  rdma x8 0/3.2T")
 
 
-def test_a_message_is_beside_the_keys_and_hides_no_figure() -> None:
+def test_a_message_is_shown_beside_the_keys_and_hides_no_figure() -> None:
     view = UTC._replace(message="failed: no such disk")
     assert system_rows(STARVED, view, 80, 2) == system_rows(STARVED, UTC, 80, 2)
     (line,) = keys_rows(STARVED, view, 80, 1)
@@ -209,7 +207,7 @@ def test_a_message_is_beside_the_keys_and_hides_no_figure() -> None:
     assert [s.text for s in line.spans if s.token == "bad"] == ["failed:"]
 
 
-def test_what_the_user_chose_is_in_the_titles() -> None:
+def test_choices_of_the_user_are_in_the_titles() -> None:
     def title(width: int, **chosen: object) -> str:
         return process_rows(STARVED, UTC._replace(**chosen), width, 5)[0].text  # type: ignore[arg-type]
 
@@ -223,7 +221,7 @@ def test_what_the_user_chose_is_in_the_titles() -> None:
     assert block_rows(STARVED, UTC._replace(only_active=True), 160, 5)[0].text.startswith("── disk active ")
 
 
-def test_the_keys_row_shows_whole_entries_only() -> None:
+def test_the_row_of_keys_shows_only_whole_entries() -> None:
     words = {f"{k.keys}:{k.word}" if k.word else k.keys for k in keys_of(View())}
     for width in (60, 80, 100, 160):
         text = keys_rows(NO_GPU, UTC, width, 1)[0].text
@@ -233,7 +231,7 @@ def test_the_keys_row_shows_whole_entries_only() -> None:
         assert text.strip() == ""
 
 
-def test_the_filter_is_typed_in_the_keys_row() -> None:
+def test_a_filter_is_typed_in_the_row_of_keys() -> None:
     text = keys_rows(NO_GPU, UTC._replace(typing=True, pattern="train"), 80, 1)[0].text
     assert text.startswith(" /train ")
     assert text.rstrip().endswith("Enter:keep Esc:clear")
@@ -241,19 +239,19 @@ def test_the_filter_is_typed_in_the_keys_row() -> None:
     assert kept.rstrip().endswith("/train Esc:clear")
 
 
-def test_a_finding_about_a_process_makes_no_disk_guilty() -> None:
+def test_a_finding_about_a_process_does_not_blame_a_disk() -> None:
     named = Finding("cpu_prep", Severity.WARNING, 0.8, "vda", (("task", "vda"), ("tasks", 1.0)))
     lines = path_rows(NO_GPU._replace(verdict=Verdict((named,), 30, 10, 6, 6)), UTC, 80, 3)
     assert not [s for line in lines for s in line.spans if s.token == "bad"]
 
 
-def test_an_await_of_zero_looks_in_the_graph_as_in_the_table() -> None:
+def test_an_await_of_zero_is_shown_in_the_graph_as_in_the_table() -> None:
     quick = Disk(disk("sda"), writes=2, write_bytes=8192, write_await=0.0)
     shown = [line.text for line in graph_rows(made(Machine((quick,))), UTC, 80, 4)]
     assert shown[3].startswith(" w_await    <1 ms")
 
 
-def test_on_a_tall_screen_the_direction_without_requests_has_no_await() -> None:
+def test_on_a_tall_screen_a_direction_without_requests_has_no_await() -> None:
     both = Disk(disk("sda"), reads=100, read_bytes=MIB, read_await=9.0, writes=9, write_bytes=MIB, write_await=2.0)
     only_reads = both._replace(writes=0, write_bytes=0)
     shown = frame(snapshots(lambda i: Machine((only_reads if i > 7 else both,)), 9))
@@ -262,7 +260,7 @@ def test_on_a_tall_screen_the_direction_without_requests_has_no_await() -> None:
     assert next(line for line in lines if line.startswith(" w_await")).split()[1] == "-"
 
 
-def test_the_key_of_recording_stops_one() -> None:
+def test_the_key_that_starts_a_recording_also_stops_it() -> None:
     recording = RecordingState("/run.iotop.jsonl", 75.0, 212_000)
     assert "R:record" in keys_rows(STARVED, UTC, 160, 1)[0].text
     for width in (80, 160):

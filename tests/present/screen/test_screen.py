@@ -1,4 +1,4 @@
-"""The whole screen, at every size and in every scene: exact width, known tokens, outside text as text only."""
+"""The whole screen at every size and in every scene: exact width, known styles, and outside text only as text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def well_formed(lines: list[Line], width: int) -> None:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
 @pytest.mark.parametrize("name", SCENES)
-def test_every_line_is_exactly_as_wide(name: str, size: tuple[int, int]) -> None:
+def test_every_line_has_the_exact_width(name: str, size: tuple[int, int]) -> None:
     made = scene(name)
     for view in VIEWS:
         lines = screen_rows(*size, made, view)
@@ -74,7 +74,7 @@ def test_every_panel_keeps_its_height_at_any_size(name: str) -> None:
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
 @pytest.mark.parametrize("name", SCENES)
-def test_the_plan_fills_the_screen_in_order(name: str, size: tuple[int, int]) -> None:
+def test_the_plan_fills_the_screen_in_order_of_its_panels(name: str, size: tuple[int, int]) -> None:
     slots = plan(*size, scene(name), UTC)
     order = [panel for panel, _ in PANELS]
     assert [s.panel for s in slots] == [p for p in order if p in {s.panel for s in slots}]
@@ -85,13 +85,13 @@ def test_the_plan_fills_the_screen_in_order(name: str, size: tuple[int, int]) ->
     assert {"banner", "path", "disk"} <= {s.panel for s in slots}
 
 
-def test_the_plan_depends_on_the_machine_not_on_its_load() -> None:
+def test_the_plan_depends_on_the_machine_and_not_on_its_load() -> None:
     taken = scenes.starved_snapshots(60, onset=30)
     plans = {plan(80, 24, frame(taken[:n]), UTC) for n in (2, 20, 29, 36, 60)}
     assert len(plans) == 1
 
 
-def test_a_hidden_panel_leaves_its_title() -> None:
+def test_a_hidden_panel_keeps_its_title() -> None:
     view = UTC._replace(hidden=frozenset({"gpu", "graphs", "banner"}), keymap=remapped({"panel.gpu": ["z"]})[0])
     slots = {slot.panel: slot for slot in plan(80, 24, scene("starved"), view)}
     assert [slots[name].height for name in ("gpu", "graphs", "banner")] == [1, 1, 1]
@@ -141,7 +141,7 @@ def test_the_starved_node_at_80x24() -> None:
     assert "\n".join(line.text for line in lines[4:]) == STARVED_80
 
 
-def test_red_marks_only_the_fault() -> None:
+def test_only_the_fault_is_red() -> None:
     lines = screen_rows(80, 24, scene("starved"), UTC)
     red = [(y, s.text.strip()) for y, line in enumerate(lines) for s in line.spans if s.token == "bad"]
     assert red == [(5, "sda"), (10, "85"), (14, ">sda"), (14, "85.0"), (14, "FAILING")]
@@ -149,7 +149,7 @@ def test_red_marks_only_the_fault() -> None:
     assert not [s for line in healthy for s in line.spans if s.token in ("bad", "hot", "warn")]
 
 
-def test_one_inverse_block_and_tint_only_in_bad_states() -> None:
+def test_there_is_one_inverse_block_and_a_tint_only_in_bad_states() -> None:
     for name in SCENES:
         lines = screen_rows(160, 48, scene(name), UTC)
         blocks = [s for line in lines for s in line.spans if s.token.startswith("block-")]
@@ -158,7 +158,7 @@ def test_one_inverse_block_and_tint_only_in_bad_states() -> None:
         assert any(s.token.startswith("tint-") for s in lines[0].spans) == loud
 
 
-def test_the_first_frame_invents_no_zero() -> None:
+def test_the_first_frame_shows_no_zero() -> None:
     lines = screen_rows(80, 24, scene("first"), UTC)
     slots = {s.panel: s for s in plan(80, 24, scene("first"), UTC)}
     for panel in ("disk", "process"):
@@ -185,7 +185,7 @@ def test_hostile_names_are_plain_text() -> None:
     well_formed(ascii_, 160)
 
 
-def test_a_machine_without_readings() -> None:
+def test_a_machine_without_readings_is_drawn() -> None:
     empty = frame(snapshots(lambda i: Machine(), 2))
     unread = ("block", "disks", "processes", "cpu", "memory", "network", "smart")
     blind = empty._replace(snapshot=empty.snapshot._replace(**{name: Reading() for name in unread}))

@@ -1,4 +1,4 @@
-"""The screen while no reading comes."""
+"""What the screen shows while no reading arrives."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def loud(lines: list[Line]) -> set[str]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 4), (160, 6), (60, 4)])
-def test_an_old_verdict_has_no_colour_but_its_age(width: int, height: int) -> None:
+def test_of_an_old_verdict_only_the_age_is_coloured(width: int, height: int) -> None:
     fresh = banner_rows(FRAME, View(), width, height)
     old = banner_rows(FRAME, View(silent_s=12, silent_in="processes"), width, height)
     assert len(old) == len(fresh) == height
@@ -41,7 +41,7 @@ def test_an_old_verdict_has_no_colour_but_its_age(width: int, height: int) -> No
     assert "12 s old" not in "".join(map(text, fresh))
 
 
-def test_the_rule_shows_it_instead_of_live_as_do_other_screens() -> None:
+def test_the_age_is_shown_instead_of_the_word_live_on_each_screen() -> None:
     silent = View(silent_s=12)
     assert "no reading for 12 s" in text(path_rows(FRAME, silent, 100, 3)[0])
     assert " live" not in text(path_rows(FRAME, silent, 100, 3)[0])
@@ -52,7 +52,7 @@ def test_the_rule_shows_it_instead_of_live_as_do_other_screens() -> None:
 
 
 @pytest.mark.parametrize("mode", ["paused", "replay", "back", "ended"])
-def test_a_paused_or_past_picture_is_not_silent(mode: str) -> None:
+def test_a_paused_or_earlier_picture_is_not_called_silent(mode: str) -> None:
     silent, usual = View(silent_s=12, mode=mode), View(mode=mode)
     assert banner_rows(FRAME, silent, 100, 4) == banner_rows(FRAME, usual, 100, 4)
     assert path_rows(FRAME, silent, 100, 3) == path_rows(FRAME, usual, 100, 3)
@@ -64,7 +64,7 @@ def test_a_remote_source_is_named() -> None:
 
 
 def looked(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
-    """The result of the check at this time, after one in each earlier second."""
+    """The result of the last check, after one check in each second until this time."""
     found = None
     while clock.now_ns < until_s * 1e9:
         clock.skip(1)
@@ -72,7 +72,7 @@ def looked(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s:
     return found
 
 
-def test_three_intervals_are_silence_and_a_reading_ends_it() -> None:
+def test_silence_begins_after_three_intervals_and_ends_with_a_reading() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 3) is None
@@ -83,14 +83,14 @@ def test_three_intervals_are_silence_and_a_reading_ends_it() -> None:
     assert looked(silence, clock, 13) == 4
 
 
-def test_a_long_interval_is_not_silence() -> None:
+def test_with_a_long_interval_silence_begins_later() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 180, interval_s=60.0) is None
     assert looked(silence, clock, 181, interval_s=60.0) == 181
 
 
-def test_a_screen_that_was_stopped_itself_claims_nothing() -> None:
+def test_a_screen_that_was_itself_stopped_claims_no_silence() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
     assert looked(silence, clock, 2) is None

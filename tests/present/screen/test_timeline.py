@@ -22,7 +22,7 @@ LINE = Timeline(
 
 
 def drawn(line: Timeline, width: int = 80, **view: object) -> tuple[str, dict[str, str]]:
-    """The row's text and, by token, the text in it."""
+    """The text of the row, and by style the text that has it."""
     (row,) = timeline_rows(FRAME, View(timeline=line, utc_offset_s=0, **view), width, 1)
     tokens: dict[str, str] = {}
     for span in row.spans:
@@ -31,11 +31,11 @@ def drawn(line: Timeline, width: int = 80, **view: object) -> tuple[str, dict[st
 
 
 @pytest.mark.parametrize("width", [12, 40, 60, 80, 160, 250])
-def test_it_fills_the_width(width: int) -> None:
+def test_the_time_line_fills_the_width(width: int) -> None:
     assert cells(drawn(LINE, width)[0]) == width
 
 
-def test_states_have_their_share_and_their_colour() -> None:
+def test_states_have_the_width_of_their_share_and_their_colour() -> None:
     text, tokens = drawn(LINE)
     assert text.startswith(" 08:48:21 ─")
     assert text.endswith("╌ 08:58:21 ")
@@ -47,7 +47,7 @@ def test_states_have_their_share_and_their_colour() -> None:
     assert text.index(tokens["ok"][0]) == 10
 
 
-def test_the_unread_part_has_no_state() -> None:
+def test_the_part_that_was_not_read_yet_has_no_state() -> None:
     half = LINE._replace(known_ns=BEGIN + 300 * SECOND)
     text, tokens = drawn(half)
     assert "unsure" not in tokens
@@ -56,7 +56,7 @@ def test_the_unread_part_has_no_state() -> None:
     assert "STARVED" in text
 
 
-def test_a_short_stall_in_a_long_day_is_seen() -> None:
+def test_a_short_stall_in_a_long_day_is_visible() -> None:
     day = Timeline(
         BEGIN,
         BEGIN + 86_400 * SECOND,
@@ -68,7 +68,7 @@ def test_a_short_stall_in_a_long_day_is_seen() -> None:
     assert text.startswith(" Thu 08:48 ")
 
 
-def test_marks_and_gaps() -> None:
+def test_marks_and_gaps_are_drawn() -> None:
     text, tokens = drawn(
         LINE._replace(marks=((BEGIN + 500 * SECOND, "epoch 3"),), gaps=((BEGIN + 430 * SECOND, BEGIN + 490 * SECOND),))
     )
@@ -77,7 +77,7 @@ def test_marks_and_gaps() -> None:
     assert text.index("'") > text.rindex("     ")
 
 
-def test_ends_are_drawn_and_a_bad_one_wins_its_cell() -> None:
+def test_ends_are_drawn_and_a_failure_takes_precedence_in_its_cell() -> None:
     at = BEGIN + 500 * SECOND
     text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), ends=((at, "trainer", False),)))
     assert (text.count("×"), tokens["strong"]) == (1, "×")
@@ -86,17 +86,17 @@ def test_ends_are_drawn_and_a_bad_one_wins_its_cell() -> None:
     assert (text.count("×"), tokens["bad"], "'" in text) == (1, "×", False)
 
 
-def test_a_critical_alert_wins_the_cell_of_a_good_end() -> None:
+def test_a_critical_alert_takes_precedence_over_a_good_end() -> None:
     at = BEGIN + 500 * SECOND
     text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), alerts=((at, "a", True),), ends=((at, "t", False),)))
     assert (tokens["bad"], "×" in text) == ("!", False)
 
 
-def test_looking_back_it_ends_with_now() -> None:
+def test_for_earlier_moments_of_a_live_machine_the_line_ends_with_now() -> None:
     assert drawn(LINE, mode="back")[0].endswith(" now ")
 
 
-def test_focus_is_in_the_labels_and_ascii_stays_ascii() -> None:
+def test_focus_colours_the_labels_and_the_ascii_form_has_only_ascii() -> None:
     assert "08:48:21" in drawn(LINE, focus="timeline")[1]["title-focus"]
     assert drawn(LINE, ascii_only=True)[0].isascii()
 

@@ -1,4 +1,4 @@
-"""A narrow window drops columns and clauses; it never cuts a digit or the unit of a figure."""
+"""A narrow window leaves out columns and clauses, but never cuts a digit or the unit of a figure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ WIDTHS = (60, 66, 72, 79, 80, 90, 100, 120, 140, 160)
 WIDE = 250
 UTC = View(utc_offset_s=0)
 ALIGNED = (block_rows, gpu_rows, process_rows)
-"""Panels whose rows have the same figures at each width, as far as they have room."""
+"""Panels whose rows have the same figures at each width, as long as there is room."""
 
 
 @cache
@@ -57,7 +57,7 @@ def numbers(text: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_a_row_of_a_table_has_no_number_that_the_wide_one_has_not(name: str) -> None:
+def test_a_row_of_a_narrow_table_has_only_numbers_of_the_wide_one(name: str) -> None:
     frame = made(name)
     for rows in ALIGNED:
         wide = {line.key: line.text for line in rows(frame, UTC, WIDE, 20) if line.key}

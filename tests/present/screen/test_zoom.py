@@ -1,4 +1,4 @@
-"""One panel over the whole window, and what a tall window is used for."""
+"""One panel in the whole window, and what a tall window shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UTC = View(utc_offset_s=0)
 
 @pytest.mark.parametrize("panel", ZOOMABLE)
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (160, 48), (250, 70)])
-def test_a_zoomed_panel_has_every_row_but_the_verdict_and_the_keys(panel: str, width: int, height: int) -> None:
+def test_a_zoomed_panel_has_all_rows_except_the_verdict_and_the_keys(panel: str, width: int, height: int) -> None:
     scene = gpu_scenes.eight()
     view = UTC._replace(zoom=panel, focus=panel)
     assert [tuple(slot) for slot in plan(width, height, scene, view)] == [
@@ -37,7 +37,7 @@ def test_a_hidden_panel_is_not_zoomed_and_a_time_line_stays() -> None:
     assert [s.panel for s in plan(80, 24, scenes.starved(61), past)] == ["banner", "timeline", "disk", "keys"]
 
 
-def test_zoomed_gpus_come_with_their_users_by_memory() -> None:
+def test_zoomed_gpus_are_shown_with_their_users_and_processes_by_memory() -> None:
     lines = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="gpu", focus="gpu"))]
     (users,) = (i for i, text in enumerate(lines) if text.startswith("── users of GPUs"))
     (processes,) = (i for i, text in enumerate(lines) if text.startswith("── processes on GPUs"))
@@ -45,14 +45,14 @@ def test_zoomed_gpus_come_with_their_users_by_memory() -> None:
     assert lines[processes + 1].split()[:5] == ["train.py", "48213", "0", "alice", "60G"]
 
 
-def test_the_zoomed_system_panel_has_every_core() -> None:
+def test_the_zoomed_system_panel_lists_every_core() -> None:
     lines = [line.text for line in screen_rows(80, 24, scenes.no_gpu(), UTC._replace(zoom="system", focus="system"))]
     (title,) = (i for i, text in enumerate(lines) if text.startswith("── core"))
     assert lines[title].split()[3:] == ["busy%", "user%", "system%", "iowait%", "steal%"]
     assert lines[title + 1].split()[0] == "0"
     many = [line.text for line in screen_rows(80, 24, scenes.starved(61), UTC._replace(zoom="system", focus="system"))]
     (title,) = (i for i, text in enumerate(many) if text.startswith("── cores"))
-    assert "more, less busy" in many[-4]  # 192 cores
+    assert "more, less busy" in many[-4]  # there are 192 cores
 
 
 def few(count: int) -> Machine:
@@ -81,16 +81,16 @@ def test_a_tall_window_has_at_most_four_blank_rows_below_the_list(count: int, si
 
 
 @pytest.mark.parametrize(("rows", "heights"), [(3, [1, 1, 1]), (7, [3, 2, 2]), (8, [3, 3, 2]), (9, [3, 3, 3])])
-def test_rows_that_do_not_divide_go_to_the_first_graphs(rows: int, heights: list[int]) -> None:
+def test_remaining_rows_go_to_the_first_graphs(rows: int, heights: list[int]) -> None:
     assert graph_heights(rows, 3) == heights
 
 
-def test_a_process_more_moves_nothing() -> None:
+def test_one_more_process_moves_no_panel() -> None:
     heights = {plan(250, 70, frame(snapshots(lambda i, n=n: few(n), 5)), UTC) for n in range(7, 11)}  # type: ignore[misc]
     assert len(heights) == 1
 
 
 @pytest.mark.parametrize(("kept", "count", "rows"), [(0, 10, 12), (12, 10, 12), (12, 3, 12), (12, 2, 4), (12, 11, 16)])
-def test_the_rows_for_the_list_shrink_late(kept: int, count: int, rows: int) -> None:
+def test_rows_reserved_for_the_list_are_released_late(kept: int, count: int, rows: int) -> None:
     scene = frame(snapshots(lambda i: few(count), 5))
     assert listed_rows(scene, UTC._replace(listed=kept)) == rows

@@ -13,7 +13,7 @@ SAMPLE = frame(snapshots(_small_second, 2)).sample
 
 
 def samples(*given_: tuple[float, float | None, bool]) -> list[Sample]:
-    """Samples of (seconds, value kept in own.cpu_ratio, gap)."""
+    """Samples given as (seconds, value, gap); the value is stored in own.cpu_ratio."""
     return [
         SAMPLE._replace(seconds=s, gap=g, own=SAMPLE.own._replace(cpu_ratio=v), at_ns=i)
         for i, (s, v, g) in enumerate(given_)
@@ -24,16 +24,16 @@ def shown(*given_: tuple[float, float | None, bool], slots: int = 6, interval: f
     return series(samples(*given_), lambda s: s.own.cpu_ratio, slots, interval)
 
 
-def test_a_sample_takes_a_slot_whatever_its_jitter() -> None:
+def test_a_sample_takes_one_slot_whatever_its_jitter() -> None:
     assert shown((1.2, 1, False), (0.8, 2, False), (1.01, 3, False)) == Series((None, None, None, 1, 2, 3), 3)
 
 
-def test_a_longer_interval_fills_as_many_slots_and_shorter_ones_share() -> None:
+def test_a_longer_interval_fills_several_slots_and_short_ones_share_one() -> None:
     assert shown((3.0, 5, False), (1.0, 1, False)).values == (None, None, 5, 5, 5, 1)
     assert shown((0.2, 1, False), (0.2, 7, False), (0.2, 2, False), (0.2, 1, False), (0.2, 1, False)).values[-1] == 7
 
 
-def test_a_gap_is_unknown_for_its_whole_length() -> None:
+def test_a_gap_is_unknown_over_its_whole_length() -> None:
     assert shown((1, 4, False), (3, 9, True), (1, 1, False)).values == (None, 4, None, None, None, 1)
 
 
@@ -45,11 +45,11 @@ def test_only_the_newest_slots_are_kept() -> None:
     ("value", "top"),
     [(None, 1), (0, 1), (0.03, 0.05), (0.9, 1), (1, 1), (1.1, 2), (5, 5), (92, 100), (480, 500), (1701, 2000)],
 )
-def test_the_scale_steps_by_one_two_five(value: float | None, top: float) -> None:
+def test_the_scale_has_steps_of_one_two_and_five(value: float | None, top: float) -> None:
     assert nice_top(value) == pytest.approx(top)
 
 
-def test_area_leaves_the_top_dot_row_free() -> None:
+def test_an_area_leaves_the_top_row_of_dots_free() -> None:
     assert area([1.0, 1.0], 1.0) == ["⣶"]
     assert area([1.0, 1.0], 1.0, 2) == ["⣶", "⣿"]
     assert area([0, 0, 0.001, 0], 1.0) == [" ⡀"]
@@ -57,7 +57,7 @@ def test_area_leaves_the_top_dot_row_free() -> None:
     assert area([None, None], 1.0, 2) == [" ", GAP]
 
 
-def test_hot_past_the_limit_and_faint_before_the_observed_time() -> None:
+def test_values_above_the_limit_are_hot_and_earlier_times_are_faint() -> None:
     data = Series((None, None, None, None, 1.0, 1.0, 5.0, 1.0, None, None), 6)
     spans = series_spans(area(data.values, 5.0)[0], data, 3.0)
     assert [(s.token, len(s.text)) for s in spans] == [("faint", 2), ("graph", 1), ("hot", 1), ("dim", 1)]

@@ -1,4 +1,4 @@
-"""A graph that moves on by a cell equals a new one."""
+"""A cached graph that moves by one cell equals a newly drawn graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def reads(sample: Sample) -> float | None:
 
 
 def plain_area(values: list[float | None], top: float, rows: int) -> list[str]:
-    """The picture dot by dot."""
+    """The picture, drawn dot by dot."""
     high = 4 * rows - 1
     dots = [None if v is None else 0 if v <= 0 else max(1, min(high, round(v / top * high))) for v in values]
     out = []
@@ -61,7 +61,7 @@ def test_a_cached_curve_equals_a_new_one(values: list[float | None], top: float,
         assert cache.curve(part, top, 4) == curve_text(part, top, 4)
 
 
-def test_two_graphs_of_one_scale_do_not_mix() -> None:
+def test_two_graphs_with_the_same_scale_do_not_mix() -> None:
     cache = GraphCache()
     for i in range(12):
         one, other = [float(i + k) for k in range(8)], [float(i * k % 7) for k in range(8)]
@@ -94,16 +94,16 @@ def test_each_cell_has_the_colour_of_its_two_values(
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.sampled_from([6, 12, 30]), st.integers(12, 40))
-def test_sliding_series_equal_new_ones(steps: list[int], slots: int, kept: int) -> None:
+def test_series_that_slide_equal_new_ones(steps: list[int], slots: int, kept: int) -> None:
     moving, end = SlidingSeries(), 6
     for step in steps:
         end = min(len(ALL), end + step)
-        # A Sample that leaves the history loses its processes and is another object.
+        # A Sample that is too old for the history loses its processes and becomes another object.
         part = tuple(s._replace() if i % 3 == 0 else s for i, s in enumerate(ALL[max(0, end - kept) : end]))
         assert moving.series((), part, reads, slots, 1.0) == series(part, reads, slots, 1.0)
 
 
-def test_one_second_reads_one_sample() -> None:
+def test_each_second_only_one_sample_is_read() -> None:
     asked: list[Sample] = []
 
     def value(sample: Sample) -> float | None:

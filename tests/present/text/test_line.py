@@ -11,7 +11,7 @@ TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf", "Co", "Cn")),
 SIMPLE = st.text(st.sampled_from("ab ─›训é…"), max_size=20)
 
 
-def test_wide_and_combining_characters_take_their_columns() -> None:
+def test_wide_and_combining_characters_take_their_number_of_columns() -> None:
     assert cells("训练") == 4
     assert cells("e\u0301") == 1
     assert plain("e\u0301") == "é"
@@ -22,37 +22,37 @@ def test_wide_and_combining_characters_take_their_columns() -> None:
     assert cut("abc", 0) == ""
 
 
-def test_cells_are_those_of_the_terminal_library() -> None:
+def test_widths_are_those_of_the_terminal_library() -> None:
     for text in ("pt_data_worker", "训练 x64", "─━▌›●○×►◄╌╍", "⠀⣶⣿", "ｆｕｌｌ", "日本語", "\ufffd"):
         assert cells(text) == cell_len(text)
 
 
-def test_place_puts_cells_left_and_right_aligned() -> None:
+def test_place_aligns_cells_to_the_left_and_to_the_right() -> None:
     line = place(20, Cell(1, "sda", "bad"), Cell(9, "735", right=True), Cell(12, "ok", "dim"), key="disk:sda")
     assert line.text == " sda   735  ok      "
     assert line.key == "disk:sda"
     assert [s.token for s in line.spans] == ["text", "bad", "text", "text", "dim"] or line.spans[1].text == "sda"
 
 
-def test_a_gap_belongs_to_the_span_before_but_never_to_a_graph() -> None:
+def test_a_gap_gets_the_style_of_the_span_before_it_unless_that_is_a_graph() -> None:
     assert place(6, Cell(0, "ab", "dim"), Cell(4, "c")).spans == (Span("ab  ", "dim"), Span("c ", "text"))
     assert place(6, Cell(0, "⣶", "graph")).spans == (Span("⣶", "graph"), Span("     "))
 
 
-def test_an_overlapping_cell_starts_after_the_one_before() -> None:
+def test_an_overlapping_cell_begins_after_the_previous_one() -> None:
     assert place(8, Cell(0, "abcd"), Cell(2, "xyz")).text == "abcdz   "
     assert place(4, Cell(0, "训练员")).text == "训练"
     assert place(3, Cell(0, "训练")).text == "训 "
 
 
-def test_row_cuts_the_left_for_the_right() -> None:
+def test_row_cuts_its_left_part_to_fit_the_right_one() -> None:
     assert row(10, [Span("abcdefgh")], [Span("xyz")]).text == "abcde… xyz"
     assert row(5, [Span("ab")]).text == "ab   "
     assert cut_spans([Span("ab"), Span("cd")], 3) == [Span("ab"), Span("…")]
 
 
 @given(st.integers(1, 60), st.lists(st.tuples(st.integers(-3, 70), SIMPLE, st.booleans()), max_size=6))
-def test_place_is_always_exactly_as_wide(width: int, given_cells: list[tuple[int, str, bool]]) -> None:
+def test_place_always_gives_the_exact_width(width: int, given_cells: list[tuple[int, str, bool]]) -> None:
     line = place(width, *(Cell(max(0, c), t, "text", r) for c, t, r in given_cells))
     assert cells(line.text) == width
 
@@ -72,13 +72,13 @@ def test_a_long_message_keeps_its_reason() -> None:
 
 
 @given(TEXT)
-def test_ascii_keeps_the_columns(text: str) -> None:
+def test_ascii_keeps_the_number_of_columns(text: str) -> None:
     made = ascii_text(plain(text))
     assert made.isascii()
     assert len(made) == cells(plain(text))
 
 
-def test_ascii_glyphs() -> None:
+def test_glyphs_have_ascii_forms() -> None:
     assert ascii_text("── ▌ › ● × ► ╌") == "-- | > * x > ?"
     assert ascii_text("┄⣀") == " :"
     assert ascii_text("⣿⣀⠀") == "@: "

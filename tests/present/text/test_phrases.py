@@ -1,4 +1,4 @@
-"""Clauses of a sentence."""
+"""The clauses of a sentence."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ SENTENCE = "95 % busy, SM 31 %: small kernels (a guess); 2 jobs"
         (5, SENTENCE),
     ],
 )
-def test_a_sentence_loses_its_last_clauses_where_it_does_not_fit(room: int, left: str) -> None:
+def test_a_sentence_that_does_not_fit_loses_its_last_clauses(room: int, left: str) -> None:
     assert whole_clauses(SENTENCE, room) == left
 
 
-def test_a_sign_at_the_begin_ends_no_clause() -> None:
+def test_a_sign_at_the_begin_does_not_end_a_clause() -> None:
     assert whole_clauses(", and more", 5) == ", and more"
 
 

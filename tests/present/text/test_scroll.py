@@ -32,16 +32,16 @@ def test_rows_that_fit_are_shown_whole() -> None:
         (99, ["row 3", "row 4", "the end"]),
     ],
 )
-def test_the_last_row_says_what_is_below(scroll: int, expected: list[str]) -> None:
+def test_the_last_row_counts_the_rows_below(scroll: int, expected: list[str]) -> None:
     assert shown(5, 3, scroll) == expected
 
 
 @pytest.mark.parametrize("room", range(1, 8))
-def test_the_largest_scroll_shows_the_last_row(room: int) -> None:
+def test_the_largest_scroll_position_shows_the_last_row(room: int) -> None:
     most = most_scroll(5, room)
     assert shown(5, room, most) == shown(5, room, 99)
     assert most == 0 or shown(5, room, most - 1) != shown(5, room, most)
 
 
-def test_one_row_is_not_called_rows() -> None:
+def test_a_single_row_is_not_plural() -> None:
     assert (below_note(1), below_note(2), below_note(0)) == (" 1 more row below ", " 2 more rows below ", " the end ")

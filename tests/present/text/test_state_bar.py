@@ -1,4 +1,4 @@
-"""The state line of the last hour."""
+"""The line with the states of the last hour."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UTC = View(utc_offset_s=0)
 NO_GPU = scenes.no_gpu()
 
 
-def test_runs_are_cut_to_the_span() -> None:
+def test_states_before_the_span_are_cut() -> None:
     states = [(0, "OK"), (30 * MINUTE, "STARVED"), (50 * MINUTE, "OK")]
     assert runs_between(states, 20 * MINUTE, 60 * MINUTE) == [Run("OK", 600), Run("STARVED", 1200), Run("OK", 600)]
     assert runs_between(states, 51 * MINUTE, 60 * MINUTE) == [Run("OK", 540)]
@@ -29,7 +29,7 @@ def test_the_row_has_the_given_width(runs: list[tuple[str, float]], width: int) 
     assert len(text) == (width if runs else 0)
 
 
-def test_the_words_are_in_their_runs() -> None:
+def test_words_are_within_the_part_of_their_state() -> None:
     text = "".join(s.text for s in run_spans([Run("OK", 19 * 60), Run("STARVED", 41 * 60)], 60))
     assert " OK 19 min " in text
     assert " STARVED 41 min " in text
@@ -37,7 +37,7 @@ def test_the_words_are_in_their_runs() -> None:
     assert text.endswith("━━")
 
 
-def test_the_banner_shows_the_hour_without_a_second_finding() -> None:
+def test_the_banner_shows_the_last_hour_unless_there_is_a_second_finding() -> None:
     now = NO_GPU.snapshot.at_ns
     carry = NO_GPU.carry._replace(states=((now - 90 * MINUTE, "OK"), (now - 15 * MINUTE, "CALM")))
     line = banner_rows(NO_GPU._replace(carry=carry), UTC, 80, 4)[2].text

@@ -11,19 +11,19 @@ ALL = (*THEMES, "ansi-console")
 
 
 @pytest.mark.parametrize("theme", ALL)
-def test_every_theme_knows_every_token(theme: str) -> None:
+def test_every_theme_has_every_style(theme: str) -> None:
     assert set(text_styles(theme)) == {*TOKENS, "bg", "bg-sel", "bg-panel"}
 
 
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd"])
-def test_exact_themes_have_exact_colours(theme: str) -> None:
+def test_exact_themes_have_rgb_colours(theme: str) -> None:
     for token, look in text_styles(theme).items():
         assert re.fullmatch(r"#[0-9a-f]{6}", look.fg), token
         assert re.fullmatch(r"#[0-9a-f]{6}", look.bg), token
 
 
 @pytest.mark.parametrize("theme", ["ansi", "ansi-light", "ansi-console"])
-def test_ansi_themes_use_the_terminal_s_sixteen(theme: str) -> None:
+def test_ansi_themes_use_the_sixteen_colours_of_the_terminal(theme: str) -> None:
     for look in text_styles(theme).values():
         assert look.fg in ("", *map(str, range(16)))
         assert look.bg in ("", *map(str, range(16)))
@@ -35,7 +35,7 @@ def test_the_console_gets_neither_colour_8_nor_dim() -> None:
         assert not look.dim
 
 
-def test_mono_has_no_colour_but_bad_differs_from_text() -> None:
+def test_the_mono_theme_has_no_colour_but_bad_differs_from_text() -> None:
     table = text_styles("mono")
     assert all(look.fg == look.bg == "" for look in table.values())
     assert table["bad"] != table["text"]
@@ -57,7 +57,7 @@ def test_words_can_be_read_on_their_background(theme: str) -> None:
         assert (high + 0.05) / (low + 0.05) >= (4.0 if token in ("graph", "hot") else 5.0), token
 
 
-def test_a_selected_row_keeps_hues_and_shows_dim_text() -> None:
+def test_a_selected_row_keeps_its_colours_and_dim_text_stays_visible() -> None:
     assert text_style_of("dark", "dim", "sel").fg == text_styles("dark")["text"].fg
     assert text_style_of("dark", "bad", "sel") == text_styles("dark")["bad"]._replace(
         bg=text_styles("dark")["bg-sel"].bg

@@ -19,7 +19,7 @@ ANY = st.one_of(st.none(), st.floats(0, 1e18, allow_nan=False), st.integers(0, 1
         (2e18, "2e+18"),
     ],
 )
-def test_figure(value: float | None, text: str) -> None:
+def test_a_figure_is_short(value: float | None, text: str) -> None:
     assert units.figure(value) == text
 
 
@@ -27,14 +27,14 @@ def test_figure(value: float | None, text: str) -> None:
     ("value", "text"),
     [(None, "?"), (0, "0"), (0.01, "<0.1"), (0.4, "0.4"), (1.4, "1"), (735.2, "735"), (13_400, "13k")],
 )
-def test_count(value: float | None, text: str) -> None:
+def test_a_count_is_short(value: float | None, text: str) -> None:
     assert units.count(value) == text
 
 
 @pytest.mark.parametrize(
     ("ratio", "text"), [(None, "?"), (0, "0"), (0.001, "<1"), (0.006, "1"), (0.38, "38"), (1, "100"), (12.5, "1250")]
 )
-def test_percent(ratio: float | None, text: str) -> None:
+def test_a_ratio_becomes_a_percentage(ratio: float | None, text: str) -> None:
     assert units.percent(ratio) == text
 
 
@@ -45,7 +45,7 @@ def test_percent(ratio: float | None, text: str) -> None:
         *((61 * units.GIB, "61G"), (1.3 * 1024 * units.GIB, "1.3T")),
     ],
 )
-def test_size(size: float | None, text: str) -> None:
+def test_a_size_is_short(size: float | None, text: str) -> None:
     assert units.size(size) == text
 
 
@@ -53,17 +53,17 @@ def test_size(size: float | None, text: str) -> None:
     ("size", "text"),
     [(None, ("?", "")), (0, ("0", "")), (20, ("<0.1", "K")), (2048, ("2.0", "K")), (91.8 * units.MIB, ("91.8", "M"))],
 )
-def test_scaled(size: float | None, text: tuple[str, str]) -> None:
+def test_a_rate_has_its_prefix(size: float | None, text: tuple[str, str]) -> None:
     assert units.scaled(size) == text
 
 
-def test_a_rate_keeps_its_unit_until_a_gibibyte() -> None:
+def test_a_rate_keeps_its_unit_up_to_a_gibibyte() -> None:
     assert units.rate(92 * units.MIB) == ("92.0", "MB/s")
     assert units.rate(1.7 * units.GIB) == ("1.7", "GB/s")
     assert units.rate(None) == ("?", "MB/s")
 
 
-def test_words_of_time_and_size() -> None:
+def test_times_and_sizes_are_written_in_words() -> None:
     assert [units.duration(s) for s in (None, 41, 600, 7500, 7200, 180_000)] == [
         *("?", "41 s", "10 min", "2 h 5 min", "2 h", "2 d 2 h"),
     ]
@@ -73,7 +73,7 @@ def test_words_of_time_and_size() -> None:
 
 
 @given(ANY)
-def test_figures_are_short_and_a_zero_is_only_a_zero(value: float | None) -> None:
+def test_figures_are_short_and_only_a_zero_is_written_as_zero(value: float | None) -> None:
     for words in (units.figure, units.count, units.brief):
         text = words(value)
         assert 1 <= len(text) <= 6
@@ -88,7 +88,7 @@ def test_figures_are_short_and_a_zero_is_only_a_zero(value: float | None) -> Non
 
 
 @given(st.floats(0, 9999), st.floats(0, 9999))
-def test_a_larger_value_never_reads_as_a_smaller_one(a: float, b: float) -> None:
+def test_a_larger_value_is_never_written_as_a_smaller_one(a: float, b: float) -> None:
     low, high = sorted((a, b))
 
     def back(text: str) -> float:
@@ -98,7 +98,7 @@ def test_a_larger_value_never_reads_as_a_smaller_one(a: float, b: float) -> None
 
 
 @given(st.floats(0.001, 1e15))
-def test_a_size_reads_back_within_its_digits(value: float) -> None:
+def test_a_written_size_is_exact_to_its_digits(value: float) -> None:
     text = units.size(value)
     scale = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}.get(text[-1], 1)
     shown = float(text.rstrip("KMGTP")) * scale
@@ -113,16 +113,16 @@ def decimal() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("decimal")
-def test_rates_in_powers_of_a_thousand() -> None:
+def test_rates_may_use_powers_of_1000() -> None:
     assert units.mib(92_000_000) == "92.0"
     assert units.rate(92_000_000) == ("92.0", "MB/s")
     assert units.rate(1_700_000_000) == ("1.7", "GB/s")
     assert [units.scaled(size) for size in (2_000, 91_800_000, 40)] == [("2.0", "K"), ("91.8", "M"), ("<0.1", "K")]
     assert units.rate_unit(1e9) == ("GB/s", 10**9)
-    assert units.size(128 * 1024) == "128K"  # a block's size and memory stay what the kernel says
+    assert units.size(128 * 1024) == "128K"  # sizes of blocks and memory keep the powers of 1024 that the kernel uses
 
 
-def test_the_same_rates_in_powers_of_1024() -> None:
+def test_rates_may_use_powers_of_1024() -> None:
     assert units.mib(92_000_000) == "87.7"
     assert units.rate(1_700_000_000) == ("1.6", "GB/s")
     assert [units.scaled(size) for size in (2_000, 91_800_000, 40)] == [("2.0", "K"), ("87.5", "M"), ("<0.1", "K")]

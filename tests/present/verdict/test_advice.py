@@ -15,17 +15,17 @@ from iotop_ai.present.verdict.advice import limit_text, rate, why_text
         ("write_ios", 300, "300 writes/s"),
     ],
 )
-def test_a_limit_says_what_it_limits(what: str, value: float, text: str) -> None:
+def test_a_limit_names_what_it_limits(what: str, value: float, text: str) -> None:
     assert limit_text({"what": what, "limit": float(value)}) == text
 
 
 @pytest.mark.parametrize(("disks", "text"), [(1.0, "SMART of 1 disk is"), (2.0, "SMART of 2 disks is")])
-def test_one_disk_is_not_plural(disks: float, text: str) -> None:
+def test_one_disk_is_not_in_the_plural(disks: float, text: str) -> None:
     assert why_text(RuledOut("failing_disk", "smart_fine", (("disks", disks),))).startswith(text)
 
 
 @pytest.mark.parametrize(
     ("mib", "text"), [(0, "0 MB/s"), (0.04, "<0.1 MB/s"), (6.0, "6.0 MB/s"), (92.0, "92 MB/s"), (1740.0, "1.7 GB/s")]
 )
-def test_a_rate_has_the_digits_that_stand_beside_its_graph(mib: float, text: str) -> None:
+def test_a_rate_has_the_same_digits_as_beside_its_graph(mib: float, text: str) -> None:
     assert rate(mib * 2**20) == text

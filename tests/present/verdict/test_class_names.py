@@ -1,4 +1,4 @@
-"""Every class has a plain name of its own."""
+"""Every class of verdict has a separate name in plain words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from iotop_ai.model.verdict_class import CLASS_SPECS
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 
-def test_every_class_has_a_name_without_its_id() -> None:
+def test_every_class_has_a_name_that_differs_from_its_id() -> None:
     missing = CLASS_NAMES.keys() ^ CLASS_SPECS.keys()
     assert not missing, f"{missing}: a name in present/verdict/class_names.py"
     assert len(set(CLASS_NAMES.values())) == len(CLASS_NAMES)

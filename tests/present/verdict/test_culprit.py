@@ -1,4 +1,4 @@
-"""What ``because`` names has the verdict's colour in the path, its row, its chart and its page."""
+"""The culprit after ``because`` has the colour of the verdict in the path, its row, its chart and its screen."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def last(machine: Machine, ticks: int = 20) -> Frame:
 
 
 def coloured(lines: list[Line], hue: str) -> set[str]:
-    """Each text in a colour, without blanks."""
+    """Each text that has this colour, without surrounding spaces."""
     return {span.text.strip() for line in lines[4:] for span in line.spans if span.token == hue and span.text.strip()}
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_slow_disk_of_a_job_is_red_in_path_row_and_chart(size: tuple[int, int]) -> None:
+def test_the_slow_disk_of_a_job_is_red_in_path_row_and_chart(size: tuple[int, int]) -> None:
     frame = last(JOB_ALONE)
     lines = screen_rows(*size, frame, View())
     path = next(line for line in lines if "8 workers ›" in line.text)
@@ -59,7 +59,7 @@ def test_another_program_is_red_beside_the_disk(size: tuple[int, int]) -> None:
     assert {"sda", "fio x3"} <= words
 
 
-def test_a_neighbour_is_named_by_the_direction_that_is_larger() -> None:
+def test_a_neighbour_is_named_by_its_larger_direction() -> None:
     shared = last(SHARED)
     assert culprit_of(shared, View()).process_cell == "read"
     table = shared.sample.processes.value
@@ -80,7 +80,7 @@ def test_a_neighbour_is_named_by_the_direction_that_is_larger() -> None:
         ("gpu_fault board", ""),
     ],
 )
-def test_a_gpu_has_the_colour_of_its_state(name: str, cell: str) -> None:
+def test_a_gpu_has_the_colour_of_its_verdict(name: str, cell: str) -> None:
     frame = last(GPU_SCENES[name], 70 if name == "imbalance" else 35)
     culprit = culprit_of(frame, View())
     hue = "bad" if name.startswith("gpu_fault") else "warn"
@@ -99,7 +99,7 @@ def test_a_full_filesystem_and_a_slow_mount_are_red() -> None:
     assert "/nfs" in coloured(screen_rows(80, 24, last(DATA_SCENES["network_fs"]), View()), "bad")
 
 
-def test_a_busy_machine_names_its_limit_in_the_colour_of_busy() -> None:
+def test_a_busy_machine_names_its_limit_in_the_colour_of_the_state_busy() -> None:
     gcc = tuple(Task(70 + n, "gcc", cpu=0.95) for n in range(8))
     words = coloured(screen_rows(80, 24, last(Machine(cpu=0.97, tasks=gcc)), View()), "warn")
     assert "gcc x8" in words
@@ -109,7 +109,7 @@ def test_a_busy_machine_names_its_limit_in_the_colour_of_busy() -> None:
     assert culprit_of(last(Machine(cpu=0.3, disks=(slow,))), View()).disk == "vda"
 
 
-def test_a_second_finding_about_a_disk_marks_it_in_its_own_colour() -> None:
+def test_a_disk_of_a_second_finding_has_the_colour_of_that_finding() -> None:
     drowning = Disk("vda", "virtio", write_bytes_per_s=40 * MB, await_ms=1002.0, busy=1.0)
     frame = last(replace(JOB_PREPARING, disks=(*JOB_PREPARING.disks, drowning)))
     row = next(line for line in screen_rows(80, 24, frame, View()) if line.key == "disk:vda")
@@ -117,6 +117,6 @@ def test_a_second_finding_about_a_disk_marks_it_in_its_own_colour() -> None:
 
 
 @pytest.mark.parametrize("machine", [IDLE, JOB_HEALTHY, FED])
-def test_a_healthy_machine_has_no_red(machine: Machine) -> None:
+def test_a_healthy_machine_has_nothing_in_red(machine: Machine) -> None:
     lines = screen_rows(80, 24, last(machine, 40), View())
     assert coloured(lines, "bad") == coloured(lines, "warn") == coloured(lines, "hot") == set()

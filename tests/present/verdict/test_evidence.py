@@ -1,4 +1,4 @@
-"""Evidence in words: each metric named, each figure with its unit, and whether it counts."""
+"""Evidence in words: each metric has a name, each figure its unit, and whether it meets its threshold."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def of(class_id: str, *evidence: Evidence) -> list[tuple[str, str, str]]:
     return [(fact.value, fact.limit, fact.standing) for fact in facts_of(finding)]
 
 
-def test_the_standing_of_a_figure() -> None:
+def test_a_figure_meets_its_threshold_or_not() -> None:
     assert of("storage_read", Evidence("jobs.5.stall_ratio", 0.78, "ratio", 0.08)) == [("78 %", ">= 8 %", MET)]
     assert of("storage_read", Evidence("gpus.busy_ratio", 0.22, "ratio", 0.7)) == [("22 %", "< 70 %", MET)]
     assert of("gpu_bound", Evidence("gpus.busy_ratio", 0.97, "ratio", 0.9)) == [("97 %", ">= 90 %", MET)]
@@ -30,14 +30,14 @@ def test_the_standing_of_a_figure() -> None:
     ]
 
 
-def test_a_rate_just_below_its_limit_supports_the_limit() -> None:
+def test_a_rate_just_below_its_limit_counts_as_limited() -> None:
     assert of("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
         ("9.7 MB/s", "limit 10 MB/s", MET)
     ]
     assert of("io_limit", Evidence("jobs.50.read_ios", 310.0, "1/s", 300.0)) == [("310 1/s", "limit 300 1/s", MET)]
 
 
-def test_a_time_is_compared_with_the_normal_one() -> None:
+def test_a_latency_is_compared_with_the_normal_one() -> None:
     assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3)) == [
         ("87 ms", "typical 1.3 ms", MET)
     ]
@@ -61,7 +61,7 @@ def test_a_time_is_compared_with_the_normal_one() -> None:
         ("cpu.others_cores", "cores used by others"),
     ],
 )
-def test_metrics_in_words(metric: str, words: str) -> None:
+def test_metrics_are_described_in_words(metric: str, words: str) -> None:
     assert what_is(metric) == words
 
 
@@ -79,7 +79,7 @@ def test_metrics_in_words(metric: str, words: str) -> None:
         (2.0, "count", "2"),
     ],
 )
-def test_figures_with_their_units(value: float | None, unit: str, text: str) -> None:
+def test_figures_have_their_units(value: float | None, unit: str, text: str) -> None:
     assert measured(value, unit) == text
 
 
@@ -91,7 +91,7 @@ def test_every_class_has_evidence_with_a_threshold(name: str) -> None:
     assert all(fact.what and "_" not in fact.what.partition(":")[0] for fact in facts)
 
 
-def test_figures_of_gpus_have_their_own_direction() -> None:
+def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
     assert of("comm_wait", Evidence("gpus.busy_ratio", 1.0, "ratio", 0.9)) == [("100 %", ">= 90 %", MET)]
     assert of("comm_wait", Evidence("gpus.power_ratio", 0.14, "ratio", 0.4)) == [("14 %", "< 40 %", MET)]
     assert of("gpu_throttle", Evidence("gpus.0.sm_clock_ratio", 0.45, "ratio", 0.85)) == [("45 %", "< 85 %", MET)]

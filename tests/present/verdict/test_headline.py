@@ -134,7 +134,7 @@ def test_every_class_has_a_scene() -> None:
         ("unknown blocked", "python is blocked 90 % of the time, cause not seen", None, None),
     ],
 )
-def test_words(name: str, expected: str, because: str | None, advice: str | None) -> None:
+def test_each_class_has_its_words(name: str, expected: str, because: str | None, advice: str | None) -> None:
     frame = last(MACHINES[name])
     assert words(headline.headline, frame) == expected
     assert because is None or words(headline.because, frame) == because
@@ -183,21 +183,21 @@ def test_words(name: str, expected: str, because: str | None, advice: str | None
         ),
     ],
 )
-def test_words_about_gpus(name: str, expected: str, because: str | None) -> None:
+def test_classes_about_gpus_have_their_words(name: str, expected: str, because: str | None) -> None:
     frame = last(GPU_SCENES[name])
     assert words(headline.headline, frame) == expected
     assert because is None or words(headline.because, frame) == because
     assert words(headline.advice, frame)
 
 
-def test_a_disk_that_calls_itself_failing_shows_its_figures() -> None:
+def test_a_disk_that_reports_its_failure_shows_its_figures() -> None:
     reasons = ("the disk itself says that it is failing", "reliability is degraded", "102 % of its rated life used")
     frame = last(Machine(smart=(DYING._replace(reasons=reasons),), cpu=0.5))
     assert words(headline.headline, frame).startswith("sda is FAILING: the disk itself says that it is failing")
     assert words(headline.because, frame).startswith("its own health report is critical: 102 % of its rated life used")
 
 
-def test_the_second_finding_and_the_loss() -> None:
+def test_the_second_finding_and_the_loss_are_shown() -> None:
     frame = last(MACHINES["storage_read"])
     assert words(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
     assert words(headline.loss, frame) == "6.2 GPU-h lost/h"
@@ -206,20 +206,20 @@ def test_the_second_finding_and_the_loss() -> None:
     assert words(headline.loss, last(IDLE)) == ""
 
 
-def test_several_of_one_name_are_grouped() -> None:
+def test_several_processes_of_one_name_are_grouped() -> None:
     readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
     frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
     assert words(headline.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
 
 
-def test_measuring_and_missing_signals() -> None:
+def test_a_measuring_machine_names_its_missing_signals() -> None:
     frame = last(replace(IDLE, ptrace=False), ticks=4)
     assert words(headline.headline, frame) == "measuring 3 of 10 s"
     assert "cannot see: other users' I/O, NVIDIA driver, SMART" in words(headline.because, frame)
     assert words(headline.confidence, frame) == ""
 
 
-def test_deciding_figures_are_strong_and_the_culprit_is_named() -> None:
+def test_decisive_figures_are_bold_and_the_culprit_has_its_colour() -> None:
     frame = last(MACHINES["storage_read without GPU"])
     spans = headline.headline(frame.verdict, frame)
     assert Span("90 %", "strong") in spans
@@ -228,7 +228,7 @@ def test_deciding_figures_are_strong_and_the_culprit_is_named() -> None:
 
 @pytest.mark.parametrize("name", [*MACHINES, *GPU_SCENES])
 @pytest.mark.parametrize("width", [50, 69, 149])
-def test_every_sentence_fits_by_whole_clauses(name: str, width: int) -> None:
+def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> None:
     frame = last({**MACHINES, **GPU_SCENES}[name])
     for part in PARTS:
         spans = part(frame.verdict, frame)
@@ -248,7 +248,7 @@ SPANS = st.lists(
 
 
 @given(SPANS, st.integers(0, 40))
-def test_fit_never_exceeds_and_never_invents(spans: list[Span], width: int) -> None:
+def test_a_fitted_sentence_is_never_too_wide_and_has_no_new_words(spans: list[Span], width: int) -> None:
     cut = headline.fit(spans, width)
     assert headline.text_of(spans).startswith(headline.text_of(cut))
     assert sum(len(s.text) + sum(c > "ÿ" for c in s.text) for s in cut) <= width
@@ -257,7 +257,7 @@ def test_fit_never_exceeds_and_never_invents(spans: list[Span], width: int) -> N
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_findings_as_json(name: str) -> None:
+def test_findings_are_written_as_json(name: str) -> None:
     for found in last(MACHINES[name]).verdict.findings:
         data = json.loads(json.dumps(headline.finding_object(found), allow_nan=False))
         assert list(data) == [
@@ -278,7 +278,7 @@ def test_findings_as_json(name: str) -> None:
         assert all(data["advice"])
 
 
-def test_every_template_has_words_without_its_arguments() -> None:
+def test_every_template_gives_words_even_without_its_arguments() -> None:
     cures, reasons = cure_templates(), why_templates()
     assert all(advice_text(Advice(name)) for name in cures)
     assert all(why_text(RuledOut("idle", name)) for name in reasons)
@@ -318,11 +318,11 @@ def test_a_sentence_that_does_not_fit_ends_at_a_clause(begin: str, rest: str) ->
         (["cool GPU 2 (88 C", ", ", "655 W)", ": ", "fans", ", ", "room"], 30, "cool GPU 2 (88 C, 655 W): fans"),
     ],
 )
-def test_cut_words_end_neither_in_brackets_nor_at_a_preposition(parts: list[str], width: int, begin: str) -> None:
+def test_shortened_words_do_not_end_in_brackets_or_with_a_preposition(parts: list[str], width: int, begin: str) -> None:
     assert headline.text_of(headline.fit([Span(text) for text in parts], width)) == begin
 
 
-def test_a_disk_never_answers_in_no_time() -> None:
+def test_a_latency_is_never_written_as_zero() -> None:
     shown = [milliseconds(value) for value in (0.0, 0.02, 0.9, 87.04, None)]
     assert shown == ["<0.1", "0.02", "0.9", "87", "?"]
 
@@ -336,6 +336,6 @@ def test_a_disk_never_answers_in_no_time() -> None:
         (18, "copy /data"),
     ],
 )
-def test_the_text_in_brackets_goes_before_the_words_that_it_is_about(width: int, text: str) -> None:
+def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, text: str) -> None:
     spans = [Span("copy /data (at most 160 MB, ~26 s) to "), Span("/dev/shm"), Span(" (memory, 23 GB free)")]
     assert headline.text_of(headline.fit(spans, width)) == text

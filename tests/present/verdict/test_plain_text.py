@@ -1,4 +1,4 @@
-"""The verdict as text for pasting: the banner's whole sentences and the path."""
+"""The verdict as text to paste: the whole sentences of the banner, and the path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.diagnosis.build import IDLE, JOB_ALONE, JOB_STARVED, play
 UTC = View(utc_offset_s=0)
 
 
-def test_every_line_of_a_starved_job() -> None:
+def test_a_starved_job_has_every_line() -> None:
     assert verdict_block(play((JOB_STARVED, 15))[-1], UTC) == [
         "STARVED   8 of 8 GPUs wait for data 78 % of the time; 6.2 GPU-h lost/h",
         "because   disk sda 88 MB/s, r_await 87 ms (typical <= 1.3); 8 workers blocked 97 %",
@@ -29,12 +29,12 @@ def test_without_a_job_there_is_no_line_about_one() -> None:
     assert lines[-1] == "seen      h, 1970-01-01 00:00:39, watched 39 s, confidence medium"
 
 
-def test_no_command_line_and_nothing_but_ascii() -> None:
+def test_the_text_has_no_command_line_and_only_ascii() -> None:
     text = "\n".join(verdict_block(play((JOB_ALONE, 15))[-1], UTC))
     assert text.isascii()
     assert "python" not in text
 
 
-def test_a_fence_is_longer_than_its_content() -> None:
+def test_a_fence_is_longer_than_any_in_its_content() -> None:
     assert fenced(["a", "b"]) == ["```", "a", "b", "```"]
     assert fenced(["x ```` y"])[0] == "`````"

@@ -1,4 +1,4 @@
-"""The reasoning page: everything is reachable by scrolling at any size."""
+"""The reasoning page: at any size, scrolling reaches every row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def text(frame: Frame, width: int = 80, height: int = 24, scroll: int = 0, view:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SCENES)
-def test_it_fills_any_size_exactly(name: str, size: tuple[int, int]) -> None:
+def test_any_size_is_filled_exactly(name: str, size: tuple[int, int]) -> None:
     frame = last(SCENES[name])
     for scroll in (0, 3, most_reasoning_scroll(frame, UTC, *size), 999):
         lines = reasoning_rows(frame, UTC, *size, scroll)
@@ -48,7 +48,7 @@ def test_it_fills_any_size_exactly(name: str, size: tuple[int, int]) -> None:
             assert {span.token for span in line.spans} <= set(TOKENS)
 
 
-def test_the_rows_of_a_starved_job() -> None:
+def test_a_starved_job_has_these_rows() -> None:
     page = text(last(JOB_STARVED), 80, 60)
     for words in (
         " STARVED  8 of 8 GPUs wait for data 78 % of the time",
@@ -71,24 +71,24 @@ def test_the_rows_of_a_starved_job() -> None:
         assert words in page, words
 
 
-def test_at_160_columns_the_metric_has_its_id() -> None:
+def test_at_160_columns_each_metric_has_its_id() -> None:
     assert "disks.sda.read_await_ms" in text(last(JOB_STARVED), 160, 48)
 
 
-def test_a_second_finding_shows_its_own_evidence() -> None:
+def test_a_second_finding_has_its_evidence() -> None:
     page = text(last(replace(JOB_STARVED, smart=ill().smart)), 80, 60)
     assert "── and failing_disk ─" in page
     assert "sure high (0.95)" in page
     assert "sda: reallocated" in page
 
 
-def test_other_classes_name_what_they_lack() -> None:
+def test_other_classes_name_the_evidence_that_is_missing() -> None:
     page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
     assert "── considered ─" in page
     assert "cpu_prep" in page
 
 
-def test_while_measuring_it_shows_the_rest() -> None:
+def test_a_measuring_machine_has_the_other_rows() -> None:
     assert "no rule has its whole window yet" in text(last(IDLE, 4))
 
 
@@ -106,12 +106,12 @@ def test_scrolling_shows_every_row_and_its_position() -> None:
     assert set(body) <= seen
 
 
-def test_nothing_scrolls_when_all_fits() -> None:
+def test_nothing_scrolls_if_everything_fits() -> None:
     assert most_reasoning_scroll(last(JOB_HEALTHY), UTC, 160, 70) == 0
     assert "the end" not in text(last(JOB_HEALTHY), 160, 70)
 
 
-def test_the_keys_are_below_and_ascii_is_ascii() -> None:
+def test_the_keys_are_at_the_bottom_and_the_ascii_form_has_only_ascii() -> None:
     page = text(last(JOB_STARVED), view=UTC._replace(ascii_only=True))
     assert page.isascii()
     for key, word in words_above(KEYS, UTC):

@@ -1,1 +1,1 @@
-"""A fleet of machines for a real Prometheus: recordings of real training, replayed by one small exporter."""
+"""A fleet of machines for a real Prometheus: recordings of real trainings, which one small exporter replays."""

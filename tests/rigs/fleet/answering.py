@@ -1,4 +1,4 @@
-"""A server that replays the saved answers of a real Prometheus to the same queries."""
+"""A server that replays the recorded answers of a real Prometheus to the same queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RANGE = json.dumps(
 
 
 class Answering(http.server.ThreadingHTTPServer):
-    """fault: sent instead of every answer; b"" closes the connection; None for the kept answers."""
+    """fault: what is sent in place of every answer; b"" closes the connection. None: the recorded answers are sent."""
 
     daemon_threads = True
 
@@ -37,15 +37,15 @@ class Answering(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
 
     def hang(self) -> None:
-        """Answer nothing from now on."""
+        """Answer no request until ``go_on``."""
         self._going.clear()
 
     def go_on(self) -> None:
-        """Answer the waiting requests, and all later ones."""
+        """Answer the waiting requests and all later ones."""
         self._going.set()
 
     def wait(self) -> None:
-        """Block while the server hangs, at most 60 s."""
+        """Block while the server hangs, for at most 60 s."""
         self._going.wait(60)
 
     @property
@@ -80,7 +80,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def answering() -> Iterator[Answering]:
-    """A running server."""
+    """Run the server until the end of the block."""
     with Answering() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:

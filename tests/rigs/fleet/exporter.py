@@ -1,7 +1,7 @@
-"""The exporter of all machines in one process: ``python -m tests.rigs.fleet.exporter``, its machines as JSON on stdin.
+"""The exporter of all machines, in one process: ``python -m tests.rigs.fleet.exporter``, with the machines on stdin.
 
-The JSON is a list of [name, *scene]; it prints its port. A machine's path is /m/NAME/metrics, that of another exporter
-/m/NAME/KIND (node, dcgm, smartctl).
+The input is a JSON list of [name, *scene]. The process prints its port. The path of a machine is /m/NAME/metrics, and
+that of another exporter is /m/NAME/KIND (node, dcgm or smartctl).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class _Exporter(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Answer)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A scraper that ends closes its connections."""
+        """Ignore errors: a scraper that ends closes its connections."""
 
     def text(self, name: str, kind: str) -> bytes:
         seconds = time.monotonic() - self.begun
         if kind == "metrics":
-            with self.lock:  # one thread makes the text that all machines of a scene share
+            with self.lock:  # only one thread makes the text that all machines of a scene share
                 return scrape(self.scenes[name], seconds)
         return TEXTS[kind][1](name, seconds).encode()
 
@@ -64,7 +64,7 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 @contextlib.contextmanager
 def exporter(machines: Mapping[str, Scene], others: Sequence[str] = ()) -> Iterator[list[dict[str, Any]]]:
-    """Runs it as a process; yields the scrape configuration of all machines for a Prometheus."""
+    """Run the exporter as a process, and yield Prometheus's scrape configuration for all machines."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.rigs.fleet.exporter"],
         cwd=TOP,
@@ -85,7 +85,7 @@ def exporter(machines: Mapping[str, Scene], others: Sequence[str] = ()) -> Itera
 
 
 def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[str]) -> list[dict[str, Any]]:
-    """Every machine under its own name, as if it had its own address."""
+    """Every machine has its name as its instance, as if it had a separate address."""
 
     def job(name: str, kind: str, hosts: Sequence[str], number: int) -> dict[str, Any]:
         configs = [
@@ -102,7 +102,7 @@ def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[st
 
 
 def main() -> None:
-    """Serve until SIGTERM."""
+    """Serve until SIGTERM arrives."""
     scenes = {
         name: Scene(file, slurm, tuple((share, ms) for share, ms in spent), first_rank)
         for name, file, slurm, spent, first_rank in json.load(sys.stdin)

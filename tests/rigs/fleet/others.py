@@ -1,17 +1,17 @@
-"""A machine without iotop-ai: scrapes in the form of node_exporter, dcgm-exporter and smartctl_exporter.
+"""A machine without iotop-ai, whose scrapes have the form of node_exporter, dcgm-exporter and smartctl_exporter.
 
-Names and labels as in their sources: prometheus/node_exporter collector/diskstats_linux.go and uname.go,
+Names and labels follow the sources: prometheus/node_exporter collector/diskstats_linux.go and uname.go,
 NVIDIA/dcgm-exporter etc/default-counters.csv, prometheus-community/smartctl_exporter metrics.go.
 """
 
 from __future__ import annotations
 
 BLANK = 9223372036854775794
-"""DCGM's value of a figure that it does not have (DCGM_INT64_BLANK + 2)."""
+"""The value that DCGM reports for a figure that it does not have (DCGM_INT64_BLANK + 2)."""
 
 
 def node_text(host: str, seconds: float) -> str:
-    """Its disk sda is busy for 97 % of the time, and answers in 40 ms."""
+    """The disk sda is busy for 97 % of the time, and answers in 40 ms."""
     reads = 24 * seconds
     lines = [f'node_uname_info{{machine="x86_64",nodename="{host}",release="6.1.0",sysname="Linux"}} 1']
     for device, busy, count in (("nvme0n1", 0.02, reads), ("sda", 0.97, reads), ("loop0", 1.0, reads)):
@@ -27,7 +27,7 @@ def node_text(host: str, seconds: float) -> str:
 
 
 def dcgm_text(host: str, seconds: float) -> str:
-    """Of four GPUs one reports nothing; another machine's ("blank") none at all."""
+    """One of the four GPUs reports nothing. On the machine "blank" no GPU does."""
     use = [BLANK] * 4 if "blank" in host else [90, 80, BLANK, 70]
     return "".join(
         f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{host}-{n}",device="nvidia{n}",modelName="NVIDIA H100",'
@@ -37,10 +37,10 @@ def dcgm_text(host: str, seconds: float) -> str:
 
 
 def smartctl_text(host: str, seconds: float) -> str:
-    """Two disks, of which sdb says that it fails."""
+    """There are two disks, of which sdb reports that it fails."""
     ill = 1 if "blank" in host else 0
     return f'smartctl_device_smart_status{{device="sda"}} 1\nsmartctl_device_smart_status{{device="sdb"}} {ill}\n'
 
 
 TEXTS = {"node": (9100, node_text), "dcgm": (9400, dcgm_text), "smartctl": (9633, smartctl_text)}
-"""Port and text by exporter."""
+"""The port and the text of each exporter."""

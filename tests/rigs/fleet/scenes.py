@@ -1,4 +1,4 @@
-"""What the machines of the fleet do: recordings, replayed for ever with counters that go on growing."""
+"""What the machines of the fleet do: recordings are replayed for ever, with counters that always grow."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from iotop_ai.sources.recorded.source import ReplaySource
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 SETTLED = 16
-"""Frames after which every recording has its verdict."""
+"""The number of Frames after which every recording has its verdict."""
 READING = "iotop_monitor_reading_timestamp_seconds"
 
 
 class Scene(NamedTuple):
-    """A recording. slurm: the job id of its job. spent: milliseconds a second by share, for a recording of before jobs'
-    time was counted. first_rank: the number of its first rank in the whole job.
+    """A recording that the exporter replays.
+
+    slurm: the Slurm id of its job. spent: the milliseconds per second of each share, for a recording without job times.
+    first_rank: the number that the first rank here has in the whole job.
     """
 
     file: str
@@ -42,12 +44,12 @@ JOB = "48213"
 LATE = SLOW_DISK._replace(slurm=JOB)
 """The machine of a job for which the others wait."""
 PEER = Scene("verdicts/comm_wait_network.iotop.jsonl.gz", JOB, (("compute", 330), ("collective", 670)))
-"""One that waits."""
+"""A machine of the same job that waits."""
 
 
 @cache
 def _ticks(scene: Scene) -> list[list[Family]]:
-    """The families of each second of a recording."""
+    """The families of metrics for each second of a recording."""
     replayed = frames(ReplaySource(str(DATA / scene.file), allow_root=True))
     kept = [frame for number, frame in enumerate(replayed) if number >= SETTLED]
     return [metrics(_with_job(frame, scene, second)) for second, frame in enumerate(kept[:-1])]
@@ -76,7 +78,7 @@ def _numbered(ranks: tuple[Rank, ...], first: int | None) -> tuple[Rank, ...]:
 
 @cache
 def _growth(scene: Scene) -> dict[tuple[str, str], float]:
-    """What each counter grows by in one round."""
+    """How much each counter grows in one round of the recording."""
     ticks = _ticks(scene)
     first, last = (
         {
@@ -112,5 +114,5 @@ def _text(scene: Scene, second: int) -> bytes:
 
 
 def scrape(scene: Scene, seconds: float) -> bytes:
-    """A scrape so long after the start; the reading is of now."""
+    """The text of a scrape at this time after the start. Its reading has the present time."""
     return _text(scene, int(seconds)) + f"# TYPE {READING} gauge\n{READING} {time.time()}\n".encode()

@@ -1,6 +1,6 @@
-"""A fleet of twelve machines, and the answers of a real Prometheus about it, kept for tests without a server.
+"""A fleet of twelve machines, and a real Prometheus's answers about it, for tests that run without Prometheus.
 
-``python -m tests.rigs.fleet.small`` takes the answers again.
+``python -m tests.rigs.fleet.small`` records the answers again.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ assert LATE.slurm == PEER.slurm == JOB
 
 
 def kept_answers() -> dict[str, Answer]:
-    """The kept answers by question."""
+    """The recorded answers, by question."""
     with gzip.open(ANSWERS) as file:
         return {name: parse_vector(body.encode()) for name, body in json.load(file).items()}
 
 
 def main() -> None:
-    """Take and keep them."""
+    """Record the answers, and save them."""
     with exporter(MACHINES, OTHERS) as configs, tempfile.TemporaryDirectory() as folder:
         rules = Path(folder) / "rules.yml"
         rules.write_text(RULES)

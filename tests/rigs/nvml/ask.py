@@ -1,8 +1,9 @@
-"""A process that reads the GPUs on request. glibc reads LD_LIBRARY_PATH only at exec, so each library needs a process.
+"""A process that reads the GPUs on request. Each library needs a new process, as LD_LIBRARY_PATH is read only at exec.
 
-One command a line on stdin, one JSON object a line on stdout: ``read`` (the Reading as the live source takes it),
-``sweep`` (the Reading after the next sweep), ``first`` (after the first answer), ``details``, ``events``, ``costs``,
-``rates`` (of the next two sweeps). A third argument names the folder that holds proc and sys.
+It reads one command per line from stdin and prints one JSON object per line: ``read`` (the Reading as the live source
+takes it), ``sweep`` (the Reading after the next sweep), ``first`` (the Reading after the first answer), ``details``,
+``events``, ``costs``, and ``rates`` (those of the next two sweeps). A third argument names the folder that contains
+proc and sys.
 """
 
 from __future__ import annotations

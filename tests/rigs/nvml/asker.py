@@ -1,4 +1,4 @@
-"""A child process with its own library, queried line by line."""
+"""A child process with its own NVML library, which is queried line by line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REPO = Path(__file__).parents[3]
 
 
 class Asker:
-    """A process with its own library (none: the machine's) and the text file with the library's answers."""
+    """A process with its own library (None: that of the machine), and the text file with the answers of the library."""
 
     def __init__(
         self, folder: Path, library: Path | None, every_s: float = 0.05, retry_s: float = 0.1, root: Path | None = None
@@ -45,7 +45,7 @@ class Asker:
         return answer
 
     def until(self, wanted: Callable[[dict[str, Any]], bool], command: str = "sweep") -> dict[str, Any]:
-        """The first answer that is as wanted, of the next minute."""
+        """The first wanted answer, within the next minute."""
         until = time.monotonic() + 60
         while not wanted(reading := self(command)):
             assert time.monotonic() < until, f"still {reading}"

@@ -1,4 +1,4 @@
-"""Builds the library and writes the text file with its answers."""
+"""Builds the NVML library, and writes the text file with its answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = Path(__file__).with_name("fake_nvml.c")
 NAME = "libnvidia-ml.so.1"
 
 Gpu = Mapping[str, object]
-"""Keys of one GPU without their "gpu0." in front, as fake_nvml.c lists them."""
+"""The keys of one GPU as fake_nvml.c lists them, but without the prefix "gpu0."."""
 
 SERVER: dict[str, object] = {
     "name": "NVIDIA H100 80GB HBM3",
@@ -39,7 +39,7 @@ SERVER: dict[str, object] = {
     "mig": 0,
     "procs": "2001:60129542144",
 }
-"""A data-centre card under load: it answers everything but its fan."""
+"""A data-centre card under load, which answers every question but the one about its fan."""
 
 HOPPER: dict[str, object] = SERVER | {
     "gpm": 1,
@@ -96,7 +96,7 @@ HOPPER: dict[str, object] = SERVER | {
     "samples": "1000:97,2000:95",
     "procs": "2001:60129542144:88:30",
 }
-"""The same card with all that its generation tells."""
+"""The card SERVER, with everything that its generation reports."""
 
 MIG: dict[str, object] = {
     key: value for key, value in HOPPER.items() if key not in ("util", "memutil", "samples", "procs")
@@ -119,7 +119,7 @@ MIG: dict[str, object] = {
     "mig2.mem_used": 0,
     "procs": "2001:29000000000:0:0:0:0:1",
 }
-"""MIG on: no utilisation of the whole, two instances in slots 0 and 2."""
+"""A card with MIG switched on: no utilisation of the whole card, and two instances in the slots 0 and 2."""
 
 CONSUMER: dict[str, object] = {
     "name": "NVIDIA GeForce GTX 1050",
@@ -135,25 +135,25 @@ CONSUMER: dict[str, object] = {
     "pstate": 8,
     "gprocs": "1412:-1",
 }
-"""A card of which half the questions are NOT_SUPPORTED: power, limit, energy, maxima, reasons, MIG."""
+"""A card for which half the questions are NOT_SUPPORTED: power, limit, energy, maxima, reasons and MIG."""
 
 
 def why_no_library() -> str:
-    """Why it cannot be built here; "" when it can."""
+    """The reason why the library cannot be built here; "" if it can."""
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
 def build(folder: Path, *, old_driver: bool = False) -> Path:
-    """Put libnvidia-ml.so.1 into the folder; returns its path."""
+    """Put libnvidia-ml.so.1 into the folder, and return its path."""
     target = folder / NAME
-    target.unlink(missing_ok=True)  # a process may have loaded the earlier one
+    target.unlink(missing_ok=True)  # a process may still have the earlier file loaded
     target.write_bytes(_library(old_driver))
     return target
 
 
 @functools.cache
 def _library(old_driver: bool) -> bytes:
-    """Compiled once in a process."""
+    """The compiled library; it is compiled once in a process."""
     command = ["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
     command += ["-DOLD_DRIVER"] if old_driver else []
     with tempfile.TemporaryDirectory() as folder:
@@ -163,12 +163,12 @@ def _library(old_driver: bool) -> bytes:
 
 
 def uuid(number: int) -> str:
-    """The UUID of the machine's GPU of that number."""
+    """The UUID of the GPU with this number."""
     return f"GPU-{number:08x}-2222-3333-4444-555555555555"
 
 
 def machine(path: Path, gpus: Sequence[Gpu], **keys: object) -> None:
-    """Write the library's answers: these GPUs, and keys of the whole machine (init_ret, delay_us)."""
+    """Write the answers of the library: these GPUs, and keys of the whole machine (init_ret, delay_us)."""
     lines = [f"count={len(gpus)}", "driver=570.124.06", "nvml=12.570.124.06", "cuda=12080"]
     lines += [f"{key}={value}" for key, value in keys.items()]
     for number, gpu in enumerate(gpus):

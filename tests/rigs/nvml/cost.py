@@ -1,6 +1,7 @@
-"""A child that runs the whole monitor for a while and prints its cost and the part of it inside NVML calls.
+"""A child that runs the whole monitor for a while, and prints its cost and the part of it in NVML calls.
 
-``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: CPU ms a second, all and in calls.
+``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: the CPU time in ms per second, in all
+and in the calls.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.sources.live.source import LiveSource
 
 WARM = 7
-"""Ticks left out: the library is opened, and every question has been asked once."""
+"""The number of ticks that are left out, in which the library is opened and every question is first asked."""
 
 
 def main(seconds: int, width: int, height: int) -> None:

@@ -1,4 +1,4 @@
-"""Real slow block devices, as context managers: a throttled loop (rig A) and a loop over FUSE (rig B)."""
+"""Real slow block devices as context managers: rig A is a throttled loop, rig B is a loop over FUSE."""
 
 from tests.rigs.slowdisk.fuse import FailingFolder, FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.throttle import ThrottledDisk, why_no_throttled_disk

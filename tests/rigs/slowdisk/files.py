@@ -1,4 +1,4 @@
-"""A data set on a slow disk."""
+"""A dataset on a slow disk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.rigs.slowdisk.fuse import FuseDisk
 
 @contextmanager
 def slow_files(folder: Path, count: int) -> Iterator[Path]:
-    """Files of 32 KB on an ext4 whose disk answers each request in 10 ms, several at a time."""
+    """Files of 32 KB on an ext4 whose disk takes 10 ms for each request, and serves several at the same time."""
     rig, mount = folder / "rig", folder / "set"
     rig.mkdir()
     mount.mkdir()

@@ -1,4 +1,4 @@
-"""Rig B: a loop over a FUSE file with a latency, a bandwidth and errors that change at run time."""
+"""Rig B: a loop over a FUSE file, whose latency, bandwidth and errors can be changed at run time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILING = Path(__file__).with_name("failfs.c")
 
 
 def why_no_fuse_disk() -> str:
-    """Why this machine cannot have one; "" when it can."""
+    """The reason why this machine cannot have such a disk; "" if it can."""
     if os.geteuid():
         return "needs root for loop devices"
     for program, package in (
@@ -37,17 +37,16 @@ def why_no_fuse_disk() -> str:
 
 
 def build(target: Path, source: Path = SOURCE) -> None:
-    """Compile a file system; about half a second."""
+    """Compile a FUSE filesystem, which takes about half a second."""
     flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
     run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(source), *flags)
 
 
 class FuseDisk:
-    """``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
+    """Use it as ``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
-    serial: one request is served after the other, so that requests queue; else each takes its time beside the others,
-    at_once of them with libfuse 3.12 and later.
-    source: the source that the server reports.
+    serial: whether the requests are served one after the other, so that they queue. If not, they take their time at the
+    same time; with libfuse 3.12 or later, up to at_once of them. source: the mount source that the server reports.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class FuseDisk:
 
     @property
     def name(self) -> str:
-        """The kernel name of the loop device."""
+        """The kernel's name of the loop device."""
         return name_of(self.node)
 
     def __enter__(self) -> FuseDisk:
@@ -94,22 +93,22 @@ class FuseDisk:
         return self
 
     def set(self, *, delay_us: int = 0, bytes_per_s: int = 0, fail: bool = False) -> None:
-        """Latency of each request, bandwidth of all together (0: no limit), whether each one fails with EIO."""
+        """Set the latency of a request, the bandwidth of all (0: no limit), and whether each request fails with EIO."""
         fresh = self._control.with_suffix(".new")
         fresh.write_text(f"{delay_us} {bytes_per_s} {int(fail)}")
         os.replace(fresh, self._control)
 
     def popen(self, *argv: str, **options: Any) -> subprocess.Popen[Any]:
-        """Start a command; the disk is slow for every process."""
+        """Start a command. The disk is slow for every process, so nothing more is needed."""
         return subprocess.Popen(argv, **options)
 
     def enter(self, pid: int) -> None:
-        """Does nothing: the disk is slow for every process. For callers of either rig."""
+        """Do nothing, because the disk is slow for every process. Rig A needs this method."""
 
     def _stop(self) -> None:
         if self._server is None:
             return
-        for _ in range(100):  # the loop lets its file go a moment after it is detached
+        for _ in range(100):  # the loop device releases its file only a moment after it was detached
             if subprocess.run(["fusermount3", "-u", str(self._mount)], capture_output=True).returncode == 0:
                 break
             time.sleep(0.05)
@@ -127,18 +126,22 @@ class FuseDisk:
 
 
 class FailingFolder:
-    """A folder with files that ``set`` makes fail or hang: ``with FailingFolder(scratch) as rig: rig.folder / "a"``."""
+    """A folder whose files ``set`` makes fail or hang: ``with FailingFolder(scratch) as rig: rig.folder / "a"``."""
 
     def __init__(self, scratch: Path) -> None:
         self.folder = scratch / "failing"
         self.behind = scratch / "behind"
-        """The folder behind it, which always answers."""
+        """The underlying folder, which always answers."""
         self._control = scratch / "failing.ctl"
         self._program = scratch / "failfs"
         self._server: subprocess.Popen[bytes] | None = None
 
     def set(self, what: str = "ok", name: str = "*") -> None:
-        """what: "ok", "eio" (writes, truncations and fsync), "sync" (fsync alone) or "hang"; name: of one file."""
+        """Set the fault of the files.
+
+        what: "ok", "eio" (writes, truncations and fsync fail), "sync" (only fsync fails) or "hang".
+        name: the name of the file that is meant; "*" for all.
+        """
         fresh = self._control.with_suffix(".new")
         fresh.write_text(f"{what} {name}")
         os.replace(fresh, self._control)
@@ -166,7 +169,7 @@ class FailingFolder:
         self._server.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Answer again."""
+        """Answer requests again."""
         assert self._server is not None
         self._server.send_signal(signal.SIGCONT)
 

@@ -1,4 +1,4 @@
-"""A loop device over a file, and the code common to the two rigs."""
+"""A loop device over a file, and code that both rigs use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run(*argv: str) -> str:
-    """Standard output of a command. Raises CalledProcessError with its standard error in the message."""
+    """The standard output of a command. Raises CalledProcessError, whose message has the standard error."""
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
@@ -16,22 +16,22 @@ def run(*argv: str) -> str:
 
 
 def attach(image: Path) -> str:
-    """Attach a loop device with direct I/O; the path of its node."""
+    """Attach a loop device with direct I/O, and return the path of its node."""
     return run("losetup", "--find", "--show", "--direct-io=on", str(image))
 
 
 def detach(node: str) -> None:
-    """Detach it; the kernel waits for the last opener."""
+    """Detach the loop device; the kernel waits until it is no longer open."""
     run("losetup", "-d", node)
 
 
 def name_of(node: str) -> str:
-    """The kernel name: /dev/loop0 is loop0."""
+    """The kernel's name of a device: that of /dev/loop0 is loop0."""
     return os.path.basename(node)
 
 
 def whole_disk(folder: Path) -> str | None:
-    """ "major:minor" of the whole disk that holds a folder; None on tmpfs, overlay and the like."""
+    """The "major:minor" of the whole disk on which a folder lies; None on tmpfs, overlay and the like."""
     device = os.stat(folder).st_dev
     node = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if not node.exists():

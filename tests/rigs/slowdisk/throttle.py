@@ -1,7 +1,7 @@
 """Rig A: a loop over a file whose disk is throttled for the processes of one control group.
 
-The loop's worker runs in the block control group of whoever issued the request, so the loop's own counters show
-the whole wait. A limit on the device that is read would not: its requests wait before they are accounted.
+The loop's worker runs in the block control group of the process that issued the request, so the loop's counters show
+the whole wait. A limit on the device itself would not be visible, because its requests wait before they are counted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
 
 
 def why_no_throttled_disk(folder: Path) -> str:
-    """Why this machine cannot have one in ``folder``; "" when it can."""
+    """The reason why this machine cannot have a throttled disk in ``folder``; "" if it can."""
     if os.geteuid():
         return "needs root for loop devices and control groups"
     if not shutil.which("losetup"):
@@ -37,10 +37,10 @@ def why_no_throttled_disk(folder: Path) -> str:
 
 
 class ThrottledDisk:
-    """``with ThrottledDisk(folder) as disk: disk.limit(read_iops=50); disk.popen("fio", ...)``.
+    """Use it as ``with ThrottledDisk(folder) as disk: disk.limit(read_iops=50); disk.popen("fio", ...)``.
 
-    node: "/dev/loopN". name: "loopN". Only processes started by ``popen`` are slowed; what they read from the
-    underlying disk otherwise (their own libraries) is slowed too, so warm these first.
+    node: "/dev/loopN". name: "loopN". Only processes that ``popen`` starts are slowed down. This includes what else
+    they read from the underlying disk, such as their libraries, so read these once before.
     """
 
     def __init__(self, folder: Path, mebibytes: int = 64) -> None:
@@ -52,12 +52,12 @@ class ThrottledDisk:
 
     @property
     def name(self) -> str:
-        """The kernel name of the loop device."""
+        """The kernel's name of the loop device."""
         return name_of(self.node)
 
     def __enter__(self) -> ThrottledDisk:
         self._under = whole_disk(self.image.parent) or ""
-        # Written blocks: a hole is answered without any I/O below, so it could not be slow.
+        # The blocks are written, because a hole is answered without I/O to the disk below and could not be slow.
         run(*f"dd if=/dev/zero of={self.image} bs=1M count={self._mebibytes} oflag=direct status=none".split())
         self.node = attach(self.image)
         try:
@@ -68,17 +68,17 @@ class ThrottledDisk:
         return self
 
     def limit(self, *, read_iops: int = 0, read_bps: int = 0, write_iops: int = 0, write_bps: int = 0) -> None:
-        """Set all four limits, 0 is none; they may change while processes run."""
+        """Set all four limits; 0 means no limit. They may be changed while processes run."""
         wanted = {"read_iops": read_iops, "read_bps": read_bps, "write_iops": write_iops, "write_bps": write_bps}
         for key, value in wanted.items():
             (self.group / f"blkio.throttle.{key}_device").write_text(f"{self._under} {value}")
 
     def popen(self, *argv: str, **options: Any) -> subprocess.Popen[Any]:
-        """Start a command inside the slow group."""
+        """Start a command in the control group that is slowed down."""
         return subprocess.Popen(["sh", "-c", ENTER, str(self.group), *argv], **options)
 
     def enter(self, pid: int) -> None:
-        """Slow a running process, whose own files were loaded at full speed."""
+        """Slow down a running process, whose own files were loaded at full speed."""
         (self.group / "cgroup.procs").write_text(str(pid))
 
     def __exit__(
@@ -90,7 +90,7 @@ class ThrottledDisk:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(pid), signal.SIGKILL)
         detach(self.node)
-        for _ in range(200):  # a killed process leaves its group when it has been reaped
+        for _ in range(200):  # a killed process leaves its group only when it has been reaped
             try:
                 self.group.rmdir()
                 break

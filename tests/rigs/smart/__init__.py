@@ -1,4 +1,4 @@
-"""The real smartctl on made disks: an NVMe from a text file, a SATA disk from a dump of its answers."""
+"""The real smartctl on made-up disks: an NVMe described by a text file, a SATA disk from a dump of its answers."""
 
 from tests.rigs.smart.disks import Smartctl, sata_json, why_no_smartctl
 

@@ -1,4 +1,4 @@
-"""Builds the layer between the real smartctl and a disk."""
+"""Builds the shim between the real smartctl and a made-up disk."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ FAILING: dict[str, object] = {
     "err_entries": 37,
     "warn_time": 44,
 }
-"""Spare below its threshold, past its rated life, 37 media errors, 84 °C."""
+"""Its spare is below the threshold, it is past its rated life, and it has 37 media errors and 84 °C."""
 
 
 def why_no_smartctl() -> str:
-    """Why the real smartctl cannot be run on a shim here; "" when it can."""
+    """The reason why the real smartctl cannot run on a shim here; "" if it can."""
     if not os.access(SMARTCTL, os.X_OK):
         return "needs smartctl (smartmontools)"
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
 class Smartctl:
-    """A smartctl by its ``path`` that finds NVMe controllers from text files beside the machine's own disks.
+    """A smartctl at ``path`` that finds the NVMe controllers of text files beside the real disks of the machine.
 
-    Each call's arguments are appended to ``calls``. ``tree`` is a machine tree whose sysfs names those disks.
+    The arguments of each call are appended to ``calls``. ``tree`` is a machine tree whose sysfs names these disks.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -73,7 +73,8 @@ class Smartctl:
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
-        """The script that replaces smartctl: shell lines after the shim is set up and the call is logged."""
+        """Write the script that replaces smartctl. These shell lines run after the shim is set up and the call is
+        logged."""
         fakes = ",".join(f"/dev/{name}={self.folder / name}.conf" for name in self._disks)
         satas = self._satas
         text = [
@@ -93,7 +94,7 @@ class Smartctl:
         self._lines = lines
 
     def disk(self, controller: str, answers: Mapping[str, object]) -> None:
-        """Add or change an NVMe controller; it has one namespace."""
+        """Add or change an NVMe controller with one namespace."""
         beside = self.folder / "conf.new"
         beside.write_text("".join(f"{key}={value}\n" for key, value in answers.items()))
         os.replace(beside, self.folder / f"{controller}.conf")
@@ -104,8 +105,10 @@ class Smartctl:
             self.write_script(*self._lines)
 
     def sata(self, name: str, attributes: Mapping[int, tuple[int, int]] = {}, **more: object) -> None:
-        """Add or change a SATA disk: attributes id to (value, raw); ``failing``; ``seconds`` that a self-test takes and
-        whether it ``fails``."""
+        """Add or change a SATA disk.
+
+        attributes: (value, raw) by id. more: ``failing``, the ``seconds`` that a self-test takes, and whether it ``fails``.
+        """
         own = self.folder / name
         old = json.loads((own / "disk.json").read_text()) if own.exists() else {"log": [], "test": None}
         if not own.exists():
@@ -121,21 +124,21 @@ class Smartctl:
         self.write_script(*self._lines)
 
     def block(self, name: str, **files: str) -> None:
-        """Add a disk to the machine tree only."""
+        """Add a disk only to the machine tree."""
         folder = self.tree / "sys/block" / name
         (folder / "device").mkdir(parents=True)
         for relative, text in {"size": "3750748848", **files}.items():
             (folder / relative.replace("__", "/")).write_text(text + "\n")
 
     def asked(self) -> list[str]:
-        """The calls so far."""
+        """The calls that were made so far."""
         return self.calls.read_text().splitlines() if self.calls.exists() else []
 
 
 def sata_json(dump: str, attributes: Mapping[int, tuple[int, int]], *, failing: bool = False) -> dict[str, Any]:
-    """The real smartctl's JSON of a SATA disk's answers (its own ``-r ataioctl,2`` output) after an edit.
+    """The real smartctl's JSON for a SATA disk, from an edited dump that ``smartctl -r ataioctl,2`` printed.
 
-    attributes: id to (value, raw); one that the disk lacks is added. failing: the overall status.
+    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: the overall status.
     """
     dump = edited(dump, attributes, failing=failing)
     done = subprocess.run([SMARTCTL, "--json=c", "-a", "-"], input=dump, capture_output=True, text=True, check=False)

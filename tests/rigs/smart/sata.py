@@ -1,8 +1,8 @@
-"""A made SATA disk: an edited dump of a disk's answers, through the real smartctl.
+"""A made-up SATA disk: an edited dump of a disk's answers, which the real smartctl reads.
 
-python sata.py FOLDER <smartctl's arguments> replaces smartctl: ``FOLDER/disk.json`` describes the disk (attributes,
-overall status, a self-test that runs or fails), ``FOLDER/dump.txt`` is a dump by ``smartctl -r ataioctl,2``. The real
-smartctl reads it; a self-test is started, aborted and ended here, as in a disk, over ``seconds``.
+python sata.py FOLDER <smartctl's arguments> replaces smartctl. ``FOLDER/disk.json`` describes the disk (attributes,
+overall status, a self-test that runs or fails), and ``FOLDER/dump.txt`` is a dump that ``smartctl -r ataioctl,2``
+printed. The real smartctl reads it. Self-tests are started, aborted and ended here, over ``seconds``, as a disk would.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 SMARTCTL = "/usr/sbin/smartctl"
 VALUES, LOG = "SMART READ ATTRIBUTE VALUES", "SMART READ LOG"
 SELF_TEST_LOG_AT = 1
-"""Of the sectors called LOG in a dump: the first is the error log."""
+"""The index of the self-test log among the sectors called LOG in a dump; the first is the error log."""
 STATUS_BYTE = 363
 IN_PROGRESS, FAILED_READ, ABORTED = 0xF0, 0x70, 0x10
 NUMBERS = {"short": 1, "long": 2}
@@ -54,10 +54,10 @@ def edited(
     status: int | None = None,
     tests: Sequence[tuple[int, int, int]] = (),
 ) -> str:
-    """The dump of a disk that differs.
+    """The dump of a disk with these changes.
 
-    attributes: id to (value, raw); one that the disk lacks is added. failing: the overall status. status: the
-    self-test's status byte. tests: (number, status byte, hours) of the self-test log, oldest first.
+    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: the overall status. status: the
+    status byte of the self-test. tests: (number, status byte, hours) of each entry in the self-test log, oldest first.
     """
     match = _section(dump, VALUES)
     sector = _sector(match)
@@ -82,7 +82,7 @@ def edited(
 
 
 class Sata:
-    """The disk of a folder, as it is on file."""
+    """The disk that the files of a folder describe."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "disk.json"
@@ -95,7 +95,7 @@ class Sata:
         os.replace(beside, self._file)
 
     def settle(self) -> int | None:
-        """End a self-test when its time is over; returns the status byte of a running one."""
+        """End a self-test whose time is over, and return the status byte of one that still runs."""
         test = self.disk.get("test")
         if test is None:
             return None

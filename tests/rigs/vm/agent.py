@@ -1,6 +1,6 @@
-"""Process 1 of the guest: a request a line from the second serial port, a reply a line.
+"""Process 1 of the guest. It reads one request per line from the second serial port, and answers in one line.
 
-{"cmd": "smartctl --scan", "timeout": 60} -> {"rc": 0, "out": "..."}; the first line is {"ready": seconds since boot}.
+{"cmd": "smartctl --scan", "timeout": 60} gets {"rc": 0, "out": "..."}. The first line is {"ready": seconds since boot}.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Builds and runs the guest. Its / is this machine's, read-only below a tmpfs: every program and checkout is there."""
+"""Builds and runs the guest. Its root is that of this machine, read-only below a tmpfs, so it has every program."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ BOOT_S = 180.0
 
 
 def why_no_machine() -> str:
-    """Why there can be no guest here; "" when there can."""
+    """The reason why a guest cannot run here; "" if it can."""
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
     missing = [packages for program, packages in PROGRAMS.items() if shutil.which(program, path=path) is None]
     return f"needs apt install {' '.join(missing)}" if missing else ""
 
 
 def built() -> Path:
-    """The folder with kernel and initramfs, built when needed. Raises CalledProcessError (no network, no package)."""
+    """The folder with kernel and initramfs, built if needed. Raises CalledProcessError, as without network."""
     if not (CACHE / "initramfs.gz").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         subprocess.run(["bash", HERE / "build.sh", CACHE], check=True, capture_output=True, timeout=300)
@@ -117,14 +117,14 @@ class Machine:
                 return line.makefile("rwb")  # type: ignore[return-value]
 
     def run(self, command: str, timeout: float = 120) -> tuple[int, str]:
-        """Run a bash command line in the guest as root; returns (exit status, -1 after the timeout; output)."""
+        """Run a bash command as root in the guest. Returns its exit status (-1 after the timeout) and its output."""
         self._agent.write(json.dumps({"cmd": command, "timeout": timeout}).encode() + b"\n")
         self._agent.flush()
         reply = json.loads(self._agent.readline())
         return reply["rc"], reply["out"]
 
     def qmp(self, command: str, **arguments: Any) -> dict[str, Any]:
-        """Give QEMU a command; its answer. Raises RuntimeError when it refuses."""
+        """Send a command to QEMU, and return the answer. Raises RuntimeError if QEMU refuses."""
         request = {"execute": command, **({"arguments": arguments} if arguments else {})}
         self._monitor.write(json.dumps(request).encode() + b"\n")
         self._monitor.flush()
@@ -136,21 +136,21 @@ class Machine:
                 return reply
 
     def warn_nvme(self, bits: int) -> None:
-        """Set the NVMe's critical warning."""
+        """Set the critical warning of the NVMe."""
         self.qmp("qom-set", path="/machine/peripheral/nvme0", property="smart_critical_warning", value=bits)
 
     def unplug_nvme(self) -> None:
-        """Pull the NVMe out."""
+        """Unplug the NVMe."""
         self.qmp("device_del", id="nvme0")
 
     def plug_nvme(self) -> None:
-        """Put another NVMe of the same serial number in."""
+        """Plug in another NVMe with the same serial number."""
         image = {"driver": "file", "filename": str(self._folder / "nvme.img")}
         self.qmp("blockdev-add", driver="raw", **{"node-name": "nvme-again"}, file=image)
         self.qmp("device_add", driver="nvme", id="nvme0", serial="RIGNVME01", drive="nvme-again")
 
     def console(self) -> str:
-        """Messages of the guest's kernel."""
+        """The messages of the guest's kernel."""
         with contextlib.suppress(OSError):
             return (self._folder / "console").read_text(errors="replace")
         return ""

@@ -1,4 +1,4 @@
-"""Dates of two digits in either order, and the hour that comes twice at the end of summer time."""
+"""Dates with two-digit numbers in either order, and the hour that occurs twice at the end of summer time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ S = 1_000_000_000
 def played(
     folder: Path, times: list[str], written: datetime, zone: ZoneInfo | None = None
 ) -> tuple[list[Snapshot], list[str]]:
-    """The Snapshots of a log of iostat -t with these times, and what the import says."""
+    """The Snapshots of a log of iostat -t with these times, and the messages of the import."""
     path = folder / "log.txt"
     banner = f"Linux 6.1.0 (n) \t{times[0].split()[0]} \t_x86_64_\t(2 CPU)\n\n"
     path.write_text(banner + "".join(f"{when}\n{TABLE}\n" for when in times))
@@ -52,7 +52,7 @@ LATER = datetime(2030, 1, 1, tzinfo=UTC)
         (("2026-11-05", "2026-11-06"), "2026-11-05", "2026-11-06", ""),
     ],
 )
-def test_days_follow_each_other_over_midnight(
+def test_days_follow_each_other_across_midnight(
     tmp_path: Path, dates: tuple[str, str], first: str, last: str, order: str
 ) -> None:
     times = [text.format(dates[i // 2]) for i, text in enumerate(MIDNIGHT)]
@@ -73,7 +73,7 @@ def test_days_follow_each_other_over_midnight(
         ("11/21/26", LATER, "2026-11-21", []),
     ],
 )
-def test_a_single_day_is_compared_with_the_file(
+def test_the_date_of_a_single_day_is_compared_with_that_of_the_file(
     tmp_path: Path, date: str, written: datetime, wanted: str, heard: list[str]
 ) -> None:
     found, said = played(tmp_path, [f"{date} 10:00:{i * 10:02}" for i in range(4)], written)
@@ -95,7 +95,7 @@ def test_the_end_of_summer_time_adds_no_hour(tmp_path: Path, every: int) -> None
     assert {b.at_ns - a.at_ns for a, b in pairwise(found)} == {every * S}
 
 
-def test_the_end_of_summer_time_begins_no_session(tmp_path: Path) -> None:
+def test_the_end_of_summer_time_does_not_begin_a_session(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     true = over_the_end_of_summer(60)
     rows = [f"{when.astimezone(BERLIN):%Y/%m/%d %H:%M:%S}.100, {gpu}, 5 %\n" for when in true for gpu in range(2)]
@@ -113,7 +113,7 @@ def test_the_end_of_summer_time_begins_no_session(tmp_path: Path) -> None:
     ("2026-10-24 02:00:00", "2026-10-25T00:10:00", "2026-10-24T00:00:00"),
     ("2026-03-29 02:30:00", "2026-10-25T00:10:00", "2026-03-29T01:30:00"),
 ])  # fmt: skip
-def test_the_second_of_two_equal_hours(text: str, before: str, wanted: str) -> None:
+def test_the_second_of_two_equal_hours_is_recognised(text: str, before: str, wanted: str) -> None:
     logged_time = parse_logged_time(text)
     assert logged_time is not None
     times = [int(datetime.fromisoformat(when).replace(tzinfo=UTC).timestamp()) * S for when in (before, wanted)]

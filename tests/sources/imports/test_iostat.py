@@ -1,4 +1,4 @@
-"""A log of iostat is reproduced in its own rates, in every format; missing figures stay unknown."""
+"""A log of iostat is reproduced with its own rates, in every format, and missing figures stay unknown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def played(path: Path, wanted: ImportOptions) -> list[Frame]:
 
 
 def slack(term: str, seconds: float, requests: float | None) -> float:
-    """How far a figure may lie from the logged one: half a unit of its counter over the interval, and two decimals."""
+    """How far a figure may be from the logged one: half a unit of its counter over the interval, and two decimals."""
     if term.endswith("await"):
         return 0.006 + 0.5 / max(requests or 1, 1)
     if term == "util":
@@ -83,7 +83,7 @@ def test_the_logged_rates_are_reproduced(name: str) -> None:
     assert compared >= 9
 
 
-def test_a_value_that_the_log_lacks_is_unknown() -> None:
+def test_a_value_that_is_not_in_the_log_is_unknown() -> None:
     *_, frame = played(LOGS / "made-iostat-11.txt", ImportOptions(zone=UTC))
     snapshot = frame.snapshot
     assert snapshot.host.origin == "iostat"
@@ -97,7 +97,7 @@ def test_a_value_that_the_log_lacks_is_unknown() -> None:
         assert getattr(snapshot, name) == Reading(None, Status.OFF, "not in the iostat log")
 
 
-def test_times_of_locales() -> None:
+def test_times_of_each_locale_are_parsed() -> None:
     first, second, third = played(LOGS / "made-iostat-11.txt", ImportOptions(zone=UTC))
     assert [f.snapshot.wall_ns for f in (first, second, third)] == [START, START + 5 * S, START + 10 * S]
     german = played(LOGS / "made-iostat-12.0-de.txt", ImportOptions(zone=UTC))
@@ -128,7 +128,7 @@ def reads(frame: Frame) -> dict[str, float | None]:
     return {key.name: rate.reads_per_s for key, rate in (frame.sample.block.value or {}).items()}
 
 
-def test_a_missing_device_was_removed(tmp_path: Path) -> None:
+def test_a_device_that_is_missing_was_removed(tmp_path: Path) -> None:
     times = [f"11/21/26 09:00:0{i}" for i in range(5)]
     rows = [f"{row('sda', 0)}\n{row('sdb', 9)}", row("sda", 0), row("sda", 1), f"{row('sda', 1)}\n{row('sdb', 5)}"]
     path = written(tmp_path, log(*zip(times, [rows[0].replace("2.00", "0.00"), *rows[1:]], strict=False)))
@@ -141,7 +141,7 @@ def test_a_missing_device_was_removed(tmp_path: Path) -> None:
     ]
 
 
-def test_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) -> None:
+def test_in_a_log_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) -> None:
     times = [f"11/21/26 09:00:0{i}" for i in range(4)]
     rows = [f"{row('sda', 7)}\n{row('sdb', 9)}", row("sda", 3), "", f"{row('sda', 1)}\n{row('sdb', 5)}"]
     path = written(tmp_path, log(*zip(times, rows, strict=True)))
@@ -152,7 +152,7 @@ def test_without_idle_rows_a_missing_device_was_idle(tmp_path: Path) -> None:
     ]
 
 
-def test_a_second_run_in_the_same_file_is_a_session_of_its_own(tmp_path: Path) -> None:
+def test_a_second_run_in_the_same_file_is_a_separate_session(tmp_path: Path) -> None:
     one = log(("11/21/26 09:00:00", row("sda", 7)), ("11/21/26 09:00:01", row("sda", 3)))
     two = log(("11/21/26 10:00:00", row("sda", 8)), ("11/21/26 10:00:01", row("sda", 4)))
     for between in ("", "11/21/26 09:00:02\n" + TABLE + row("sda", 7)[:9]):
@@ -169,7 +169,7 @@ def test_a_pause_of_the_machine_is_a_gap(tmp_path: Path) -> None:
     assert all(reads(f) == {"sda": 6.0} for f in shown[1:])
 
 
-def test_a_torn_last_report_is_left_out(tmp_path: Path) -> None:
+def test_a_last_report_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = log(*((f"11/21/26 09:00:0{i}", row("sda", 6)) for i in range(3)))
     for cut in range(len(whole) - 40, len(whole) - 3):
         assert len(played(written(tmp_path, whole[:cut]), ImportOptions(zone=UTC))) in (2, 3)
@@ -202,13 +202,13 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str
     assert "secret" not in str(error.value)
 
 
-def test_an_impossible_date_in_the_header_asks_for_a_start(tmp_path: Path) -> None:
+def test_an_impossible_date_in_the_header_requires_a_start(tmp_path: Path) -> None:
     path = written(tmp_path, HEAD.replace("11/21", "13/32") + TABLE + row("sda", 1))
     with pytest.raises(InputError, match=r"log\.txt: its header has a date that does not exist; give --start"):
         played(path, ImportOptions(interval_s=1.0, zone=UTC))
 
 
-def test_missing_times_are_requested(tmp_path: Path) -> None:
+def test_missing_times_have_to_be_given(tmp_path: Path) -> None:
     path = LOGS / "iostat-12.6-m-y.txt"
     with pytest.raises(UsageError, match=r"without times .* give --interval"):
         played(path, ImportOptions())
@@ -219,9 +219,9 @@ def test_missing_times_are_requested(tmp_path: Path) -> None:
 
 
 def untimed(folder: Path, written_at: datetime) -> tuple[list[Frame], list[str]]:
-    """Played: the log without times, of a file that was written at this time."""
+    """The Frames and the messages of a log without times, whose file was written at this time."""
     path = folder / "log.txt"
-    path.write_bytes((LOGS / "iostat-12.6-m-y.txt").read_bytes())  # its header has 11/21/26
+    path.write_bytes((LOGS / "iostat-12.6-m-y.txt").read_bytes())  # the header of this log has the date 11/21/26
     os.utime(path, (written_at.timestamp(),) * 2)
     heard: list[str] = []
     return list(frames(iostat_snapshots(str(path), ImportOptions(None, 2.0, True, zone=UTC), heard.append))), heard
@@ -235,7 +235,7 @@ def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> N
     assert heard == ["the log has no times: its end is the file's time (--start T names another)"]
 
 
-def test_the_file_of_another_day_is_a_copy_so_the_header_dates_it(tmp_path: Path) -> None:
+def test_the_header_dates_a_file_that_was_written_on_another_day(tmp_path: Path) -> None:
     found, heard = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
     assert found[1].snapshot.wall_ns == int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 10**9
     assert "it begins at 00:00 of the day in its header" in heard[0]
@@ -245,7 +245,7 @@ def test_the_file_of_another_day_is_a_copy_so_the_header_dates_it(tmp_path: Path
     st.lists(st.decimals(min_value=0, max_value=100_000, places=2), min_size=1, max_size=50),
     st.sampled_from([0.5, 1.0, 2.0, 5.0, 60.0]),
 )
-def test_fractions_are_carried(rates: list[object], seconds: float) -> None:
+def test_fractions_of_counts_are_carried_over(rates: list[object], seconds: float) -> None:
     meter = CounterBuilder()
     columns = frozenset(("r/s", "rkB/s", "r_await", "util"))
     before = meter.counters(columns)
@@ -264,7 +264,7 @@ def test_fractions_are_carried(rates: list[object], seconds: float) -> None:
 
 
 @given(st.binary(max_size=400))
-def test_any_file_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_file_is_read_as_a_log_or_is_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(HEAD.encode() + TABLE.encode() + data)
     try:
@@ -288,7 +288,7 @@ def test_any_file_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     ],
     ids=["banner", "time", "columns", "rate", "line", "devices"],
 )
-def test_a_forged_log_is_refused_soon(tmp_path: Path, line: str, why: str) -> None:
+def test_a_forged_log_is_refused_quickly(tmp_path: Path, line: str, why: str) -> None:
     file = tmp_path / "log"
     file.write_text(line + "\n")
     began = time.thread_time()
@@ -297,7 +297,7 @@ def test_a_forged_log_is_refused_soon(tmp_path: Path, line: str, why: str) -> No
     assert time.thread_time() - began < 5
 
 
-def test_more_runs_than_a_log_holds_are_refused(tmp_path: Path) -> None:
+def test_a_log_with_too_many_runs_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_text("Linux 6.1 (h) \t11/21/26 \t_x86_64_\t(4 CPU)\n\n" * 10_001)
     with pytest.raises(InputError, match="more than 10000 runs"):

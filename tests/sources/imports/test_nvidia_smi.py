@@ -1,4 +1,4 @@
-"""A log of nvidia-smi: levels, N/A as unknown, a lost GPU as failed. The fixture follows its manual."""
+"""A log of nvidia-smi: its levels, N/A as unknown, a lost GPU as failed. The example follows nvidia-smi's manual."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST, SECOND = (f"GPU-6ffb{n}-0000-0000-0000-000000000000" for n in (1111, 2222
 MIB = 1 << 20
 
 
-def test_each_gpu_has_its_own_levels_and_time() -> None:
+def test_each_gpu_has_its_levels_and_its_time() -> None:
     first, second = nvidia_smi_snapshots(str(LOG), WANTED)
     assert (first.wall_ns, second.wall_ns) == (START + 131_000_000, START + S + 131_000_000)
     assert first.host.origin == "nvidia-smi"
@@ -57,7 +57,7 @@ def test_each_gpu_has_its_own_levels_and_time() -> None:
     assert first.block == Reading(None, Status.OFF, "not in the nvidia-smi log")
 
 
-def test_a_lost_gpu_is_failed_and_says_why() -> None:
+def test_a_lost_gpu_has_failed_with_a_reason() -> None:
     _, second = nvidia_smi_snapshots(str(LOG), WANTED)
     table = second.gpu.value
     assert table is not None
@@ -66,7 +66,7 @@ def test_a_lost_gpu_is_failed_and_says_why() -> None:
     assert table[SECOND].value is None
 
 
-def test_the_energy_of_months_is_not_damage(tmp_path: Path) -> None:
+def test_an_energy_of_months_does_not_count_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "gpus.csv"
     path.write_text(
         "timestamp, index, total_energy_consumption [mJ]\n"
@@ -78,7 +78,7 @@ def test_the_energy_of_months_is_not_damage(tmp_path: Path) -> None:
     assert [state and state.energy_mj for state in states] == [900_000_000_000_000, 900_000_000_500_000]
 
 
-def test_rates_are_the_logged_levels() -> None:
+def test_the_rates_are_the_logged_levels() -> None:
     *_, frame = frames(nvidia_smi_snapshots(str(LOG), WANTED))
     rates = frame.sample.gpu.value
     assert rates is not None
@@ -91,7 +91,7 @@ def test_rates_are_the_logged_levels() -> None:
     [("87 %", 87.0), ("71234 MiB", 71234.0), ("85.32 W", 85.32), ("0", 0.0), ("[N/A]", None), ("N/A", None),
      ("[Not Supported]", None), ("[GPU requires reset]", None), ("", None)],
 )  # fmt: skip
-def test_figures(text: str, value: float | None) -> None:
+def test_figures_are_parsed(text: str, value: float | None) -> None:
     assert number(text) == value
 
 
@@ -101,7 +101,7 @@ def written(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_without_times_start_and_interval_are_requested(tmp_path: Path) -> None:
+def test_a_log_without_times_requires_a_start_and_an_interval(tmp_path: Path) -> None:
     path = written(tmp_path, "index, utilization.gpu [%]\n0, 5\n1, 6\n0, 7\n1, 8\n")
     with pytest.raises(UsageError, match="--start and --interval"):
         nvidia_smi_snapshots(path, ImportOptions())
@@ -116,7 +116,7 @@ def test_without_times_start_and_interval_are_requested(tmp_path: Path) -> None:
     ]
 
 
-def test_a_log_joined_behind_another_is_a_session_of_its_own(tmp_path: Path) -> None:
+def test_a_log_appended_to_another_is_a_separate_session(tmp_path: Path) -> None:
     text = LOG.read_text()
     found = list(nvidia_smi_snapshots(written(tmp_path, text + text), WANTED))
     assert [s.host.boot_id for s in found] == ["imported-1"] * 2 + ["imported-2"] * 2
@@ -141,7 +141,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_read_as_a_log_or_is_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("log") / "log.csv"
     path.write_text("timestamp, index, utilization.gpu [%], pstate\n" + text, encoding="utf-8", errors="replace")
     try:
@@ -163,7 +163,7 @@ def test_any_text_is_a_log_or_one_line(tmp_path_factory: pytest.TempPathFactory,
     ],
     ids=["brackets", "blanks", "number", "columns"],
 )
-def test_a_forged_log_is_refused_soon(tmp_path: Path, log: str, why: str) -> None:
+def test_a_forged_log_is_refused_quickly(tmp_path: Path, log: str, why: str) -> None:
     file = tmp_path / "log"
     file.write_text(log + "\n")
     began = time.thread_time()

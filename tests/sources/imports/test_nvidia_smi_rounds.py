@@ -1,4 +1,4 @@
-"""A log without a column that names GPUs: they are numbered by their place in a query, or the log is refused."""
+"""In a log without a column that names the GPUs, they are numbered by their order, or the log is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Figure = tuple[float, int]
 
 
 def played(folder: Path, *parts: list[Figure]) -> list[Snapshot]:
-    """The Snapshots of a log with these rows (seconds, use), each part behind a header."""
+    """The Snapshots of a log with these rows of (seconds, use), in which each part has a header."""
     path = folder / "log.csv"
     with path.open("w") as file:
         for part in parts:
@@ -39,7 +39,7 @@ def uses(snapshot: Snapshot) -> dict[str, int | None]:
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 @pytest.mark.parametrize(("every", "apart"), [(1.0, 0.003), (0.1, 0.001), (10.0, 0.3), (1.0, 0.0)])
-def test_gpus_are_numbered_by_their_place_in_the_query(tmp_path: Path, gpus: int, every: float, apart: float) -> None:
+def test_gpus_are_numbered_by_their_order_in_each_query(tmp_path: Path, gpus: int, every: float, apart: float) -> None:
     found = played(tmp_path, queries(gpus, [i * every for i in range(20)], apart))
     assert [uses(one) for one in found] == [{f"GPU {gpu}": 10 * gpu for gpu in range(gpus)}] * 20
     assert found[0].interval_s == pytest.approx(every)
