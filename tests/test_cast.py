@@ -1,4 +1,4 @@
-"""The cast in screenshots/ plays, shows its steps in order, and has nothing of the machine that recorded it."""
+"""The cast in screenshots/ can be played, shows its steps in order, and has no data of the machine that recorded it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read() -> tuple[dict[str, Any], list[list[Any]]]:
     return head, events
 
 
-def test_it_is_a_valid_cast() -> None:
+def test_the_cast_is_valid() -> None:
     head, events = read()
     assert head == {"version": 2, "width": 80, "height": 24, "title": head["title"]}
     times = [at for at, _, _ in events]
@@ -33,7 +33,7 @@ def test_it_is_a_valid_cast() -> None:
     assert CAST.stat().st_size < 400_000
 
 
-def test_its_scenes_are_in_order_and_the_terminal_is_restored() -> None:
+def test_the_scenes_are_in_order_and_the_terminal_is_restored() -> None:
     whole = "".join(data for _, _, data in read()[1])
     shown = _ESCAPE.sub("", whole)
     at = 0
@@ -45,7 +45,7 @@ def test_its_scenes_are_in_order_and_the_terminal_is_restored() -> None:
     assert whole.rindex("\x1b[?25h") > whole.rindex("\x1b[?25l")
 
 
-def test_it_has_no_path_of_the_recording_machine() -> None:
+def test_the_cast_has_no_path_of_the_recording_machine() -> None:
     text = CAST.read_text(encoding="utf-8")
     for word in ("/tmp", "/work", "/root", "/home", "Traceback", "failed:"):
         assert word not in text

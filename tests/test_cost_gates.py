@@ -1,4 +1,4 @@
-"""The cost of a process, a device and a picture in instructions, which are the same on a busy machine."""
+"""The cost of a process, of a device and of a picture in instructions, whose number does not depend on other load."""
 
 from __future__ import annotations
 

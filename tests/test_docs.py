@@ -1,4 +1,4 @@
-"""The pages: names in docs/architecture.md exist, commands are accepted, every field of a recording is described."""
+"""The pages: names in docs/architecture.md exist, commands are accepted, and every recorded field is described."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PATHS = sorted(
 
 
 def defined(body: list[ast.stmt]) -> dict[str, ast.stmt]:
-    """Classes, functions and variables of a module or class, by name."""
+    """The classes, functions and variables of a module or class, by name."""
     found: dict[str, ast.stmt] = {}
     for node in body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -41,7 +41,7 @@ def defined(body: list[ast.stmt]) -> dict[str, ast.stmt]:
 
 
 def exists(name: str) -> bool:
-    """Whether ``layer.folder.module.Class.function`` is there; a module or a folder alone counts too."""
+    """Whether ``layer.folder.module.Class.function`` exists; the name may also end at a module or a folder."""
     path, parts = PACKAGE, name.split(".")
     while parts and (path / parts[0]).is_dir():
         path /= parts.pop(0)
@@ -60,7 +60,7 @@ def exists(name: str) -> bool:
     return True
 
 
-def test_a_missing_name_is_found() -> None:
+def test_a_name_that_does_not_exist_is_found() -> None:
     assert exists("model.sample.between")
     assert exists("model.sample")
     assert exists("diagnosis.rules.RULES")
@@ -75,24 +75,24 @@ def test_the_page_names_functions() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_the_page_exists(name: str) -> None:
+def test_each_name_on_the_page_exists(name: str) -> None:
     assert exists(name)
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_of_the_page_exists(path: str) -> None:
+def test_each_path_on_the_page_exists(path: str) -> None:
     assert (TOP / path).exists() or (PACKAGE / path).exists()
 
 
-def test_the_format_of_a_recording_names_each_field_of_a_snapshot() -> None:
-    """A new field of model/snapshot.py is missing in docs/recording-format.md: name it in the list of Readings."""
+def test_the_page_about_the_format_names_each_field_of_a_snapshot() -> None:
+    """A new field of model/snapshot.py has to be named in docs/recording-format.md, in the list of Readings."""
     page = (TOP / "docs" / "recording-format.md").read_text()
     readings = [name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading)]
     assert [name for name in readings if f"`{name}`" not in page] == []
 
 
 def commands(page: Path) -> list[str]:
-    """Arguments of each ``iotop-ai`` in the page's shell blocks, without comments, pipes and redirections."""
+    """The arguments of each ``iotop-ai`` in the shell blocks of a page, without comments, pipes and redirections."""
     found = []
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
@@ -105,11 +105,11 @@ PAGES = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob
 COMMANDS = sorted({arguments.strip() for page in PAGES for arguments in commands(page)})
 
 
-def test_the_pages_hold_commands() -> None:
+def test_the_pages_contain_commands() -> None:
     assert len(COMMANDS) > 30
 
 
 @pytest.mark.parametrize("arguments", COMMANDS)
-def test_a_command_of_the_pages_is_accepted(arguments: str) -> None:
+def test_each_command_on_the_pages_is_accepted(arguments: str) -> None:
     argv = shlex.split(arguments)
     assert build_parser(argv).parse_args(join_times(expand_stream(argv)))

@@ -1,4 +1,4 @@
-"""Outside text cannot control the terminal: the real program among hostile processes, devices and mounts."""
+"""Text from outside cannot control the terminal: the real program beside hostile processes, devices and mounts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.rigs.tmux import Terminal, why_no_tmux
 PROGRAM = (sys.executable, "-m", "iotop_ai")
 CSI = re.compile(rb"\x1b\[([0-9;:?<>=$]*)[ -/]*([@-~])")
 OWN_OTHER = re.compile(rb"\x1b[78=>]|\x1b\([B0]|\x1b\]22;[a-z-]*\x07")
-"""What else the program sends: save and restore, keypad, character set, the pointer's shape."""
+"""The other sequences that the program sends: save and restore, keypad, character set, and shape of the pointer."""
 OUTSIDE = (TITLE, b"\x1b[5m", b"\x1b[2Jb", b"\xc2\x9b", b"\x9b7m", b"\xe2\x80\xae")
 
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
-    """Hostile processes that write to a hostile mount, or to a plain folder where nothing can be mounted."""
+    """Hostile processes, which write to a hostile mount or, if nothing can be mounted, to a plain folder."""
     if why := why_no_hostile():
         pytest.skip(why)
     folder = tmp_path_factory.mktemp("hostile")
@@ -37,9 +37,9 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[int]]:
 
 
 def assert_harmless(raw: bytes) -> None:
-    """The bytes have no control character except line ends and our own program's sequences."""
+    """Assert that the bytes have no control characters but line ends and the sequences of our own program."""
     for outside in OUTSIDE:
-        if outside != b"\x9b7m":  # a continuation byte of our own UTF-8 may be 0x9b; the decoded text is checked below
+        if outside != b"\x9b7m":  # 0x9b may be a continuation byte in our own UTF-8; the decoded text is checked below
             assert outside not in raw, outside
     rest = OWN_OTHER.sub(b"", CSI.sub(b"", raw))
     assert b"\x1b" not in rest, rest[max(0, rest.index(b"\x1b") - 60) :][:120]
@@ -62,14 +62,14 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def find(screen: list[str], text: str) -> tuple[int, int] | None:
-    """(column, row) of a text on the screen."""
+    """The column and the row of a text on the screen."""
     for row, line in enumerate(screen):
         if (column := line.find(text)) >= 0:
             return column, row
     return None
 
 
-def test_screen(hostile: list[int], tmp_path: Path) -> None:
+def test_hostile_names_cannot_control_the_screen(hostile: list[int], tmp_path: Path) -> None:
     if why := why_no_tmux():
         pytest.skip(why)
     raw = tmp_path / "raw"
@@ -88,7 +88,7 @@ def test_screen(hostile: list[int], tmp_path: Path) -> None:
                 terminal.click(spot[0] + 2, spot[1])
                 time.sleep(0.6)
             assert terminal.mode()["alternate_on"] == "1", f"a click on {text!r} ended the program"
-            # On the banner and the path a click opens a screen.
+            # A click on the banner or the path opens another screen.
             terminal.keys("Escape")
             time.sleep(0.6)
         terminal.wait_for("[/x]")
@@ -96,11 +96,11 @@ def test_screen(hostile: list[int], tmp_path: Path) -> None:
     echo, _, painted = painted.partition(b"\r\n")
     assert b"iotop_ai" in echo
     assert len(painted) > 4000
-    # tmux's own sequences for the shell's prompt come before the program's first byte.
+    # Sequences that tmux sends for the shell's prompt come before the first byte of the program.
     assert_harmless(painted)
 
 
-def test_snapshot_json(hostile: list[int]) -> None:
+def test_hostile_names_are_harmless_in_the_json(hostile: list[int]) -> None:
     done = subprocess.run([*PROGRAM, "snapshot", "--json", "--no-smart", "-d", "0.5"], capture_output=True, timeout=30)
     assert done.returncode == 0, done.stderr
     assert not re.search(rb"[^\x20-\x7e\n]", done.stdout)
@@ -114,7 +114,7 @@ def test_snapshot_json(hostile: list[int]) -> None:
 @pytest.mark.parametrize(
     "command", [("-b", "-n", "1", "-d", "0.5", "--no-smart"), ("snapshot", "-d", "0.5", "--no-smart")]
 )
-def test_text(hostile: list[int], command: tuple[str, ...]) -> None:
+def test_hostile_names_are_harmless_in_text(hostile: list[int], command: tuple[str, ...]) -> None:
     done = subprocess.run([*PROGRAM, *command], capture_output=True, timeout=30)
     assert done.returncode == 0, done.stderr
     text = done.stdout.decode("utf-8")

@@ -1,4 +1,4 @@
-"""Importing and running load no module without need."""
+"""Neither an import nor a run loads a module that is not needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN = "import sys; from iotop_ai.cli.main import main\ntry: main(sys.argv[1:])\n
 
 
 def loaded(code: str, *arguments: str) -> set[str]:
-    """Names of the top-level modules in a fresh interpreter after ``code``."""
+    """The names of the top-level modules that are loaded in a new interpreter after ``code``."""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{LOADED}", *arguments],
         cwd=TOP,
@@ -30,22 +30,22 @@ def loaded(code: str, *arguments: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_importing_the_package_loads_no_dependency() -> None:
+def test_importing_the_package_loads_no_library() -> None:
     assert not loaded("import iotop_ai") & set(HEAVY)
 
 
 @pytest.mark.parametrize("arguments", [("--version",), ("--help",), ("-d", "0.001")])
-def test_the_parser_alone_loads_no_dependency(arguments: tuple[str, ...]) -> None:
+def test_the_parser_of_arguments_loads_no_library(arguments: tuple[str, ...]) -> None:
     code = RUN if arguments[0] != "-d" else f"{RUN}sys.stderr.flush()"
     assert not loaded(code, *arguments) & set(HEAVY)
 
 
 @pytest.mark.parametrize("arguments", [("snapshot", "--json", "-d", "0.1"), ("-b", "-n", "1", "-d", "0.1")])
-def test_text_and_json_load_neither_the_screen_nor_charts_nor_smart(arguments: tuple[str, ...]) -> None:
+def test_text_and_json_load_no_module_of_the_screen_of_charts_or_of_smart(arguments: tuple[str, ...]) -> None:
     assert not loaded(RUN, *arguments) & {"textual", "rich", "pySMART", "plotext"}
 
 
-def test_the_refusal_without_a_terminal_loads_no_screen() -> None:
+def test_a_refusal_without_a_terminal_loads_no_module_of_the_screen() -> None:
     assert not loaded(RUN) & {"textual", "rich", "pySMART", "plotext"}
 
 
@@ -75,7 +75,7 @@ def test_the_first_picture_loads_no_rules_store_or_gpu_modules() -> None:
 
 
 @pytest.mark.parametrize("layer", ["model", "diagnosis", "pipeline", "present"])
-def test_the_pure_layers_load_no_dependency(layer: str) -> None:
+def test_the_pure_layers_load_no_library(layer: str) -> None:
     walk = (
         "import importlib, pkgutil\n"
         f"top = importlib.import_module('iotop_ai.{layer}')\n"

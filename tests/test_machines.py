@@ -1,4 +1,4 @@
-"""The machine trees: written and read without loss, and captured from a machine as it is."""
+"""The machine trees are written and read without loss, and a capture of a machine is complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ contents = st.binary(max_size=40) | st.text(alphabet="ab \n\t>=<#", max_size=20)
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,4}(/[a-z:.0-9]{1,4}){0,2}", fullmatch=True), contents, max_size=4))
-def test_a_tree_survives_its_text(entries: dict[str, bytes | str]) -> None:
+def test_a_tree_is_written_and_read_without_loss(entries: dict[str, bytes | str]) -> None:
     assert parse(pack(entries, "two\nlines")) == entries
 
 
@@ -43,13 +43,13 @@ def disks(root: Root) -> dict[str, BlockInfo]:
 
 
 @pytest.mark.parametrize("name", names())
-def test_a_captured_machine_reads_like_the_machine(name: str, tmp_path: Path) -> None:
+def test_a_captured_machine_has_the_devices_of_the_real_one(name: str, tmp_path: Path) -> None:
     root = machine(name, tmp_path / "machine")
     copy = build(capture(root.path, serials=True), tmp_path / "copy")
     assert disks(copy) == disks(root)
 
 
-def test_a_capture_of_this_machine_hides_serial_numbers(tmp_path: Path) -> None:
+def test_a_capture_of_this_machine_has_no_serial_numbers(tmp_path: Path) -> None:
     assert main([str(tmp_path / "here.tree")]) == 0
     entries = parse((tmp_path / "here.tree").read_text())
     assert entries["proc/diskstats"]

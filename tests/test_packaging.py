@@ -1,4 +1,4 @@
-"""The project's own files agree with each other."""
+"""The project's files agree with each other."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.run import DEBIAN_PACKAGES, requirements
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())
 
 
-def test_one_version() -> None:
+def test_there_is_one_version() -> None:
     assert PROJECT["project"]["version"] == iotop_ai.__version__
 
 
-def test_the_console_script_is_main() -> None:
+def test_the_console_script_calls_main() -> None:
     (script,) = [point for point in entry_points(group="console_scripts") if point.name == "iotop-ai"]
     assert script.value == PROJECT["project"]["scripts"]["iotop-ai"] == "iotop_ai.cli.main:main"
     assert callable(script.load())
@@ -40,7 +40,7 @@ def test_every_dependency_has_its_reason() -> None:
         assert package in words, package
 
 
-def test_every_dependency_is_imported_somewhere() -> None:
+def test_every_dependency_is_imported() -> None:
     module = {"nvidia-ml-py": "pynvml"}
     imported: Counter[str] = Counter()
     for path in TOP.glob("iotop_ai/**/*.py"):
@@ -68,13 +68,13 @@ def test_the_readme_is_short_and_names_what_exists() -> None:
         assert (TOP / link).exists(), link
 
 
-def test_links_between_pages_hold() -> None:
+def test_links_between_pages_are_valid() -> None:
     for page in [*TOP.glob("docs/*.md"), TOP / "CONTRIBUTING.md", TOP / "CHANGELOG.md"]:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
 
 
-def test_metrics_page_is_fresh() -> None:
+def test_the_page_of_metrics_is_up_to_date() -> None:
     assert metrics_doc.PAGE.read_text() == metrics_doc.page(), "run python -m tests.metrics_doc"
 
 
@@ -83,7 +83,7 @@ def test_the_package_is_typed_and_ships_its_licence() -> None:
     assert "MIT" in (TOP / "LICENSE").read_text()
 
 
-def test_the_collector_in_contributing_works(tmp_path: Path) -> None:
+def test_the_example_collector_in_contributing_works(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", (TOP / "CONTRIBUTING.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"Root": Root, "Clock": Clock, "EntropyState": lambda bits: ("bits", bits)}
     exec(code, names)

@@ -1,4 +1,4 @@
-"""The only place that pairs Snapshots."""
+"""The pipeline, which is the only place that compares two Snapshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.present.scenes import starved_snapshots
 from tests.store.scenario import SECOND, Machine, session
 
 
-def test_history_is_a_minute_newest_last() -> None:
+def test_the_history_is_a_minute_with_the_newest_sample_last() -> None:
     for frame in frames(session(11, 120)):
         assert frame.history[-1] is frame.sample
         ages = [(frame.sample.at_ns - s.at_ns) / 1e9 for s in frame.history]
@@ -23,7 +23,7 @@ def test_history_is_a_minute_newest_last() -> None:
         assert all(age < HISTORY_S for age in ages[:-HISTORY_LEAST])
 
 
-def test_at_long_intervals_history_still_holds_enough_for_a_rule() -> None:
+def test_with_long_intervals_the_history_has_enough_samples_for_a_rule() -> None:
     machine = Machine(12)
 
     def slow() -> object:
@@ -35,7 +35,7 @@ def test_at_long_intervals_history_still_holds_enough_for_a_rule() -> None:
     assert not made[-1].sample.gap
 
 
-def test_another_boot_shares_nothing_with_the_one_before() -> None:
+def test_nothing_is_compared_across_a_reboot() -> None:
     first, second = Machine(13, "boot-1"), Machine(13, "boot-2")
     made = list(frames([*(first.snapshot() for _ in range(20)), *(second.snapshot() for _ in range(20))]))
     alone = Machine(13, "boot-2")
@@ -44,7 +44,7 @@ def test_another_boot_shares_nothing_with_the_one_before() -> None:
     assert made[20].carry.started_ns == made[20].snapshot.at_ns
 
 
-def test_continuing_from_a_frame_equals_not_stopping() -> None:
+def test_continuing_from_a_frame_equals_an_uninterrupted_run() -> None:
     snapshots = list(session(14, 80))
     whole = list(frames(snapshots))
     at = whole[49]
@@ -58,7 +58,7 @@ def _as_a_start_sees_it(snapshot: Snapshot) -> Snapshot:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
-def test_without_rules_the_first_picture_is_the_same(size: tuple[int, int]) -> None:
+def test_the_first_picture_is_the_same_without_the_rules(size: tuple[int, int]) -> None:
     for snapshot in map(_as_a_start_sees_it, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
         soon, judged = unjudged(snapshot), next(frames([snapshot]))
         assert screen_rows(*size, soon, View()) == screen_rows(*size, judged, View())
@@ -66,7 +66,7 @@ def test_without_rules_the_first_picture_is_the_same(size: tuple[int, int]) -> N
         assert soon.verdict.measuring
 
 
-def test_the_closing_frame_has_the_events_and_renews_nothing() -> None:
+def test_the_closing_frame_has_the_last_events_and_no_new_reading() -> None:
     newest = list(frames(session(15, 40)))[-1]
     before = newest.snapshot
     events = (Event(before.at_ns + 7, before.wall_ns + 7, "mark", "late"),)
@@ -84,7 +84,7 @@ def test_the_closing_frame_has_the_events_and_renews_nothing() -> None:
     assert last.history == (*newest.history, last.sample)[-len(last.history) :]
 
 
-def test_the_closing_frame_keeps_its_distance() -> None:
+def test_the_closing_frame_has_the_interval_of_its_last_reading() -> None:
     newest = list(frames(session(16, 5)))[-1]
     before = newest.snapshot
     last = closing(newest, (), before.at_ns + 1, before.wall_ns + 1)

@@ -1,4 +1,4 @@
-"""The ranks of the GPU scenarios: their GPUs' figures agree with their work."""
+"""The simulated ranks of the GPU scenarios: the figures of their GPUs agree with their work."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ def figures(
     return shown(shares, 0, Namespace(reason=reason), trouble, {"held": 0.0, "bytes": 0.0, "replays": 0.0}, seconds)
 
 
-def test_a_spinning_rank_is_busy_and_draws_little() -> None:
+def test_a_spinning_rank_is_busy_and_draws_little_power() -> None:
     computes, spins, waits = figures([0, 1.0, 0, 0]), figures([0, 0, 1.0, 0]), figures([1.0, 0, 0, 0])
     assert (computes["util"], spins["util"], waits["util"]) == (100, 100, 0)
     assert computes["power_mw"] == 670_000
     assert spins["power_mw"] / 700_000 == pytest.approx(0.14)
 
 
-def test_a_throttled_gpu_counts_the_time_and_drops_its_clock() -> None:
+def test_a_throttled_gpu_counts_the_time_and_lowers_its_clock() -> None:
     hot = figures([0, 1.0, 0, 0], Trouble("throttle", 2.0, 1))
     assert (hot["fi.270"], hot["fi.269"], hot["clock1"], hot["throttle"]) == (500_000_000, 0, 990, 0x40)
     only_mask = figures([0, 1.0, 0, 0], Trouble("throttle", 2.0, 1), reason=0)
     assert "fi.270" not in only_mask
 
 
-def test_a_narrow_link_is_full_while_it_copies() -> None:
+def test_a_narrow_link_is_full_during_copies() -> None:
     out = figures([0, 0.1, 0, 0.9], Trouble("link", 1.0, 1))
     assert (out["pcie_width"], out["util"]) == (4, 10)
     assert out["fi.198"] == pytest.approx(0.9 * 12.5e9)
 
 
-def test_every_trouble_has_its_gpus() -> None:
+def test_every_problem_has_its_gpus() -> None:
     assert all(cause.gpu and cause.gpus >= 1 for cause in CAUSES.values())
     assert sum(cause.negative for cause in CAUSES.values()) >= 3
 
 
-def test_ranks_meet_and_the_late_one_draws_most(tmp_path: Path) -> None:
+def test_ranks_wait_for_each_other_and_the_late_one_draws_most_power(tmp_path: Path) -> None:
     conf, log = tmp_path / "gpu.conf", tmp_path / "log"
     conf.write_text("count=2\n")
     command = [sys.executable, "tests/scenarios/ranks.py", str(tmp_path), "--log", str(log), "--gpu", str(conf)]

@@ -1,4 +1,4 @@
-"""The link between the ranks and their peer delivers everything, at the speed of the link."""
+"""The link between the ranks and their peer delivers all data at its configured speed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def sent(name: str) -> int:
     return int(Path(f"/sys/class/net/{name}/statistics/tx_bytes").read_text())
 
 
-def test_the_gradients_cross_a_real_link_that_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_the_gradients_cross_a_real_link_which_is_removed_afterwards(tmp_path: Path) -> None:
     before = links()
     with linked(MBIT)(tmp_path) as setting:
         (name,) = links() - before
@@ -34,7 +34,7 @@ def test_the_gradients_cross_a_real_link_that_leaves_nothing_behind(tmp_path: Pa
             exchange.run(1_000_000)
         took = time.monotonic() - start
         assert sent(name) - base > 3_000_000
-        # A first quarter of a megabyte may pass at once.
+        # The first quarter of a megabyte may pass at once.
         assert took > 0.8 * (3_000_000 - 262_144) * 8 / (MBIT * 1e6)
     for _ in range(500):
         if links() == before:
@@ -43,7 +43,7 @@ def test_the_gradients_cross_a_real_link_that_leaves_nothing_behind(tmp_path: Pa
     assert links() == before
 
 
-def test_it_is_a_cause_of_its_own() -> None:
+def test_a_slow_network_is_a_separate_cause() -> None:
     assert CAUSES.keys() <= all_causes().keys()
     assert {cause.label for cause in CAUSES.values()} == {"comm_wait"}
     assert subprocess.run(["ip", "-V"], capture_output=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The remains of a killed run are found and removed."""
+"""What a killed run leaves behind is found and removed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.scenarios.place import PREFIX, SWAPS, alone, at_most, clear, dead_fol
 from tests.scenarios.scenes import EXT4
 
 NEVER = 4_194_305
-"""Beyond the largest pid there can be."""
+"""A pid above the largest possible pid."""
 
 
-def test_only_folders_of_dead_processes_are_cleared(tmp_path: Path) -> None:
+def test_only_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
     for name in (f"{PREFIX}{NEVER}-a", f"{PREFIX}{os.getpid()}-b", f"{PREFIX}lock", "other"):
         (tmp_path / name).mkdir()
     assert [folder.name for folder in dead_folders(tmp_path)] == [f"{PREFIX}{NEVER}-a"]
 
 
-def test_a_run_has_a_folder_that_names_its_process_and_is_alone(tmp_path: Path) -> None:
+def test_a_run_has_a_folder_named_after_its_process_for_itself_alone(tmp_path: Path) -> None:
     with run_folder() as folder:
         assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
         assert group_name(folder) == folder.name
@@ -40,7 +40,7 @@ def test_a_run_has_a_folder_that_names_its_process_and_is_alone(tmp_path: Path) 
         assert subprocess.run([sys.executable, "-c", code, str(lock)]).returncode == 7
 
 
-def test_a_hanging_cleanup_is_abandoned() -> None:
+def test_a_cleanup_that_hangs_is_abandoned() -> None:
     with pytest.raises(TimeoutError, match="1 s"), at_most(1):
         subprocess.run(["sleep", "60"])
 

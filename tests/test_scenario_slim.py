@@ -1,4 +1,4 @@
-"""A slimmed recording is about one job, though the machine had two."""
+"""A reduced recording is about one job, even if the machine had two."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tests.scenarios.keep import snapshots, write
 from tests.scenarios.slim import Slim
 
 STARTER = ProcessKey(40000, 399000)
-"""The top of another job: the program that started the trainer, with loaders of its own."""
+"""The main process of another job: the program that started the trainer, and has its own loaders."""
 STARTING = 12
-"""Snapshots in which the trainer counts as one of its loaders."""
+"""The number of Snapshots in which the trainer still counts as one of its loaders."""
 
 
 def _trainer() -> ProcessKey:
@@ -32,7 +32,7 @@ def _trainer() -> ProcessKey:
 
 
 def _two_jobs() -> list[Snapshot]:
-    """The run of the trainer beside a job that only computes, and that has it as a loader at first."""
+    """The run of the trainer beside a job that only computes, and of which the trainer is a loader at first."""
     trainer, out = _trainer(), []
     for number, frame in enumerate(slow_disk()):
         snapshot = frame.snapshot
@@ -94,7 +94,7 @@ def test_the_verdict_and_the_time_are_those_of_one_job(tmp_path: Path) -> None:
     assert seen == {key}
 
 
-def test_a_program_of_no_job_stands_for_the_one_that_it_started(tmp_path: Path) -> None:
+def test_the_pid_of_a_program_without_a_job_selects_the_job_that_it_started(tmp_path: Path) -> None:
     wrapper = ProcessKey(39999, 398000)
     wrapped = []
     for snapshot in _two_jobs():
@@ -111,12 +111,12 @@ def test_a_program_of_no_job_stands_for_the_one_that_it_started(tmp_path: Path) 
     assert found.jobs.keys() == found.times.keys() == {_trainer()}
 
 
-def test_without_a_trainer_every_job_stays() -> None:
+def test_without_a_selected_trainer_every_job_is_kept() -> None:
     found = list(Slim(_two_jobs()).all())[-1].jobs.value
     assert found is not None
     assert found.jobs.keys() == found.times.keys() == {_trainer(), STARTER}
 
 
-def test_a_pid_of_no_job_beside_two_is_refused() -> None:
+def test_a_pid_outside_of_both_jobs_is_refused() -> None:
     with pytest.raises(ValueError, match=re.escape("pid 7 belongs to none of 2 jobs")):
         Slim(_two_jobs(), 7)

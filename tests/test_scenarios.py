@@ -1,4 +1,4 @@
-"""Planning, keeping and scoring of runs, and (slow) that a real cause is named."""
+"""Planning, keeping and scoring of scenario runs; and, as a slow test, that the verdict names a real cause."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def row(at: float, first: str, stall: float | None = 0.5, measuring: bool = Fals
     return {**usual, "alarm": first != "healthy", "blocked_tasks": None, **fields, **more}
 
 
-def test_the_truth_is_the_share_of_waiting_time() -> None:
+def test_the_true_stall_is_the_share_of_waiting_time() -> None:
     assert true_stall(STEPS, 30.0) == pytest.approx(0.5)
     assert true_stall(STEPS, 5.0) is None
     assert true_stall(STEPS, 60.0) is None
     assert true_stall([], 5.0) is None
 
 
-def test_a_step_across_the_edge_counts_in_part() -> None:
+def test_a_step_across_the_edge_of_a_period_counts_in_part() -> None:
     steps = [{"at": 0.0, "wait": 0.0}, {"at": 15.0, "wait": 10.0}, {"at": 21.0, "wait": 0.0}]
     assert true_stall(steps, 20.0) == pytest.approx(0.5)
 
@@ -56,7 +56,7 @@ RIGHT = [
 ]
 
 
-def test_a_run_is_scored_by_its_ticks() -> None:
+def test_a_run_is_scored_tick_by_tick() -> None:
     out = score("cpu_prep", RIGHT)
     assert (out.got, out.top3, out.late_s, out.flaps) == ("cpu_prep", True, 2.0, 2)
     assert out.right == pytest.approx(9 / 12)
@@ -70,7 +70,7 @@ def test_verdicts_about_a_new_job_are_not_counted() -> None:
     assert score("cpu_prep", RIGHT, window_s=15.0).right == pytest.approx(6 / 7)
 
 
-def test_a_class_that_stands_second_is_among_the_first_three() -> None:
+def test_a_class_in_second_place_is_among_the_first_three() -> None:
     rows = [row(20.0 + i, "storage_read", classes=["storage_read", "cpu_prep"]) for i in range(9)]
     out = score("cpu_prep", rows)
     assert (out.got, out.top3, out.late_s, out.right) == ("storage_read", True, None, 0.0)
@@ -101,7 +101,7 @@ RECORDS = [
 ]
 
 
-def test_figures_are_summed_over_runs_and_the_held_out_ones_stand_apart() -> None:
+def test_figures_are_summed_over_runs_and_held_out_runs_are_listed_separately() -> None:
     tuned, held = apart(scored(RECORDS))
     assert [r.record["name"] for r in held] == ["a"]
     found = figures(tuned)
@@ -127,7 +127,7 @@ def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
 MADE = {name: Cause("healthy", plain, ("--step", "1"), background=name != "q") for name in "pqr"}
 
 
-def test_a_plan_is_the_same_for_the_same_seed_and_each_cause_comes_once_before_any_comes_twice() -> None:
+def test_a_plan_is_the_same_for_a_seed_and_repeats_no_cause_before_all_had_a_run() -> None:
     runs = plan(MADE, MADE, 3, 1, 40)
     assert runs == plan(MADE, MADE, 3, 1, 40) != plan(MADE, MADE, 3, 2, 40)
     assert [{run.name for run in runs[i : i + 3]} for i in (0, 3, 6)] == [set("pqr")] * 3
@@ -136,7 +136,7 @@ def test_a_plan_is_the_same_for_the_same_seed_and_each_cause_comes_once_before_a
     assert len({run.seed for run in runs}) == len({run.file for run in runs}) == 9
 
 
-def test_parameters_are_drawn_by_the_seed_of_the_run() -> None:
+def test_the_seed_of_a_run_decides_its_parameters() -> None:
     cause = Cause("healthy", plain, draw=lambda c, chance: with_options(c, "--batch", chance.randint(1, 1000)))
     one, other = (Run("x", i, PLAIN, f"1/x/{i}", 40).cause({"x": cause}) for i in range(2))
     assert one.options != other.options
@@ -172,21 +172,21 @@ def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
     assert (tmp_path / "results.1" / f"{runs[0].file}.json").exists()
 
 
-def test_the_first_of_each_class_and_all_negatives() -> None:
+def test_the_first_run_of_each_class_and_all_negatives_are_selected() -> None:
     bad, good = Cause("cpu_prep", plain), Cause("healthy", plain, negative=True)
     none = Cause("cpu_prep", plain, why_not=lambda: "needs a disk")
     causes = {"none": none, "one": bad, "two": bad, "well": good, "cached": good}
     assert scenarios.first_of_each(causes, list(causes)) == ["none", "one", "well", "cached"]
 
 
-def test_the_list_has_causes_and_durations(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_shows_causes_and_durations(capsys: pytest.CaptureFixture[str]) -> None:
     assert scenarios.main(["--list", "--repeat", "3", "--class", "healthy"]) == 0
     out = capsys.readouterr().out
     assert "healthy" in out
     assert "minutes" in out
 
 
-def test_an_unknown_name_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         scenarios.main(["--class", "nothing"])
     assert ended.value.code == 2
@@ -201,7 +201,7 @@ def test_every_cause_has_a_class_that_the_rules_know() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["cpu_prep", "storage_read", "healthy"])
-def test_a_real_cause_is_named(name: str) -> None:
+def test_the_verdict_names_a_real_cause(name: str) -> None:
     if why_not(CAUSES[name]):
         pytest.skip(why_not(CAUSES[name]))
     command = [sys.executable, "-m", "tests.scenarios.run", "--class", name, "--seconds", "30"]
@@ -209,7 +209,7 @@ def test_a_real_cause_is_named(name: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_truth_of_a_gpu_run_covers_only_the_steps_within_it(tmp_path: Path) -> None:
+def test_the_truth_of_a_gpu_run_covers_only_the_steps_in_its_period(tmp_path: Path) -> None:
     log = tmp_path / "steps.jsonl"
     steps = [{"at": at, "wait": 0.3, "busy": 0.6, "all": 1.0} for at in (1.0, 2.0, 3.0)]
     log.write_text("\n".join(map(json.dumps, steps)) + '\n{"at": 4.0, "wa')
@@ -217,6 +217,6 @@ def test_the_truth_of_a_gpu_run_covers_only_the_steps_within_it(tmp_path: Path) 
 
 
 @pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="a GPU is here")
-def test_without_a_gpu_it_says_why_and_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_gpu_the_run_ends_with_a_reason_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert real_gpu.main([]) == 2
     assert "no NVIDIA GPU" in capsys.readouterr().err

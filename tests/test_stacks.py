@@ -1,4 +1,4 @@
-"""The benchmark of real stacks: the trainer's clock, the GPU that follows it, its object store, and the score."""
+"""The benchmark of real training stacks: the trainer's clock, its GPU, its object store, and the score."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def slowly(seconds: float) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_clock_tells_waits_from_steps(tmp_path: Path, kind: str) -> None:
+def test_the_clock_distinguishes_waits_from_steps(tmp_path: Path, kind: str) -> None:
     clock = Clock(arguments(tmp_path / "clock", kind=kind))
     begun, stepped_s = time.monotonic(), 0.0
     for _ in clock.batches(slowly(0.06)):
@@ -62,7 +62,7 @@ def test_the_clock_tells_waits_from_steps(tmp_path: Path, kind: str) -> None:
     assert truth.batches >= 2
 
 
-def test_a_wait_that_lasts_is_counted(tmp_path: Path) -> None:
+def test_a_wait_that_still_lasts_is_counted(tmp_path: Path) -> None:
     clock = Clock(arguments(tmp_path / "clock"))
     clock.wait()
     later = read(tmp_path / "clock", time.monotonic_ns() + 5_000_000_000)
@@ -70,7 +70,7 @@ def test_a_wait_that_lasts_is_counted(tmp_path: Path) -> None:
     assert later.seconds[WAIT] == pytest.approx(5.0, abs=0.5)
 
 
-def test_no_state_before_the_trainer_has_begun(tmp_path: Path) -> None:
+def test_before_the_trainer_has_begun_there_is_no_state(tmp_path: Path) -> None:
     assert read(tmp_path / "clock", 0) is None
     (tmp_path / "clock").write_bytes(b"short")
     assert read(tmp_path / "clock", 0) is None
@@ -87,7 +87,7 @@ def wait_for(conf: Path, key: str, least: float) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("state", "watts"), [(STEP, 590_000), (COLLECTIVE, 95_000)])
-def test_the_gpu_is_busy_while_the_trainer_is_in_its_step(tmp_path: Path, state: int, watts: int) -> None:
+def test_the_gpu_is_busy_during_the_steps_of_the_trainer(tmp_path: Path, state: int, watts: int) -> None:
     conf, path = tmp_path / "conf", tmp_path / "clock"
     machine(conf, [CARD])
     clock = Clock(arguments(path))
@@ -117,7 +117,7 @@ def store(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         server.kill()
 
 
-def test_the_object_store_answers_ranges_slowly(store: tuple[str, Path]) -> None:
+def test_the_object_store_answers_range_requests_slowly(store: tuple[str, Path]) -> None:
     connection = http.client.HTTPConnection(store[0])
     connection.request("GET", "/bucket/shard-0", headers={"Range": "bytes=256-511"})
     answer = connection.getresponse()
@@ -136,7 +136,7 @@ def test_the_object_store_lists_its_keys(store: tuple[str, Path]) -> None:
     assert b"<Key>shard-0</Key>" in connection.getresponse().read()
 
 
-def test_a_data_set_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dataset_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "stacks"))
     written: list[str] = []
 
@@ -170,17 +170,17 @@ def states(**shares: float) -> dict[str, Any]:
         (0.03, "cpu_prep", "wrong"),
     ],
 )
-def test_a_verdict_is_worth_what_the_truth_says(wait: float, verdict: str, worth: str) -> None:
+def test_a_verdict_is_scored_by_the_truth(wait: float, verdict: str, worth: str) -> None:
     assert outcome(DISK, states(wait=wait), verdict) == worth
 
 
-def test_a_neighbour_may_be_named_where_there_is_one() -> None:
+def test_a_neighbour_may_be_named_if_there_is_one() -> None:
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.3) == "acceptable"
     assert outcome(CPU, states(wait=0.5), "noisy_neighbour", 0.1) == "wrong"
     assert outcome(DISK, states(wait=0.5), "noisy_neighbour", 0.3) == "wrong"
 
 
-def test_a_healthy_job_that_lost_time_lacked_cpu() -> None:
+def test_a_healthy_job_that_lost_time_is_scored_as_short_of_cpu() -> None:
     healthy = next(name for name, case in CASES.items() if case.cause is HEALTHY)
     lossy, fine = record(healthy, "healthy", 0.2), record(healthy, "healthy", 0.02)
     causes = {name: case.cause for name, case in CASES.items()}
@@ -188,7 +188,7 @@ def test_a_healthy_job_that_lost_time_lacked_cpu() -> None:
     assert [run.calm for run in scored([lossy, fine], causes)] == [True, False]
 
 
-def test_false_alarms_and_false_oks_are_apart() -> None:
+def test_false_alarms_and_false_oks_are_counted_separately() -> None:
     assert false_alarm(HEALTHY, states(wait=0.01), "cpu_prep")
     assert not false_alarm(HEALTHY, states(wait=0.01), "gpu_bound")
     assert not false_alarm(DISK, states(wait=0.6), "cpu_prep")
@@ -207,11 +207,11 @@ def test_false_alarms_and_false_oks_are_apart() -> None:
         ({"compute": 0.1, "startup": 0.9}, "wrong"),
     ],
 )
-def test_an_account_is_worth_its_largest_lost_share(account: dict[str, float], worth: str) -> None:
+def test_a_time_account_is_scored_by_its_largest_lost_share(account: dict[str, float], worth: str) -> None:
     assert account_outcome(CPU, states(wait=0.6), account) == worth
 
 
-def test_intervals_are_wilsons() -> None:
+def test_intervals_are_those_of_wilson() -> None:
     low, high = wilson(8, 10)
     assert (round(low, 3), round(high, 3)) == (0.490, 0.943)
     assert wilson(0, 0) == (0.0, 1.0)
@@ -222,7 +222,7 @@ def row(at: float, wait: float, pid: int = 7) -> dict[str, Any]:
     return {"at": at, "ranks": [rank]}
 
 
-def test_the_truth_of_a_period_is_a_difference() -> None:
+def test_the_truth_of_a_period_is_the_difference_of_two_counters() -> None:
     rows = [row(float(at), at * 0.25) for at in range(30)]
     truth = truth_of(rows, 10.0, 20.0)
     assert truth["shares"]["wait"] == pytest.approx(0.25)
@@ -255,7 +255,7 @@ def test_the_page_counts_every_run() -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_a_case_names_what_there_is(case: Case) -> None:
+def test_a_case_names_only_what_exists(case: Case) -> None:
     assert case.stack in STACKS
     assert (HERE / case.script).exists()
     known = {*CLASS_SPECS, "host_bound"}
@@ -263,20 +263,20 @@ def test_a_case_names_what_there_is(case: Case) -> None:
     assert not case.cause.lost or case.cause.lost in STATES
 
 
-def test_a_third_of_the_losses_is_small() -> None:
+def test_a_third_of_the_losses_are_small() -> None:
     losses = [float(c.options[c.options.index("--loss") + 1]) for c in CASES.values() if "--loss" in c.options]
     lossy = [loss for loss in losses if loss > 0]
     assert sum(0.03 <= loss <= 0.3 for loss in lossy) * 3 >= len(lossy)
 
 
-def test_a_word_chooses_cases() -> None:
+def test_a_word_selects_cases() -> None:
     assert set(matching_cases(["tf.data"])) == {name for name in CASES if name.startswith("tf.data")}
     assert len(matching_cases(None)) == len(CASES)
     with pytest.raises(ValueError, match="no case has 'nothing such'"):
         matching_cases(["nothing such"])
 
 
-def test_an_environment_is_made_and_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_is_created_and_then_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.scenarios.stacks import install as module
 
     monkeypatch.setenv(VARIABLE, str(tmp_path))
@@ -286,7 +286,7 @@ def test_an_environment_is_made_and_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert why_no_stack("small") == ""
 
 
-def test_the_cpu_time_of_others_is_not_the_trainers() -> None:
+def test_cpu_time_of_other_processes_does_not_count_for_the_trainer() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         before, all_before = cpu_seconds(busy.pid), time.monotonic()
         ticks = psutil.Process(busy.pid).cpu_times().user

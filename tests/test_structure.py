@@ -1,4 +1,4 @@
-"""The shape of the package: import circles, sizes of files, functions and folders, and tests beside what they test."""
+"""The shape of the package: no import cycles, limits of files, functions and folders, mirrored tests."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PACKAGE = TOP / "iotop_ai"
 FILES = sorted(PACKAGE.rglob("*.py"))
 FOLDERS = sorted({path.parent for path in FILES})
 
-pytestmark = pytest.mark.xdist_group("structure")  # its tests share the parsed package
+pytestmark = pytest.mark.xdist_group("structure")  # the tests share the parsed package, so one worker runs them all
 
 FILES_IN_A_FOLDER = 20
 LINES_IN_A_FILE = 500
 LINES_IN_A_FUNCTION = 65
 NOT_MIRRORED = {Path("bench"), Path("rigs"), Path("scenarios"), Path("tui/terminal")}
-"""Folders of tests/ beside the mirror of the package: measurements, test rigs, and a real terminal."""
+"""The folders in tests/ that mirror no folder of the package: measurements, test rigs, and tests in a real terminal."""
 
 ONE_IMPORTER = {
     "pynvml": "collectors.gpu.nvml.library",
@@ -42,7 +42,7 @@ MODULES = {module(path): path for path in FILES}
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
-    """All statements below a node, with those of its functions and classes; an expression holds none."""
+    """All statements below a node, including those in functions and classes. Expressions contain no statements."""
     for part in ("body", "handlers", "orelse", "finalbody", "cases"):
         for child in getattr(node, part, ()):
             yield child
@@ -50,7 +50,7 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def imports_of(source: ast.AST) -> set[str]:
-    """Names that this source imports, be it on load, in a function or for a type checker."""
+    """The names that this source imports, on load, in a function, or for a type checker."""
     names: set[str] = set()
     for node in statements(source):
         if isinstance(node, ast.Import):
@@ -62,7 +62,7 @@ def imports_of(source: ast.AST) -> set[str]:
 
 
 def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Strongly connected groups of two or more nodes."""
+    """The strongly connected groups of two or more nodes."""
     reached = {node: reachable(graph, node) for node in graph}
     groups = {frozenset(other for other in reached[node] if node in reached[other]) for node in graph}
     return {group for group in groups if len(group) > 1}
@@ -79,7 +79,7 @@ def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 class Shape(NamedTuple):
-    """What a module imports, and the name and lines of each of its functions."""
+    """The names that a module imports, and the name and the number of lines of each of its functions."""
 
     imports: set[str]
     functions: list[tuple[str, int]]
@@ -93,7 +93,7 @@ def shape(path: Path) -> Shape:
 
 
 def imports() -> dict[str, set[str]]:
-    """Names that each module imports, by module."""
+    """The names that each module imports, by the name of the module."""
     return {name: shape(path).imports for name, path in MODULES.items()}
 
 
@@ -106,7 +106,7 @@ def test_an_import_cycle_is_found() -> None:
     assert circles(graph) == {frozenset({"b", "c"})}
 
 
-def test_imports_of_functions_count() -> None:
+def test_imports_in_functions_count() -> None:
     source = "import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    from c import d\n"
     assert imports_of(ast.parse(source)) == {"a", "b", "c", "c.d"}
 
@@ -115,7 +115,7 @@ def test_there_is_no_import_cycle() -> None:
     assert [sorted(circle) for circle in circles(import_graph())] == []
 
 
-def test_folders_hold_few_files() -> None:
+def test_folders_have_few_files() -> None:
     counts = {str(folder.relative_to(TOP)): len(list(folder.glob("*.py"))) for folder in FOLDERS}
     assert {folder: count for folder, count in counts.items() if count > FILES_IN_A_FOLDER} == {}
 
@@ -143,12 +143,12 @@ def test_each_folder_of_tests_mirrors_a_folder_of_the_package() -> None:
 
 
 @pytest.mark.parametrize(("library", "importer"), ONE_IMPORTER.items())
-def test_a_library_has_one_importer(library: str, importer: str) -> None:
+def test_each_library_is_imported_in_one_place(library: str, importer: str) -> None:
     importers = [name for name, names in imports().items() if library in {other.split(".")[0] for other in names}]
     assert importers == [f"iotop_ai.{importer}"]
 
 
-def test_layers_are_checked_without_exceptions() -> None:
+def test_layers_are_checked_without_an_exception() -> None:
     linter = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]
     assert [c["name"] for c in linter["contracts"] if c["type"] == "layers"] == ["Layers"]
     assert not [c["name"] for c in linter["contracts"] if c.get("ignore_imports")]

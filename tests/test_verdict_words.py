@@ -1,4 +1,4 @@
-"""In no labelled recording does a cure, or a state word, contradict the figures that are printed beside it."""
+"""In no labelled recording does a cure or the word for a state contradict the figures that are printed beside it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ OF_A_GPU = re.compile(r"\bGPUs?\b|nvidia-smi|CUDA")
 
 
 def each(*names: str) -> pytest.MarkDecorator:
-    """One test of each recording; those of one recording run on one worker, so that it is judged once."""
+    """Run a test once for each recording, all tests of a recording on one worker, so that it is judged only once."""
     kept = [pytest.param(name, marks=pytest.mark.xdist_group(f"words of {name}")) for name in names]
     return pytest.mark.parametrize("name", kept)
 
 
 @cache
 def decided(name: str) -> tuple[Frame, ...]:
-    """The Frames of a recording with a verdict of their own."""
+    """The Frames of a recording in which a new verdict was decided."""
     out: list[Frame] = []
     for frame in frames(snapshots(VERDICTS / KEPT[name]["file"])):
         if not out or frame.verdict is not out[-1].verdict:
@@ -42,7 +42,7 @@ def decided(name: str) -> tuple[Frame, ...]:
 
 
 def printed(frame: Frame, finding: Finding) -> str:
-    """What stands beside a finding's cures: its sentences and its evidence."""
+    """What is printed beside a finding's cures: its sentences and its evidence."""
     verdict = frame.verdict._replace(findings=(finding,))
     rows = [f"{fact.what} {fact.value} {fact.limit}" for fact in facts_of(finding)]
     parts = (headline.headline(verdict, frame), headline.because(verdict, frame))
@@ -55,7 +55,7 @@ def uid_of(frame: Frame, pid: int) -> int | None:
 
 
 def cores(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """All cores are used, more workers: by the idle cores that are printed."""
+    """ "All cores are used" and "more workers" agree with the number of idle cores that is printed."""
     idle = re.search(r"([<\d.]+) of (\d+) cores idle", beside)
     figure = None if idle is None else float(idle[1].lstrip("<"))
     if re.search(r"all \d+ cores are used|the one core is used", text):
@@ -68,7 +68,7 @@ def cores(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def grows(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """A number that is to grow grows."""
+    """A number that the cure wants to raise does increase."""
     steps = re.findall(r"(\d+) -> (\d+)", text)
     limit = re.search(r"-pl (\d+): the limit of .* is (\d+) W", text)
     link = re.search(r"can do (gen \d+ x\d+)", text)
@@ -77,7 +77,7 @@ def grows(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def there(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """A GPU, a process, another disk that a cure names is there."""
+    """A GPU, a process or another disk that a cure names exists."""
     if OF_A_GPU.search(text) and cure.template != "cheaper_transforms" and not frame.snapshot.gpu.value:
         return "GPU" in beside or cure.template in ("fewer_syncs", "less_memory")
     if "decode on the GPU" in text and not frame.snapshot.gpu.value:
@@ -95,7 +95,7 @@ def there(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """No command about another user's process, none that needs root where it is root already."""
+    """There is no command about another user's process, and for root none with sudo."""
     if "sudo" in text and frame.snapshot.host.euid == 0:
         return False
     table = frame.snapshot.jobs.value
@@ -105,14 +105,14 @@ def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str
 
 
 def in_its_words(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """Torch's calls are for jobs of torch."""
+    """Calls of torch are advised only for jobs of torch."""
     table = frame.snapshot.jobs.value
     frameworks = set() if table is None else {job.framework for job in table.jobs.values()}
     return not TORCH.search(text) or not frameworks or bool(frameworks & {"torch", ""})
 
 
 def same_figures(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """A limit or a temperature in a cure is the printed one."""
+    """A limit or a temperature in a cure is the one that is printed."""
     limit = re.search(r"raise the (?:memory )?limit of ([\d.]+ \S+)", text)
     cool = re.search(r"below (\d+) C", text)
     return (limit is None or limit[1].rstrip(",") in beside) and (cool is None or cool[1] in beside)
@@ -135,7 +135,7 @@ def contradictions(name: str) -> Iterator[str]:
 
 
 @each(*sorted(KEPT))
-def test_no_cure_contradicts_its_evidence(name: str) -> None:
+def test_no_cure_contradicts_the_evidence_of_its_finding(name: str) -> None:
     assert list(dict.fromkeys(contradictions(name))) == []
 
 
@@ -144,7 +144,7 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
     seen = set()
     for frame in decided(name):
         for finding in frame.verdict.findings:
-            # A finding that leaves may have its figures below the threshold at which it entered.
+            # The figures of a finding that is about to end may be below the threshold that it once met.
             if (finding.class_id, finding.subject) in seen:
                 continue
             seen.add((finding.class_id, finding.subject))
@@ -155,7 +155,7 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
 
 @each(*sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
 def test_a_healthy_machine_is_not_unsure_after_the_first_window(name: str) -> None:
-    """But for two seconds, in which what it does must last to be named."""
+    """An exception are two seconds, for which its activity has to last before it is named."""
     states = {frame.verdict.state for frame in [one for one in decided(name) if not one.verdict.measuring][2:]}
     assert states <= {State.OK, State.CALM, State.BUSY}
 
@@ -173,7 +173,7 @@ def test_a_very_slow_disk_is_in_the_banner(name: str) -> None:
 
 
 @pytest.mark.xdist_group("words of cpu_prep")
-def test_a_cure_that_contradicts_is_found() -> None:
+def test_a_cure_that_contradicts_its_evidence_is_found() -> None:
     frame = decided("cpu_prep")[-1]
     first = frame.verdict.primary
     beside = printed(frame, first)

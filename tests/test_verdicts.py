@@ -1,4 +1,4 @@
-"""Every kept recording is diagnosed again: a change of a rule that breaks one fails here."""
+"""Every stored recording is diagnosed again, so that a change of a rule that makes a verdict wrong fails here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_BYTES = 6_000_000
 
 
 @pytest.mark.parametrize("name", sorted(KEPT))
-def test_a_kept_recording_is_still_named_rightly(name: str) -> None:
+def test_a_stored_recording_still_gets_the_right_verdict(name: str) -> None:
     kept = KEPT[name]
     error = wrong(kept, VERDICTS / kept["file"])
     assert not error, f"recorded as {kept['label']}: {error}"
@@ -27,7 +27,7 @@ def test_a_wrong_label_is_found() -> None:
     assert wrong({**kept, "label": "cpu_prep"}, VERDICTS / kept["file"]).startswith("named object_stream")
 
 
-def test_the_kept_recordings_are_known_causes_and_small() -> None:
+def test_the_stored_recordings_are_of_known_causes_and_small() -> None:
     causes = all_causes()
     assert {name: kept["label"] for name, kept in KEPT.items()} == {name: causes[name].label for name in KEPT}
     assert {kept["label"] for kept in KEPT.values()} <= {*PRECEDENCE, "unknown"}

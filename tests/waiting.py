@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process does."""
+"""Waiting for something that another thread or process does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def until(seen: Callable[[], object], what: str = "the awaited state", seconds: float = 60.0) -> None:
-    """Wait until ``seen`` returns something true; fail after so many seconds."""
+    """Wait until ``seen`` returns a true value; fail after this many seconds."""
     end = time.monotonic() + seconds
     while not seen():
         assert time.monotonic() < end, f"not within {seconds:g} s: {what}"

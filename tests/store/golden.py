@@ -1,7 +1,7 @@
-"""The golden recording of a format number: made once, read for ever.
+"""The golden recording of a format number, which is made once and must be readable for ever.
 
-``python -m tests.store.golden`` writes ``tests/data/recordings/format-N.iotop.jsonl.gz`` and what it holds, leaf by
-leaf, as ``format-N.values.json``. It refuses to overwrite: a file of a released format is never made again.
+``python -m tests.store.golden`` writes ``tests/data/recordings/format-N.iotop.jsonl.gz``, and each value in it as
+``format-N.values.json``. It does not overwrite these files: those of a released format are never made again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.bench.server import Server
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "recordings"
 TICKS = 64
 SAMPLED = (1, 60, 63)
-"""Snapshots whose every leaf is kept: a change, a keyframe, the last."""
+"""The Snapshots of which every value is stored: a change, a keyframe and the last one."""
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every scalar below a record, by the names on the way to it; an empty container is a leaf."""
+    """Every scalar in a record, with the path of names that leads to it. An empty container counts as a scalar."""
     if hasattr(value, "_fields"):
         for name in value._fields:
             yield from leaves(getattr(value, name), f"{path}.{name}")
@@ -50,12 +50,12 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def values(snapshots: list[Snapshot]) -> dict[str, Any]:
-    """The leaves of the sampled Snapshots."""
+    """The scalars of the selected Snapshots."""
     return {f"{i}{path}": leaf for i in SAMPLED for path, leaf in leaves(snapshots[i])}
 
 
 def session() -> list[Frame]:
-    """The recorded session: a small busy server, with events of several kinds."""
+    """The recorded session of a small busy server, which has events of several kinds."""
     server = Server("two", processes=12, gpus=2, disks=2, cores=2)
     snapshots = [server.snapshot() for _ in range(TICKS)]
     events = [(1, "mark", "epoch 1"), (30, "device_added", "sdz"), (60, "process_ended", "python3 (pid 1000): SIGKILL")]

@@ -1,6 +1,6 @@
-"""Records made Snapshots of many processes as fast as the file takes them, until it is killed.
+"""Records made-up Snapshots of many processes, as fast as the file can be written, until this process is killed.
 
-``python -m tests.store.killed FILE PROCESSES``: prints each written Snapshot's number to standard output.
+``python -m tests.store.killed FILE PROCESSES`` prints the number of each Snapshot that is written.
 """
 
 from __future__ import annotations

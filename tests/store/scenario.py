@@ -1,4 +1,4 @@
-"""Random but plausible sessions: counters that grow, resets, slow Readings, gaps, starting and ending processes."""
+"""Random but plausible sessions: growing counters, resets, slow Readings, gaps, and processes that start and end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECOND = 1_000_000_000
 
 
 class Machine:
-    """A machine that is read once a tick."""
+    """A machine that is read once in each tick."""
 
     def __init__(self, seed: int, boot: str = "boot-1") -> None:
         self.random = random.Random(seed)
@@ -119,14 +119,14 @@ class Machine:
 
 
 def session(seed: int, length: int) -> Iterator[Snapshot]:
-    """``length`` Snapshots of one boot."""
+    """This many Snapshots of one boot."""
     machine = Machine(seed)
     for _ in range(length):
         yield machine.snapshot()
 
 
 def clock_set_back(length: int, at: int, seconds: int) -> list[Frame]:
-    """Frames of one a second, numbered from 0; the wall clock is set back (minus: forward) before one of them."""
+    """Frames a second apart, numbered from 0. Before number ``at`` the clock is set back (if negative: ahead)."""
     machine, out = Machine(5), []
     begin_ns, wall_ns = 1000 * SECOND, machine.wall
     for number in range(length):
@@ -143,7 +143,7 @@ def _begun(seed: int) -> tuple[list[Frame], Iterator[Frame]]:
 
 
 def lived(seed: int, length: int) -> list[Frame]:
-    """The Frames of ``session(seed, length)``; several tests share them, since a shorter session begins a longer."""
+    """The Frames of ``session(seed, length)``. Tests share them, because a shorter session begins like a longer one."""
     made, rest = _begun(seed)
     made.extend(islice(rest, max(0, length - len(made))))
     return made[:length]
@@ -156,5 +156,5 @@ def _rebooted() -> list[Frame]:
 
 
 def rebooted() -> list[Frame]:
-    """The Frames of 70 Snapshots before a reboot and 70 after it."""
+    """The Frames of 70 Snapshots before a reboot and of 70 after it."""
     return list(_rebooted())

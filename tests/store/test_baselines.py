@@ -1,4 +1,4 @@
-"""A learned baseline outlives the monitor and counts as history only."""
+"""A learned baseline is kept when the monitor ends, and later counts only as history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learned(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS
     return DeviceBaseline(sizes=(Baseline(), one, Baseline()))
 
 
-def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
+def test_a_baseline_comes_back_in_another_boot(tmp_path: Path) -> None:
     kept = Baselines(tmp_path / "state")
     assert kept.read(0, WALL_S) == {}
     assert kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
@@ -48,7 +48,7 @@ def test_it_comes_back_in_another_boot(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_after_a_day_it_still_helps_until_there_is_a_new_one(tmp_path: Path) -> None:
+def test_a_baseline_that_is_a_day_old_helps_until_there_is_a_new_one(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
     kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 50 * HOUR_NS
@@ -57,11 +57,11 @@ def test_after_a_day_it_still_helps_until_there_is_a_new_one(tmp_path: Path) -> 
     assert with_minute(one, now_ns, 9.0).minutes == 21
     assert with_minute(one, now_ns + PART_NS, 9.0).minutes == 1
     assert kept.read(now_ns, WALL_S + OLDEST_S + 60) == {}
-    # A clock that was set back: later times count as now.
+    # If the clock was set back, times in the future count as now.
     assert kept.read(now_ns, WALL_S - 86_400)["S1"].sizes[1].parts[-1][0] == now_ns // PART_NS
 
 
-def test_other_disks_are_kept_and_disks_without_serial_number_are_not(tmp_path: Path) -> None:
+def test_baselines_of_other_disks_are_kept_and_none_without_a_serial_number(tmp_path: Path) -> None:
     kept = Baselines(tmp_path)
     assert not kept.keep({"sda": learned()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
     assert not kept.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
@@ -84,7 +84,7 @@ def test_other_disks_are_kept_and_disks_without_serial_number_are_not(tmp_path: 
         '{"format":1,"devices":{"a":[1,[[[1,[[1.5,1]]]],[],[]]]}}',
     ],
 )  # fmt: skip
-def test_another_kind_of_file_is_refused_and_replaced(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_kind_is_refused_and_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
     kept = Baselines(tmp_path)
     with pytest.raises(ValueError, match="not a file of this program"):
@@ -93,7 +93,7 @@ def test_another_kind_of_file_is_refused_and_replaced(tmp_path: Path, text: str)
     assert kept.read(0, WALL_S).keys() == {"S1"}
 
 
-def test_this_sessions_baseline_takes_precedence() -> None:
+def test_the_baseline_of_this_session_takes_precedence() -> None:
     here, before = learned(15, 9.0), learned(20, 2.0)
     assert seeded({"S1": here}, {"S1": before}) == {"S1": here}
     running = DeviceBaseline(minute=7, reads=3)
@@ -103,7 +103,7 @@ def test_this_sessions_baseline_takes_precedence() -> None:
 
 
 def snapshots(known: dict[str, DeviceBaseline]) -> list[Snapshot]:
-    """A session whose second Snapshot has the earlier baselines."""
+    """A session whose second Snapshot contains the earlier baselines."""
     out = []
     for number, made in enumerate(session(31, 90)):
         infos = {name: info._replace(serial="S1") for name, info in (made.disks.value or {}).items()}

@@ -1,4 +1,4 @@
-"""Looking back while live: the ring equals the live screen, drops the oldest and keeps secrets."""
+"""Earlier moments of a live session: the ring equals the live screen, drops the oldest block, and hides secrets."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def test_any_moment_equals_the_live_screen(seed: int) -> None:
         found = next(f for f in frames(recording.items(entry.block)) if f.snapshot.at_ns == frame.snapshot.at_ns)
         assert found == frame
     ring.close()
-    assert list(frames(recording.items())) == live  # also after the close
+    assert list(frames(recording.items())) == live  # this also holds after the ring was closed
 
 
-def test_it_does_not_change_while_it_is_read() -> None:
+def test_a_recording_of_the_ring_does_not_change_while_it_is_read() -> None:
     live = lived(9, 130)
     ring = filled(live[:70])
     recording = ring.recording()
@@ -54,7 +54,7 @@ def test_it_does_not_change_while_it_is_read() -> None:
     ring.close()
 
 
-def test_waiting_frames_are_packed_when_a_user_looks_back() -> None:
+def test_waiting_frames_are_compressed_when_a_user_goes_back_in_time() -> None:
     live = lived(5, 30)
     ring = Ring()
     ring.put(live[0])
@@ -89,7 +89,7 @@ def test_the_oldest_block_is_dropped_first() -> None:
     ring.close()
 
 
-def test_no_more_than_the_span_is_kept() -> None:
+def test_no_more_than_the_span_of_time_is_kept() -> None:
     live = lived(4, 200)
     ring = filled(live, most_s=120)
     recording = ring.recording()
@@ -98,7 +98,7 @@ def test_no_more_than_the_span_is_kept() -> None:
     ring.close()
 
 
-def test_a_reboot_is_a_session_of_its_own() -> None:
+def test_a_reboot_begins_a_separate_session() -> None:
     live = rebooted()
     ring = filled(live)
     recording = ring.recording()
@@ -109,7 +109,7 @@ def test_a_reboot_is_a_session_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_recording_begun_now_begins_with_the_minute_before(tmp_path: Path, seed: int) -> None:
+def test_a_recording_that_begins_now_has_the_minute_before(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 160)
     ring = filled(live[:85])
     own = live[85:]
@@ -129,7 +129,7 @@ def test_a_recording_begun_now_begins_with_the_minute_before(tmp_path: Path, see
     ring.close()
 
 
-def test_nothing_leaves_it_unredacted() -> None:
+def test_nothing_leaves_the_ring_without_redaction() -> None:
     live = lived(5, 130)
     ring = filled(live)
     after = live[-1].snapshot.at_ns + 1

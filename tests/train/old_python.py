@@ -1,4 +1,4 @@
-"""The oldest Python of this machine that a training image could have."""
+"""Finds the oldest Python on this machine that a training image could have."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CHECK = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 @cache
 def old_python() -> str:
-    """The path of a Python 3.8, else of the next newer one; "" without any."""
+    """The path of a Python 3.8, or of the next newer version; "" if there is none."""
     for version in WANTED:
         named = shutil.which(f"python{version}")
         kept = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
         for path in (*([named] if named else []), *kept):
             found = subprocess.run([path, "-c", _CHECK], capture_output=True, text=True, check=False)
-            if found.stdout.strip() == version:  # a shim of pyenv may lead nowhere
+            if found.stdout.strip() == version:  # a shim of pyenv may lead to a Python that is not installed
                 return path
     return ""

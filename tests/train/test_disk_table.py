@@ -1,4 +1,4 @@
-"""The printed table of every disk."""
+"""The printed table of all disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_table_of_every_disk_is_printed_each_interval() -> None:
             assert all(figure == "-" or float(figure) >= 0 for figure in figures)
 
 
-def test_a_mean_over_no_requests_is_a_dash_and_names_are_clean() -> None:
+def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
     row = dict.fromkeys(COLUMNS, "0") | {"timestamp": "2026-11-21T08:46:02.117Z", "r_await": ""}
     (block,) = _blocks([row | {"device": "sda\x1b"}, row | {"device": "sdb"}], 1)
     assert block[0].startswith("08:46:02 UTC")
@@ -34,14 +34,14 @@ def test_a_mean_over_no_requests_is_a_dash_and_names_are_clean() -> None:
     assert block[1].split()[1 + COLUMNS.index("r_await")] == "-"
 
 
-def test_each_time_of_a_disk_begins_a_block() -> None:
+def test_each_time_of_a_reading_begins_a_block() -> None:
     row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
     made = list(_blocks((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
     assert [len(block) - 1 for block in made] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(("last", "tables"), [("08:46:06.117", 2), ("08:46:07.217", 3)])
-def test_a_last_interval_of_less_than_half_is_left_out(last: str, tables: int) -> None:
+def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -> None:
     row = dict.fromkeys(COLUMNS, "1")
     times = ("08:46:03.117", "08:46:05.117", last)
     made = [row | {"timestamp": f"2026-11-21T{at}Z", "device": name} for at in times for name in ("a", "b")]
@@ -49,7 +49,7 @@ def test_a_last_interval_of_less_than_half_is_left_out(last: str, tables: int) -
     assert len(list(_blocks(made[-2:], 2.1))) == 1, "the only one"
 
 
-def test_what_cannot_be_measured_is_refused() -> None:
+def test_an_invalid_interval_is_refused() -> None:
     with pytest.raises(UsageError, match="interval"):
         iotop_ai.monitor_disk(interval=5, duration=2)
     with pytest.raises(UnknownError, match="no device"):

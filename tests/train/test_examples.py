@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/api.md run as they stand there."""
+"""The examples in README.md and docs/api.md run as they are printed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ import iotop_ai
 from iotop_ai.export.tables.recording import Recording
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 TOP = Path(iotop_ai.__file__).parent.parent
 
 
 def blocks(page: str, language: str = "python") -> list[str]:
-    """The code blocks of a page."""
+    """The code blocks on a page."""
     return re.findall(rf"```{language}\n(.*?)```", (TOP / page).read_text(), flags=re.DOTALL)
 
 
@@ -60,7 +60,7 @@ def test_a_training_records_itself(names: dict[str, Any]) -> None:
     assert list(Recording("run.iotop.jsonl", allow_root=True).steps)[-1]["batches"]
 
 
-def test_a_loop_with_epochs(names: dict[str, Any]) -> None:
+def test_a_loop_has_epochs(names: dict[str, Any]) -> None:
     printed(LOOP, names)
     assert [row["text"] for row in Recording("run.iotop.jsonl", allow_root=True).marks] == [
         "epoch 0",
@@ -98,14 +98,14 @@ def test_a_trainer_takes_the_callback(tmp_path: Path) -> None:
     assert int(found.stdout) >= 1
 
 
-def test_the_notebooks_lines_are_those_of_its_test() -> None:
+def test_the_lines_for_notebooks_are_those_of_their_test() -> None:
     tested = Path(__file__).with_name("test_notebook.py").read_text()
     assert all(line in tested for line in NOTEBOOK.splitlines())
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="needs the monitor's own Python")
-def test_a_gate_of_ci_answers_by_its_exit_code(tmp_path: Path) -> None:
-    """The lines of docs/recipes.md, with a short command in place of the training. Others may train on this machine."""
+def test_a_gate_in_ci_answers_with_its_exit_code(tmp_path: Path) -> None:
+    """Runs the lines in docs/recipes.md with a short command as the training, beside any other trainings."""
     shell = [line for block in blocks("docs/recipes.md", "yaml") for line in block.splitlines() if "- run: " in line]
     record, gate = (line.partition("- run: ")[2] for line in shell)
     script = f"{record}\n{gate}".replace("python train.py --max-steps 200", "sleep 3")

@@ -1,4 +1,4 @@
-"""The recorder of a training process: a real child that records, answers, and ends with the process."""
+"""The recorder that a training process starts: a real child that records, answers, and ends with the process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.program import program
 from iotop_ai.train.recorder import Recorder
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 TOP = Path(iotop_ai.__file__).parent.parent
 
@@ -51,7 +51,7 @@ def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
 
 
 def is_closed(path: Path) -> bool:
-    """Whether the recording was ended properly."""
+    """Whether the recording was closed properly."""
     return path.read_text().rpartition("\n{")[2].startswith('"k":"end"')
 
 
@@ -80,7 +80,7 @@ def test_a_run_is_recorded_with_its_marks_and_steps(tmp_path: Path) -> None:
     assert m.verdict() == m.verdict(wait=0) is not None, "the last verdict stays"
 
 
-def test_an_existing_file_stays(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
     path.write_text("mine")
     with Monitor(path, interval=0.2) as m:
@@ -90,7 +90,7 @@ def test_an_existing_file_stays(tmp_path: Path) -> None:
     assert len(loaded(Path(m.path)).system) > 0
 
 
-def test_monitors_that_begin_at_once_record_all(tmp_path: Path) -> None:
+def test_monitors_that_begin_at_the_same_time_all_record(tmp_path: Path) -> None:
     monitors = [Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) for _ in range(3)]
     for m in monitors:
         m.start()
@@ -113,7 +113,7 @@ def test_a_second_run_of_a_monitor_begins_without_the_answers_of_the_first(tmp_p
 
 
 @pytest.mark.parametrize("path", [None, "run.iotop.jsonl", "/tmp/a\0b"], ids=["default", "relative", "not a path"])
-def test_a_path_that_cannot_be_is_a_warning(path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_path_gives_a_warning(path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
@@ -178,7 +178,7 @@ async def items(all_items: AsyncIterator[int]) -> list[int]:
     ],
     ids=["a coroutine", "a generator", "an asynchronous generator"],
 )
-def test_what_runs_later_is_recorded(
+def test_functions_that_run_later_are_recorded(
     function: Callable[[], Any], run: Callable[[Any], Any], wanted: object, tmp_path: Path
 ) -> None:
     monitored = iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(function)
@@ -186,7 +186,7 @@ def test_what_runs_later_is_recorded(
     assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["within"]
 
 
-def test_a_generator_that_is_left_ends_its_recording_without_an_error(tmp_path: Path) -> None:
+def test_a_generator_that_is_not_exhausted_ends_its_recording_without_an_error(tmp_path: Path) -> None:
     for item in iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(generator)():
         assert item == 1
         break
@@ -194,7 +194,7 @@ def test_a_generator_that_is_left_ends_its_recording_without_an_error(tmp_path: 
     assert list(loaded(tmp_path / "run.iotop.jsonl").marks) == []
 
 
-def test_threads_may_ask_at_once(tmp_path: Path) -> None:
+def test_several_threads_may_ask_at_the_same_time(tmp_path: Path) -> None:
     answers = []
     with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
         m.verdict(wait=60)
@@ -225,7 +225,7 @@ def test_a_forked_child_leaves_the_answers_to_its_parent(tmp_path: Path) -> None
         assert os.waitpid(child, 0)[1] == 0
 
 
-def test_an_error_of_the_training_is_marked_and_passes(tmp_path: Path) -> None:
+def test_an_error_of_the_training_is_marked_and_raised(tmp_path: Path) -> None:
     @iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)  # type: ignore[attr-defined,untyped-decorator]
     def train() -> None:
         raise ValueError("loss is nan")
@@ -270,7 +270,7 @@ def state(pid: int) -> str:
         return "Z"
 
 
-def test_the_end_comes_although_a_forked_worker_holds_the_pipe(tmp_path: Path) -> None:
+def test_the_recording_ends_although_a_forked_worker_has_the_pipe_open(tmp_path: Path) -> None:
     with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
         m.verdict(wait=60)
         worker = os.fork()
@@ -311,14 +311,14 @@ def test_only_the_first_rank_of_a_machine_records(tmp_path: Path, monkeypatch: p
     assert list(tmp_path.iterdir()) == []
 
 
-def test_it_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recording_can_be_switched_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOTOP_AI", "0")
     with Monitor(tmp_path / "run.iotop.jsonl") as m:
         assert m.verdict() is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_training_goes_on_without_its_recorder(tmp_path: Path) -> None:
+def test_a_training_continues_without_its_recorder(tmp_path: Path) -> None:
     m = Monitor(program="/no-such-program")
     with pytest.warns(MonitorWarning, match="no-such-program"):
         m.start()
@@ -345,11 +345,11 @@ ODD_ANSWERS = (
     "[" * 100_000,
     "[]",
 )
-"""Of a recorder of another version, or of another program."""
+"""Answers of a recorder of another version, or of another program."""
 
 
 @pytest.mark.parametrize("answer", ODD_ANSWERS, ids=range(len(ODD_ANSWERS)))
-def test_an_answer_of_another_form_is_none(tmp_path: Path, answer: str) -> None:
+def test_an_answer_of_another_form_gives_none(tmp_path: Path, answer: str) -> None:
     recorder = tmp_path / "iotop-ai"
     then = "" if '"status",' in answer else 'echo \'{"kind": "status"}\''
     recorder.write_text(
@@ -368,13 +368,13 @@ def test_an_answer_of_another_form_is_none(tmp_path: Path, answer: str) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_training_goes_on_where_warnings_are_errors() -> None:
+def test_a_training_continues_even_if_warnings_are_errors() -> None:
     with Monitor(program="/no-such-program") as m:
         m.step()
     assert "no-such-program" in m.error
 
 
-def test_a_warning_is_at_the_line_that_uses_the_monitor() -> None:
+def test_a_warning_points_to_the_line_that_uses_the_monitor() -> None:
     @iotop_ai.monitored(program="/no-such-program")  # type: ignore[attr-defined,untyped-decorator]
     def train() -> None: ...
 
@@ -386,7 +386,7 @@ def test_a_warning_is_at_the_line_that_uses_the_monitor() -> None:
     assert [one.filename for one in caught] == [__file__] * 2
 
 
-def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
+def test_an_invalid_flag_is_reported(tmp_path: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for options in (["--no-such-flag"], "--device 'a b' --no-such-flag"):
@@ -398,7 +398,7 @@ def test_an_unusable_flag_is_told(tmp_path: Path) -> None:
     assert len(caught) == 3
 
 
-def test_the_program_is_this_pythons_own_or_the_named_one(tmp_path: Path) -> None:
+def test_the_program_is_that_of_this_python_or_the_named_one(tmp_path: Path) -> None:
     assert program("", {})[:1] == [sys.executable]
     own = tmp_path / "iotop-ai"
     own.write_text("#!/bin/sh\n")
@@ -435,14 +435,14 @@ time.sleep(0.5)
 """
 
 
-def test_an_interrupted_end_leaves_no_zombie() -> None:
+def test_an_interrupted_end_does_not_leave_a_zombie() -> None:
     recorder = Recorder([sys.executable, "-c", INTERRUPTS])
     with pytest.raises(KeyboardInterrupt):
         recorder.end(20)
     assert eventually(lambda: not os.path.exists(f"/proc/{recorder.pid}"))
 
 
-def test_waiting_takes_no_cpu_where_standard_error_is_closed() -> None:
+def test_waiting_takes_no_cpu_if_standard_error_is_closed() -> None:
     recorder = Recorder([sys.executable, "-c", "import os, time; os.close(2); time.sleep(60)"])
     try:
         before = time.thread_time()
@@ -454,7 +454,7 @@ def test_waiting_takes_no_cpu_where_standard_error_is_closed() -> None:
         recorder.end(5)
 
 
-def test_a_question_that_found_the_pipe_full_is_asked_again() -> None:
+def test_a_question_that_met_a_full_pipe_is_asked_again() -> None:
     recorder = Recorder([sys.executable, "-c", ANSWERS])
 
     def answered() -> bool:

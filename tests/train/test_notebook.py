@@ -1,4 +1,4 @@
-"""The magics of a notebook, executed by nbclient in a real kernel; and the picture that they show."""
+"""The magics of a notebook, which nbclient executes in a real kernel, and the picture that they show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from iotop_ai.train.notebook import Magics
 from iotop_ai.train.picture import picture
 from tests.scenarios.stacks.install import python_of, why_no_stack
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 TOP = Path(iotop_ai.__file__).parent.parent
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
@@ -123,7 +123,7 @@ def verdict(**changes: Any) -> Verdict:
     return Verdict(**{**values, "lost_ratio": 0.5, "confidence": 0.9, "measuring": False, "finding": {}, **changes})
 
 
-def test_the_bar_has_each_share_that_can_be_seen() -> None:
+def test_the_bar_has_each_share_that_is_large_enough() -> None:
     shown = picture(verdict(), Breakdown(SHARES, 60.0, 0.52, 0.5, 0.02), 61.0, "/tmp/x.iotop.jsonl")
     svg = ET.fromstring(shown[shown.index("<svg") : shown.index("</svg>") + 6])
     rects = [one for one in svg if one.tag.endswith("rect")]
@@ -135,7 +135,7 @@ def test_the_bar_has_each_share_that_can_be_seen() -> None:
     assert "<b>STARVED</b> waits 52 %" in shown
 
 
-def test_hostile_names_are_text() -> None:
+def test_hostile_names_are_escaped() -> None:
     shown = picture(verdict(text="<script>alert(1)</script>", because='"&'), None, 1.0, "/tmp/<b>.iotop.jsonl")
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
@@ -143,7 +143,7 @@ def test_hostile_names_are_text() -> None:
     assert "where the time went is not known" in shown
 
 
-def test_without_an_answer_it_says_so() -> None:
+def test_a_missing_answer_is_reported() -> None:
     assert "no answer from the recorder" in picture(None, None, 1.0, "")
     shown = picture(None, None, 1.0, "/tmp/x.iotop.jsonl", "No such file <b>")
     assert "not recorded: No such file &lt;b&gt;" in shown
@@ -169,7 +169,7 @@ class Run:
         pass
 
 
-def test_the_home_may_be_written_as_in_a_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_path_may_begin_with_a_tilde_as_in_a_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(notebook, "Session", Run)
     magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
@@ -179,7 +179,7 @@ def test_the_home_may_be_written_as_in_a_shell(monkeypatch: pytest.MonkeyPatch, 
     assert magics.monitor_io("report") == f"{tmp_path}/long.iotop.jsonl: running"
 
 
-def test_a_monitored_cell_leaves_a_running_recording_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_monitored_cell_does_not_affect_a_running_recording(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notebook, "Session", Run)
     magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
     magics.monitor_io("cell.iotop.jsonl", "1 + 1")

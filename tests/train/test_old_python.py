@@ -1,4 +1,4 @@
-"""What runs inside a training process: standard library only, Python 3.8, loaded quickly."""
+"""Code that runs in a training process: it needs only the standard library and Python 3.8, and loads quickly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.export.tables.recording import Recording
 from tests.test_structure import MODULES, import_graph, imports, reachable
 from tests.train.old_python import old_python
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 TOP = Path(iotop_ai.__file__).parent.parent
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
@@ -32,11 +32,11 @@ OPTIONAL = {
     "mlflow",
     "wandb",
 }
-"""Frameworks that a callback meets: they are there already when it is used."""
+"""Frameworks that are already loaded when a callback for them is used."""
 
 
 def in_training() -> set[str]:
-    """Every module that a training process can load of ours."""
+    """Every module of ours that a training process may load."""
     graph = import_graph()
     starts = {name for name in MODULES if name.startswith("iotop_ai.train")} | {"iotop_ai"}
     return starts | {one for start in starts for one in reachable(graph, start)}
@@ -48,7 +48,7 @@ def test_every_module_parses_as_python_3_8() -> None:
         ast.parse(MODULES[name].read_text(), feature_version=(3, 8))
 
 
-def test_every_module_imports_the_standard_library_alone() -> None:
+def test_every_module_imports_only_the_standard_library() -> None:
     outside = {
         (name, top)
         for name in in_training()
@@ -71,13 +71,13 @@ def test_ruff_checks_these_modules_for_python_3_8() -> None:
 
 
 def _braces(pattern: str) -> list[str]:
-    """The pattern once for each word between { and }."""
+    """Expand a pattern once for each word between { and }."""
     before, _, rest = pattern.partition("{")
     words, _, after = rest.partition("}")
     return [f"{before}{word}{after}" for word in words.split(",")] if rest else [pattern.replace("/**", "/**/*")]
 
 
-def test_the_import_loads_no_library_and_is_quick() -> None:
+def test_the_import_loads_no_library_and_takes_little_time() -> None:
     found = subprocess.run(
         [sys.executable, "-X", "importtime", "-c", "import iotop_ai, sys; print(*sys.modules)"],
         capture_output=True, text=True, check=True, cwd=TOP,
@@ -136,7 +136,7 @@ print(json.dumps([list(sys.version_info[:2]), m.error, verdict.state, m.path]))
 
 
 @pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="iotop-ai is not installed as a program")
-def test_an_old_python_trains_beside_a_monitor_in_its_own_environment(tmp_path: Path) -> None:
+def test_an_old_python_can_train_with_a_monitor_in_another_environment(tmp_path: Path) -> None:
     if not old_python():
         pytest.skip("no Python 3.8 to 3.10 on this machine")
     path = tmp_path / "run.iotop.jsonl"
@@ -150,7 +150,7 @@ def test_an_old_python_trains_beside_a_monitor_in_its_own_environment(tmp_path: 
     assert (error, written) == ("", str(path))
     assert state in ("UNSURE", "BUSY", "CALM", "OK", "FAILING")
     recording = Recording(path, allow_root=True)
-    assert "done" in [one["text"] for one in recording.marks]  # other programs of this user set marks, too
+    assert "done" in [one["text"] for one in recording.marks]  # other programs of this user may set marks, too
     last = list(recording.steps)[-1]
     assert last["steps"] == 12
     assert 1.0 < float(str(last["data_wait_s"])) < 6.0

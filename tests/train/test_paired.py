@@ -1,4 +1,4 @@
-"""The statistics of the overhead's bench: a planted loss is found, and noise is not taken for one."""
+"""The statistics of the overhead benchmark: a planted loss is found, and noise does not count as a loss."""
 
 import random
 
@@ -8,7 +8,7 @@ from tests.bench.paired import CANNOT_TELL, MET, NOT_MET, estimate, loss, orders
 
 
 def losses(true: float, noise: float, seed: int, pairs: int = 72) -> list[float]:
-    """Of pairs on a machine whose other work comes and goes: its noise resembles that of the pair before."""
+    """The losses of pairs of runs beside varying other load, so that consecutive pairs have similar noise."""
     chance, out, carried = random.Random(seed), [], 0.0
     for _ in range(pairs):
         carried = 0.5 * carried + chance.gauss(0, noise)
@@ -26,7 +26,7 @@ def test_a_planted_loss_is_judged(true: float, noise: float, answer: str) -> Non
     assert found.within(0.01) == answer
 
 
-def test_the_interval_has_the_truth_as_often_as_it_says() -> None:
+def test_the_interval_contains_the_truth_as_often_as_promised() -> None:
     found = [estimate(losses(0.004, 0.02, seed), seed, rounds=300) for seed in range(40)]
     assert sum(one is not None and one.low <= 0.004 <= one.high for one in found) >= 35
 
@@ -35,7 +35,7 @@ def test_few_pairs_give_no_answer() -> None:
     assert estimate([0.0] * 7) is None
 
 
-def test_each_order_comes_equally_often() -> None:
+def test_each_order_of_a_pair_occurs_equally_often() -> None:
     found = orders(40, seed=3)
     assert found.count((True, False)) == found.count((False, True)) == 20
     assert found != sorted(found)

@@ -1,4 +1,4 @@
-"""The counter of steps, the measured loader, and the messages that monitors get."""
+"""The counter of steps, the measured loader, and the messages that monitors receive."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iotop_ai.train.steps import StepCounter, measured
 
 
 class Listener:
-    """A monitor's socket that keeps what it gets."""
+    """A monitor's socket that keeps the messages it receives."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -68,7 +68,7 @@ def test_the_wait_for_each_batch_is_measured() -> None:
     assert 150e6 <= counter.data_ns <= took - 100e6
 
 
-def test_a_loop_that_is_left_counts_its_last_batch() -> None:
+def test_a_loop_that_is_left_early_counts_its_last_batch() -> None:
     counter = StepCounter()
     for i in measured(slow(5, 0), counter):
         if i == 2:
@@ -76,7 +76,7 @@ def test_a_loop_that_is_left_counts_its_last_batch() -> None:
     assert counter.batches == 3
 
 
-def test_an_error_of_the_loader_reaches_the_loop() -> None:
+def test_an_error_in_the_loader_reaches_the_loop() -> None:
     def broken() -> Iterator[int]:
         yield 1
         raise LookupError("no such sample")
@@ -87,7 +87,7 @@ def test_an_error_of_the_loader_reaches_the_loop() -> None:
     assert counter.batches == 1
 
 
-def test_a_watched_loader_is_still_that_loader() -> None:
+def test_a_watched_loader_behaves_like_the_loader() -> None:
     class Loader(list[int]):
         batch_size = 7
 
@@ -101,7 +101,7 @@ def test_a_watched_loader_is_still_that_loader() -> None:
 
 
 class AsyncLoader:
-    """Awaits before each item; its items come from a loader that is watched as well."""
+    """A loader that awaits something before each item, and whose items come from another watched loader."""
 
     batch_size = 7
 
@@ -124,7 +124,7 @@ def test_the_wait_for_an_asynchronous_loader_is_measured_once(of: Any, monkeypat
     assert steps.COUNTER.data_ns >= 90e6
 
 
-def test_another_task_counts_while_one_awaits_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_task_is_counted_while_one_awaits_its_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "COUNTER", StepCounter())
 
     async def train() -> None:
@@ -149,7 +149,7 @@ def test_another_task_counts_while_one_awaits_its_batch(monkeypatch: pytest.Monk
     assert steps.COUNTER.batches == 3
 
 
-def test_a_watched_loader_can_be_copied_and_asked_for_its_items() -> None:
+def test_a_watched_loader_can_be_copied_and_its_items_accessed() -> None:
     watched = iotop_ai.watch([1, 2, 3])
     for same in (copy.copy(watched), copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):
         assert list(same) == [1, 2, 3]
@@ -173,7 +173,7 @@ def test_a_watched_iterator_is_measured_item_by_item(listener: Listener) -> None
     assert steps.COUNTER.batches == 3
 
 
-def test_only_the_outermost_watch_counts(listener: Listener) -> None:
+def test_only_the_outermost_watched_loader_counts(listener: Listener) -> None:
     def doubled(items: Iterable[int]) -> Iterator[int]:
         return (2 * item for item in items)
 
@@ -186,13 +186,13 @@ def test_only_the_outermost_watch_counts(listener: Listener) -> None:
     assert 80e6 <= steps.COUNTER.data_ns <= took
 
 
-def test_a_loop_within_a_step_counts_on_its_own(listener: Listener) -> None:
+def test_a_loop_within_a_step_is_counted_separately(listener: Listener) -> None:
     for _ in iotop_ai.watch(range(2)):
         assert list(iotop_ai.watch(range(3))) == [0, 1, 2]
     assert steps.COUNTER.batches == 2 + 2 * 3
 
 
-def test_a_loop_of_another_thread_counts_on_its_own(listener: Listener) -> None:
+def test_a_loop_in_another_thread_is_counted_separately(listener: Listener) -> None:
     def fetched() -> Iterator[int]:
         other = threading.Thread(target=list, args=(iotop_ai.watch(range(5)),))
         other.start()
@@ -203,7 +203,7 @@ def test_a_loop_of_another_thread_counts_on_its_own(listener: Listener) -> None:
     assert steps.COUNTER.batches == 1 + 5
 
 
-def test_an_error_in_a_fetch_leaves_no_trace(listener: Listener) -> None:
+def test_an_error_during_a_fetch_does_not_affect_later_counts(listener: Listener) -> None:
     def broken() -> Iterator[int]:
         raise LookupError("no such sample")
         yield 1
@@ -215,7 +215,7 @@ def test_an_error_in_a_fetch_leaves_no_trace(listener: Listener) -> None:
     assert steps.COUNTER.batches == 2
 
 
-def test_monitors_are_told_totals_at_most_twice_a_second(listener: Listener) -> None:
+def test_monitors_get_totals_at_most_twice_a_second(listener: Listener) -> None:
     for _ in iotop_ai.watch(range(20_000)):
         iotop_ai.step()
     (last,) = listener.messages()[-1:]
@@ -228,7 +228,7 @@ def test_monitors_are_told_totals_at_most_twice_a_second(listener: Listener) -> 
     assert len(listener.messages()) == 1
 
 
-def test_unchanged_totals_are_not_told_again(listener: Listener) -> None:
+def test_unchanged_totals_are_not_sent_again(listener: Listener) -> None:
     steps.step()
     steps.COUNTER.send()
     steps.COUNTER.send()
@@ -237,7 +237,7 @@ def test_unchanged_totals_are_not_told_again(listener: Listener) -> None:
     assert only["data_ns"] is None, "nothing measured a wait"
 
 
-def test_a_mark_is_sent_clean(listener: Listener) -> None:
+def test_the_text_of_a_mark_is_cleaned_before_it_is_sent(listener: Listener) -> None:
     iotop_ai.mark(" epoch\x1b[31m 3 ")
     iotop_ai.mark("   ")
     assert listener.messages() == [{"kind": "mark", "text": "epoch\ufffd[31m 3"}]
@@ -270,7 +270,7 @@ def test_a_forked_child_counts_its_own_steps(listener: Listener) -> None:
     assert (message["steps"], message["batches"], message["data_ns"]) == (1, 0, 0)
 
 
-def test_the_place_among_ranks_comes_from_the_launcher() -> None:
+def test_the_rank_comes_from_the_variables_of_the_launcher() -> None:
     assert ranks({"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "8", "SLURM_PROCID": "0"}) == {
         "rank": 3,
         "local_rank": 1,

@@ -1,4 +1,4 @@
-"""The program in a terminal of its own, with folders of its own: begun, recording, left."""
+"""Runs the program in a terminal with separate folders for its files: started, recording, and left."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def closed(folder: Path) -> bool:
 
 
 def ended(child: int) -> None:
-    """Wait for the process to exit."""
+    """Wait until the process has exited."""
     end = time.monotonic() + 20
     while os.path.exists(f"/proc/{child}"):
         assert time.monotonic() < end, "still running"

@@ -1,4 +1,4 @@
-"""Recordings for the tests of the screen, made by the real recorder."""
+"""Recordings for tests of the screen, written by the real recorder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from tests.tui import scene
 
 
 def recorder_of(sink: FileSink, **options: Any) -> Recorder:
-    """A recorder that redacts nothing."""
+    """A recorder that does not redact anything."""
     return Recorder(sink, Clock(), cmdline="full", min_free_bytes=0, **options)
 
 
 def written(recorder: Recorder, count: int) -> None:
-    """Wait until so many Snapshots are in the file."""
+    """Wait until this many Snapshots are in the file."""
     for _ in range(4000):
         if recorder.state().snapshots >= count:
             return
@@ -32,11 +32,11 @@ def written(recorder: Recorder, count: int) -> None:
 
 
 def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
-    """A closed recording of these Frames; its path."""
+    """Record these Frames, close the recording, and return its path."""
     recorder = recorder_of(FileSink(str(path)), **options)
     for count, frame in enumerate(live, 1):
         recorder.put(frame)
-        if count % 50 == 0:  # a full queue drops Frames
+        if count % 50 == 0:  # if the queue were full, Frames would be dropped
             written(recorder, count)
     assert recorder.close()
     assert (recorder.state().dropped, recorder.state().trouble) == (0, "")
@@ -44,7 +44,7 @@ def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
 
 
 def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame]:
-    """Seconds of a machine whose sda is calm, then slow for a while, and calm again; marks at 20 and 90."""
+    """Seconds of a machine whose sda is fast, then slow for a while, and fast again. There are marks at 20 and 90."""
     return list(_stalling(count, stall))
 
 
@@ -55,7 +55,7 @@ def _stalling(count: int, stall: tuple[int, int]) -> tuple[Frame, ...]:
         busy = max(0, min(n, stall[1]) - stall[0])
         made = scene.snapshot(n)
         slow, *others = scene.block(busy).items()
-        # Requests in flight without a completion would be a disk that does not answer.
+        # A device with requests in flight but no completion would count as one that does not answer.
         slow_counters = slow[1] if stall[0] < n <= stall[1] else slow[1]._replace(in_flight=0)
         calm = dict(others) if n == 0 else {key: scene.block(n)[key] for key, _ in others}
         events = (Event(made.at_ns, made.wall_ns, "mark", f"epoch {n}"),) if n in (20, 90) else ()

@@ -1,4 +1,4 @@
-"""Made Snapshots for the screen: two disks, a loop, processes, some with names that try to control the terminal."""
+"""Made-up Snapshots for the screen: two disks, a loop, and processes of which some have hostile names."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ DISKS = ("sda", "sdb", "nvme0n1")
 
 
 def block(n: int) -> dict[BlockKey, BlockCounters]:
-    """sda reads 100 requests of 128 KiB a second at 20 ms; the others are idle, sdb after a little work."""
+    """sda reads 100 requests of 128 KiB per second, 20 ms each; the others are idle, sdb after a little work."""
     busy = BlockCounters(100 * n, 0, 25_600 * n, 2_000 * n, 0, 0, 0, 0, 3, 990 * n, 2_000 * n, 0, 0, 0, 0, 0, 0)
     calm = BlockCounters(7 * n, 0, 56 * n, 7 * n, 0, 0, 0, 0, 0, 5 * n, 7 * n, 0, 0, 0, 0, 0, 0)
     still = BlockCounters(9, 0, 72, 9, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0)
@@ -27,7 +27,7 @@ def block(n: int) -> dict[BlockKey, BlockCounters]:
 
 
 def disks() -> dict[str, BlockInfo]:
-    """Whole disks; sda has a file system at /data."""
+    """Whole disks, of which sda has a filesystem at /data."""
     return {
         name: BlockInfo(
             name,
@@ -44,7 +44,7 @@ def disks() -> dict[str, BlockInfo]:
 
 
 def processes(n: int, at_ns: int) -> ProcessTable:
-    """One process a name, pid 1000 and up; each reads, the first most."""
+    """One process for each name, with pids from 1000 on. Each process reads, the first one the most."""
     keys = [ProcessKey(1000 + i, 50) for i in range(len(NAMES))]
     return ProcessTable(
         io={k: ProcessIo(0, 0, 0, 0, n * (len(NAMES) - i) << 20, 0, 0) for i, k in enumerate(keys)},
@@ -63,7 +63,7 @@ def processes(n: int, at_ns: int) -> ProcessTable:
 
 
 def snapshot(n: int, boot: str = "b") -> Snapshot:
-    """The n-th second."""
+    """The Snapshot of the n-th second."""
     at = START + n * SECOND
     return Snapshot(
         n,
@@ -81,15 +81,15 @@ def snapshot(n: int, boot: str = "b") -> Snapshot:
 
 
 def recording(count: int = 5) -> MemoryRecording:
-    """``count`` seconds."""
+    """A recording of ``count`` seconds."""
     return MemoryRecording(snapshot(n) for n in range(count))
 
 
 def made_frames(count: int = 5) -> list[Frame]:
-    """The Frames of a recording."""
+    """The Frames of ``count`` seconds."""
     return list(frames(recording(count)))
 
 
 def iterate(count: int = 5) -> Iterator[Frame]:
-    """The same, one at a time."""
+    """The Frames of ``count`` seconds, one at a time."""
     return iter(made_frames(count))

@@ -1,4 +1,4 @@
-"""The real app over made Frames, and the text on its screen."""
+"""Runs the real app on made-up Frames, and reads the text on its screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iotop_ai.tui.messages import FrameReady
 async def showing(
     shown: list[Frame], size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
-    """The app with the last of the Frames on its screen, each shown in turn."""
+    """Run the app. Each of the Frames is shown in turn, so that the last one is on the screen."""
     app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
     async with app.run_test(size=size) as pilot:
         for one in shown[1:]:
@@ -28,12 +28,12 @@ async def showing(
 
 
 def text(app: MonitorApp) -> str:
-    """The text on the screen, from the compositor."""
+    """The text on the screen, as the compositor has it."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 async def follows_and_pauses(app: MonitorApp, pilot: Pilot[None], first: Frame, second: Frame) -> None:
-    """The screen in front shows new Frames, stands still while paused, and takes a longer interval."""
+    """Check that the screen in front shows new Frames, does not change while paused, and accepts a longer interval."""
     before = text(app)
     app.post_message(FrameReady(first))
     await pilot.pause()

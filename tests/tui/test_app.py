@@ -1,4 +1,4 @@
-"""The real app on made Snapshots: every key has its effect."""
+"""The real app on made-up Snapshots: every key has its effect."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,7 +23,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Upstream(MemoryRecording):
-    """A source that records the screen's requests."""
+    """A source that keeps the requests of the screen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Upstream(MemoryRecording):
 
 
 class Shown:
-    """An app with its pilot and its requests to the source."""
+    """An app, its pilot, and its requests to the source."""
 
     def __init__(self, app: MonitorApp, pilot: Pilot[None], source: Upstream) -> None:
         self.app, self.pilot, self.source = app, pilot, source
@@ -64,7 +64,7 @@ class Shown:
 
 
 def rows(app: MonitorApp) -> list[str]:
-    """The text on the screen, from the compositor."""
+    """The text on the screen, as the compositor has it."""
     return [strip.text for strip in app.screen._compositor.render_strips()]
 
 
@@ -81,7 +81,7 @@ async def showing(size: tuple[int, int] = (80, 24), theme: str = "dark", view: V
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_screen_is_full_and_in_place(size: tuple[int, int]) -> None:
+async def test_the_screen_is_filled_and_every_panel_in_its_place(size: tuple[int, int]) -> None:
     async with showing(size) as shown:
         screen = shown.screen()
         assert len(screen) == size[1]
@@ -98,7 +98,7 @@ async def test_the_screen_is_full_and_in_place(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd", "ansi", "ansi-light", "mono"])
-async def test_no_control_byte_of_outside_text_is_in_any_strip(theme: str, size: tuple[int, int]) -> None:
+async def test_no_control_byte_of_outside_text_is_drawn(theme: str, size: tuple[int, int]) -> None:
     async with showing(size, theme) as shown:
         await shown.press("tab", "tab", "tab", "tab", "tab")
         strips = shown.app.screen._compositor.render_strips()
@@ -113,7 +113,7 @@ async def test_no_control_byte_of_outside_text_is_in_any_strip(theme: str, size:
         assert shown.app.is_running
 
 
-async def test_a_click_on_hostile_rows_runs_nothing() -> None:
+async def test_a_click_on_rows_with_hostile_names_runs_nothing() -> None:
     async with showing((160, 48)) as shown:
         panel = shown.app.main.panels["process"]
         for y, line in enumerate(panel.lines):
@@ -124,7 +124,7 @@ async def test_a_click_on_hostile_rows_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
-async def test_quit(key: str) -> None:
+async def test_these_keys_quit(key: str) -> None:
     async with showing() as shown:
         await shown.pilot.press(key)
         await shown.pilot.pause()
@@ -154,7 +154,7 @@ async def test_help_opens_and_closes(key: str) -> None:
         assert len(shown.screen()) == len(before)
 
 
-async def test_tab_goes_round_the_panels() -> None:
+async def test_tab_goes_through_the_panels_in_a_circle() -> None:
     async with showing() as shown:
         assert shown.view.focus == "banner"
         seen = [shown.view.focus]
@@ -168,7 +168,7 @@ async def test_numbers_hide_and_show_panels(number: str, panel: str) -> None:
     async with showing() as shown:
         before = shown.app.main.panels[panel].region.height
         await shown.press(number)
-        assert shown.app.main.panels[panel].region.height == 1  # its title
+        assert shown.app.main.panels[panel].region.height == 1  # only the title is left
         assert not shown.app.main.panels[panel].can_focus
         assert len(shown.screen()) == 24
         await shown.press(number)
@@ -176,7 +176,7 @@ async def test_numbers_hide_and_show_panels(number: str, panel: str) -> None:
 
 
 @pytest.mark.parametrize(("forward", "back"), [("n", "b"), ("right", "left")])
-async def test_devices_are_chosen_in_order(forward: str, back: str) -> None:
+async def test_devices_are_selected_in_order(forward: str, back: str) -> None:
     async with showing() as shown:
         order = [d for d in ("nvme0n1", "sda", "sdb") if d in DISKS]
         first = selected_device_name(shown.app.main.frame, shown.view)
@@ -186,7 +186,7 @@ async def test_devices_are_chosen_in_order(forward: str, back: str) -> None:
         assert (await shown.press(back)).device == order[(order.index(first) - 1) % 3]
 
 
-async def test_a_click_chooses_a_device() -> None:
+async def test_a_click_selects_a_device() -> None:
     async with showing() as shown:
         panel = shown.app.main.panels["disk"]
         y = next(y for y, line in enumerate(panel.lines) if line.key == "disk:sdb")
@@ -196,7 +196,7 @@ async def test_a_click_chooses_a_device() -> None:
         assert "sdb" in shown.text("graphs")
 
 
-async def test_the_filter() -> None:
+async def test_a_filter_is_typed_changed_and_cleared() -> None:
     async with showing((160, 48)) as shown:
         view = await shown.press("slash", "w", "o", "r", "k", "e", "r", "2", "q")
         assert view.typing
@@ -215,7 +215,7 @@ async def test_the_filter() -> None:
         assert (view.typing, view.pattern) == (False, "")
 
 
-async def test_enter_after_a_filter_opens_the_first_process_that_it_left() -> None:
+async def test_enter_after_a_filter_opens_the_first_matching_process() -> None:
     from iotop_ai.tui.screens.process import ProcessDetailScreen
 
     async with showing((160, 48)) as shown:
@@ -227,7 +227,7 @@ async def test_enter_after_a_filter_opens_the_first_process_that_it_left() -> No
         assert (await shown.press("escape", "slash", "ctrl+u", *"no such process", "enter")).cursor == ""
 
 
-async def test_a_pasted_filter_is_clean() -> None:
+async def test_a_pasted_filter_is_cleaned() -> None:
     from textual.events import Paste
 
     async with showing() as shown:
@@ -240,7 +240,7 @@ async def test_a_pasted_filter_is_clean() -> None:
         assert shown.view.pattern == "wor\ufffdker"
 
 
-async def test_sort_and_reverse() -> None:
+async def test_keys_change_and_reverse_the_sort_order() -> None:
     async with showing((160, 48)) as shown:
         assert (await shown.press("greater_than_sign")).sort == SORT_KEYS[1]
         assert (await shown.press("less_than_sign", "less_than_sign")).sort == SORT_KEYS[-1]
@@ -251,7 +251,7 @@ async def test_sort_and_reverse() -> None:
         assert not (await shown.press("r")).reverse
 
 
-async def test_only_active() -> None:
+async def test_a_key_shows_only_active_rows() -> None:
     async with showing() as shown:
         assert "nvme0" in shown.text("disk")
         assert (await shown.press("o")).only_active
@@ -259,7 +259,7 @@ async def test_only_active() -> None:
         assert not (await shown.press("o")).only_active
 
 
-async def test_accumulated() -> None:
+async def test_a_key_shows_accumulated_sums() -> None:
     async with showing((160, 48)) as shown:
         await shown.press("a")
         assert shown.view.base is not None
@@ -271,19 +271,19 @@ async def test_accumulated() -> None:
         assert (await shown.press("a")).base is None
 
 
-async def test_a_paused_screen_goes_on_receiving() -> None:
+async def test_a_paused_screen_still_receives_frames() -> None:
     async with showing() as shown:
         assert (await shown.press("space")).mode == "paused"
         shown.app.post_message(FrameReady(made_frames(8)[-1]))
         await shown.pilot.pause()
         assert shown.app.main.frame.snapshot.seq == 4
         assert shown.app.main.newest.snapshot.seq == 7
-        assert (await shown.press("n")).device  # keys still act on the shown Frame
+        assert (await shown.press("n")).device  # keys still act on the Frame that is shown
         assert (await shown.press("space")).mode == "live"
         assert shown.app.main.frame.snapshot.seq == 7
 
 
-async def test_the_interval() -> None:
+async def test_keys_change_the_interval() -> None:
     async with showing() as shown:
         assert (await shown.press("plus")).interval_s == 2.0
         assert (await shown.press("minus", "minus", "minus", "minus", "minus")).interval_s == 0.1
@@ -291,7 +291,7 @@ async def test_the_interval() -> None:
 
 
 @pytest.mark.parametrize(("panel", "tabs"), [("disk", 4), ("process", 5)])
-async def test_the_cursor(panel: str, tabs: int) -> None:
+async def test_keys_move_the_cursor(panel: str, tabs: int) -> None:
     async with showing((80, 24)) as shown:
         await shown.press(*["tab"] * tabs)
         assert shown.view.focus == panel
@@ -311,7 +311,7 @@ async def test_the_cursor(panel: str, tabs: int) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_message_covers_one_row_and_goes(size: tuple[int, int]) -> None:
+async def test_a_message_covers_one_row_and_disappears(size: tuple[int, int]) -> None:
     async with showing(size) as shown:
         before = shown.screen()
         assert (await shown.press("r", "r")).message == "done: largest first"
@@ -332,7 +332,7 @@ async def test_unknown_keys_change_nothing() -> None:
         assert shown.app.screen is shown.app.main
 
 
-async def test_resize_plans_anew() -> None:
+async def test_a_new_size_gives_a_new_layout() -> None:
     async with showing((160, 48)) as shown:
         for width, height in ((80, 24), (60, 15), (250, 70), (100, 30)):
             await shown.pilot.resize_terminal(width, height)
@@ -345,7 +345,7 @@ async def test_resize_plans_anew() -> None:
             assert all(p.size.width == width for p in shown_panels)
 
 
-async def test_a_quiet_second_repaints_little() -> None:
+async def test_a_second_without_changes_repaints_little() -> None:
     async with showing((120, 40)) as shown:
         panels = shown.app.main.panels.values()
         before = sum(panel.rows_repainted for panel in panels)
@@ -353,7 +353,7 @@ async def test_a_quiet_second_repaints_little() -> None:
         assert sum(panel.rows_repainted for panel in panels) == before
 
 
-async def test_smart_is_held_while_a_device_is_saturated() -> None:
+async def test_smart_queries_wait_while_a_device_is_saturated() -> None:
     from iotop_ai.tui.threads.source import saturated
 
     frame = made_frames()[-1]
@@ -371,7 +371,7 @@ async def test_smart_is_held_while_a_device_is_saturated() -> None:
         assert source.held == [True, False]
 
 
-async def test_a_source_that_breaks_ends_the_app() -> None:
+async def test_a_source_that_fails_ends_the_app() -> None:
     first = made_frames(1)[0]
 
     def broken():
@@ -402,7 +402,7 @@ async def test_the_wheel_moves_the_cursor_of_the_panel_below_the_mouse() -> None
         assert shown.view.cursor == rows[0]
 
 
-async def test_a_click_on_a_title_sorts_and_turns() -> None:
+async def test_a_click_on_a_title_sorts_and_a_second_one_reverses() -> None:
     async with showing() as shown:
         panel = shown.app.main.panels["process"]
         x = panel.lines[0].text.index("cpu%")
@@ -414,7 +414,7 @@ async def test_a_click_on_a_title_sorts_and_turns() -> None:
         assert (shown.view.sort, shown.view.reverse) == ("cpu", True)
 
 
-async def test_a_click_on_a_key_is_the_key() -> None:
+async def test_a_click_on_the_name_of_a_key_acts_like_the_key() -> None:
     async with showing((160, 48)) as shown:
         panel = shown.app.main.panels["keys"]
         await shown.pilot.click(panel, offset=(panel.lines[0].text.index("health"), 0))
@@ -426,7 +426,7 @@ async def test_a_click_on_a_key_is_the_key() -> None:
         assert shown.view.device
 
 
-async def test_every_theme_by_key() -> None:
+async def test_every_theme_can_be_selected_by_a_key() -> None:
     async with showing() as shown:
         seen = []
         for _ in THEMES:
@@ -444,7 +444,7 @@ async def test_every_theme_by_key() -> None:
         assert seen[-1] == "dark"
 
 
-async def test_a_picture_shows_no_more_than_names() -> None:
+async def test_a_saved_picture_has_only_names_of_commands() -> None:
     saved: list[str] = []
 
     def save(svg: str) -> str:

@@ -1,4 +1,4 @@
-"""Frames that wait for the screen."""
+"""Frames that wait until the screen handles them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tui.scene import made_frames
 
 
 class Box:
-    """An app that never handles its messages, or that handles each at once."""
+    """An app that handles its messages at once, or never."""
 
     def __init__(self, takes: bool) -> None:
         self.takes = takes
@@ -37,7 +37,7 @@ def followed(takes: bool) -> tuple[Box, list[Frame]]:
     return box, made
 
 
-def test_a_stuck_screen_has_only_the_newest_frame_waiting() -> None:
+def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
     box, made = followed(takes=False)
     first, last = box.held
     assert isinstance(first, FrameReady)

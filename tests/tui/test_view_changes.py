@@ -1,4 +1,4 @@
-"""Changes of a View by keys."""
+"""How keys change a View."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from iotop_ai.tui.view_changes import INTERVALS_S, device_after, interval_after,
 from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
 
 
-def test_intervals_step_and_stop_at_both_ends() -> None:
+def test_intervals_change_in_steps_and_stop_at_both_ends() -> None:
     up = [0.1]
     for _ in range(10):
         up.append(interval_after(up[-1], 1))
@@ -23,7 +23,7 @@ def test_intervals_step_and_stop_at_both_ends() -> None:
     assert (interval_after(3600.0, -1), interval_after(3600.0, 1)) == (60.0, 60.0)
 
 
-def test_sort_goes_round() -> None:
+def test_the_sort_keys_form_a_circle() -> None:
     assert sort_after(SORT_KEYS[-1], 1) == SORT_KEYS[0]
     assert sort_after(SORT_KEYS[0], -1) == SORT_KEYS[-1]
 
@@ -32,12 +32,12 @@ def test_sort_goes_round() -> None:
     ("current", "step", "expected"),
     [("sda", 1, "sdb"), ("sdc", 1, "sda"), ("sda", -1, "sdc"), ("gone", 1, "sda"), ("", -1, "sdc")],
 )
-def test_devices_go_round(current: str, step: int, expected: str) -> None:
+def test_the_devices_form_a_circle(current: str, step: int, expected: str) -> None:
     assert device_after(("sda", "sdb", "sdc"), current, step) == expected
     assert device_after((), current, step) == ""
 
 
-def test_the_cursor_stays_in_sight() -> None:
+def test_the_cursor_stays_visible() -> None:
     keys = [f"process:{n}" for n in range(10)]
     view = moved(View(), keys, 1, 4)
     assert (view.cursor, view.scroll) == ("process:0", 0)

@@ -73,8 +73,7 @@ class Smartctl:
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
-        """Write the script that replaces smartctl. These shell lines run after the shim is set up and the call is
-        logged."""
+        """Write the script that replaces smartctl: the shim is set up, the call is logged, these shell lines run."""
         fakes = ",".join(f"/dev/{name}={self.folder / name}.conf" for name in self._disks)
         satas = self._satas
         text = [
@@ -107,7 +106,7 @@ class Smartctl:
     def sata(self, name: str, attributes: Mapping[int, tuple[int, int]] = {}, **more: object) -> None:
         """Add or change a SATA disk.
 
-        attributes: (value, raw) by id. more: ``failing``, the ``seconds`` that a self-test takes, and whether it ``fails``.
+        attributes: (value, raw) by id. more: ``failing``, the ``seconds`` of a self-test, and whether it ``fails``.
         """
         own = self.folder / name
         old = json.loads((own / "disk.json").read_text()) if own.exists() else {"log": [], "test": None}

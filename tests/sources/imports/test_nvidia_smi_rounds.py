@@ -46,13 +46,13 @@ def test_gpus_are_numbered_by_their_order_in_each_query(tmp_path: Path, gpus: in
     assert [one.value.number for one in (found[0].gpu.value or {}).values() if one.value] == list(range(gpus))
 
 
-def test_one_gpu_is_one_gpu_also_over_a_pause(tmp_path: Path) -> None:
+def test_one_gpu_stays_one_gpu_even_after_a_pause(tmp_path: Path) -> None:
     found = played(tmp_path, queries(1, [*range(10), *range(70, 80)]))
     assert len(found) == 20
     assert uses(found[0]) == {"GPU": 0}
 
 
-def test_a_log_that_was_cut_and_continued_begins_a_new_query(tmp_path: Path) -> None:
+def test_a_log_that_was_cut_off_and_continued_begins_a_new_query(tmp_path: Path) -> None:
     first = queries(4, [0, 1, 2, 3])[:-2]
     found = played(tmp_path, first, queries(4, [20, 21, 22]), queries(4, [1, 2, 3]))
     assert [len(uses(one)) for one in found] == [4, 4, 4, 2, 4, 4, 4, 4, 4, 4]
@@ -74,7 +74,7 @@ def test_an_unclear_log_is_refused(tmp_path: Path, rows: list[Figure]) -> None:
         played(tmp_path, rows)
 
 
-def test_without_times_nothing_tells_gpus_apart(tmp_path: Path) -> None:
+def test_without_times_gpus_cannot_be_distinguished(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("utilization.gpu [%]\n5\n6\n")
     with pytest.raises(InputError, match="log with index or uuid"):

@@ -1,4 +1,4 @@
-"""Logs of real trainers, and files that only look like logs."""
+"""The step logs of real trainers, and files that only look like a log."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[st
         ("train: 12/? [1:00:05<?, 2.00it/s, loss=1]", StepPoint(12, None, 3605.0, "?")),
     ],
 )
-def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
+def test_a_line_of_each_form_is_parsed(line: str, point: StepPoint, tmp_path: Path) -> None:
     kind, (found,), per_s = read(tmp_path, f"starting\n{line}\ndone in 3 s\n")
     assert (kind, found._replace(series=point.series), per_s) == (PRINTED, point, None)
 
@@ -60,17 +60,17 @@ def test_a_line(line: str, point: StepPoint, tmp_path: Path) -> None:
         ('{"phase": "val", "batch": 5}', StepSeries(False, keyword="batch")),
     ],
 )
-def test_what_a_line_counts(line: str, series: StepSeries, tmp_path: Path) -> None:
+def test_a_line_names_what_its_count_belongs_to(line: str, series: StepSeries, tmp_path: Path) -> None:
     (point,) = read(tmp_path, line)[1]
     assert point.series == series
 
 
-def test_a_bar_that_overwrites_itself(tmp_path: Path) -> None:
+def test_a_progress_bar_that_overwrites_its_line_is_parsed(tmp_path: Path) -> None:
     _, points, _ = read(tmp_path, "  1/9 [00:01<00:08, 1it/s]\r  2/9 [00:02<00:07, 1it/s]\r\n")
     assert points == (StepPoint(1, None, 1.0, "9"), StepPoint(2, None, 2.0, "9"))
 
 
-def test_trainer_state(tmp_path: Path) -> None:
+def test_the_state_of_a_huggingface_trainer_is_parsed(tmp_path: Path) -> None:
     state = {
         "global_step": 60,
         "log_history": [
@@ -85,12 +85,12 @@ def test_trainer_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rate", ["1e999", "1" + "0" * 400, "-1", "NaN", '"fast"', "true"])
-def test_a_rate_that_is_not_one_is_left_out(rate: str, tmp_path: Path) -> None:
+def test_an_invalid_rate_is_left_out(rate: str, tmp_path: Path) -> None:
     state = '{"log_history": [{"step": 60, "train_steps_per_second": ' + rate + "}]}"
     assert read(tmp_path, state, "trainer_state.json")[2] is None
 
 
-def test_a_bar_of_ten_thousand_years_is_not_one(tmp_path: Path) -> None:
+def test_a_progress_bar_with_an_impossible_time_is_ignored(tmp_path: Path) -> None:
     (point,) = read(tmp_path, "step 1\n12/20 [99999999:00:05<?, 2.00it/s]\n")[1]
     assert point.step == 1
 
@@ -103,7 +103,7 @@ def varint(value: int) -> bytes:
 
 
 def record(data: bytes) -> bytes:
-    """A TFRecord; its checksums are not looked at."""
+    """A TFRecord, whose checksums are not read."""
     return struct.pack("<QI", len(data), zlib.crc32(data)) + data + b"crc4"
 
 
@@ -116,7 +116,7 @@ def event(wall_s: float, step: int) -> bytes:
 FIRST = record(b"\x09" + struct.pack("<d", 1795379000.0) + b"\x1a\x0dbrain.Event:2")
 
 
-def test_an_event_file(tmp_path: Path) -> None:
+def test_a_tensorboard_event_file_is_parsed(tmp_path: Path) -> None:
     data = FIRST + event(1795379263.5, 40) + event(1795379264.5, 300)
     wanted = (StepPoint(40, 1795379263500000000), StepPoint(300, 1795379264500000000))
     assert read(tmp_path, data) == (EVENTS, wanted, None)
@@ -137,12 +137,12 @@ def test_an_event_file(tmp_path: Path) -> None:
         b"\x00" * 4096,
     ],
 )
-def test_what_has_no_steps_is_one_error(data: bytes, tmp_path: Path) -> None:
+def test_a_file_without_steps_is_one_error(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=str(tmp_path)):
         read(tmp_path, data)
 
 
-def test_a_fifo_and_a_missing_file(tmp_path: Path) -> None:
+def test_a_fifo_and_a_missing_file_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, error in (("pipe", "not a regular file"), ("none", "No such file")):
         with pytest.raises(InputError, match=error):
@@ -150,7 +150,9 @@ def test_a_fifo_and_a_missing_file(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_a_log_or_an_input_error(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_bytes_are_read_as_a_log_or_are_an_input_error(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
     folder = tmp_path_factory.mktemp("log")
     for begin in (b"", FIRST):
         try:

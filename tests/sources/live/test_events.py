@@ -1,4 +1,4 @@
-"""Events that two Snapshots show."""
+"""The events that follow from a comparison of two Snapshots."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def events_of(before: Snapshot | None, after: Snapshot, *watched: ProcessKey) ->
     return [(event.kind, event.text) for event in events]
 
 
-def test_nothing_happened() -> None:
+def test_without_a_change_there_is_no_event() -> None:
     before, after = pair()
     assert events_of(before, after) == []
     assert events_of(None, after) == []
@@ -58,7 +58,7 @@ def test_a_kill_for_memory_names_the_killed_process() -> None:
     assert events_of(before, ended(after, key, -9)) == [("oom_kill", f"the kernel killed 1 process for memory: {name}")]
 
 
-def test_dropped_caches() -> None:
+def test_dropped_caches_are_an_event() -> None:
     before, after = pair()
     assert after.memory.value is not None
     dropped = after.memory.value._replace(drop_pagecache=2)
@@ -102,7 +102,7 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     ]
     assert ends[0].text == f"trainer train.py (pid {trainer.pid}): SIGKILL"
     assert ends[1].text == f"worker {names[first]} (pid {first.pid}) of train.py: exit 0"
-    # An end that is also watched is reported once; an unknown code is reported as unknown.
+    # The end of a process that is also watched is reported only once. An exit code may be unknown.
     assert len(derive_events(before, after, frozenset({trainer}))) == 3
     unknown = derive_events(before, after)[2]
     assert (unknown.code, unknown.text) == (None, f"worker {names[second]} (pid {second.pid}) of train.py: end unknown")
@@ -112,7 +112,9 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     ("code", "killed", "reported"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
                                  (-9, True, True), (1, True, False), (-11, False, True), (-7, False, True)]
 )  # fmt: skip
-def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int, killed: bool, reported: bool) -> None:
+def test_of_a_program_that_may_not_be_a_training_only_faults_are_reported(
+    code: int, killed: bool, reported: bool
+) -> None:
     before, after = pair()
     top, worker = sorted(before.processes.value.stat)[:2]  # type: ignore[union-attr]
     job = Job(top, "prepare.py", "alice", 1000, (Rank(top, (worker,)),), evidence=("children",))
@@ -124,7 +126,7 @@ def test_of_a_program_that_may_be_no_training_only_faults_are_reported(code: int
     assert events == ([("worker", code)] if reported else [])
 
 
-def test_a_zombie_has_ended_once() -> None:
+def test_the_end_of_a_zombie_is_reported_once() -> None:
     before, after = pair()
     trainer = min(before.processes.value.stat)  # type: ignore[union-attr]
     before = with_job(before, Job(trainer, "train.py", "alice", 1000, (Rank(trainer),)))
@@ -143,12 +145,12 @@ def test_a_zombie_has_ended_once() -> None:
     assert derive_events(zombie, ended(zombie, trainer, 1)) == []
 
 
-def test_ends_of_processes_in_words() -> None:
+def test_ends_of_processes_are_described_in_words() -> None:
     assert [how_it_ended(c) for c in (0, 1, -9, -200)] == ["exit 0", "exit 1", "SIGKILL", "signal 200"]
     assert how_it_ended(None) == "end unknown"
 
 
-def test_a_family_grows_and_keeps_orphans() -> None:
+def test_a_family_of_processes_grows_and_keeps_its_orphans() -> None:
     def table(**ppids: int) -> ProcessTable:
         whole = pair()[0].processes.value
         assert whole is not None

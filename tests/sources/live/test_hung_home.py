@@ -1,4 +1,4 @@
-"""The live source on a machine whose user's home hangs: one failed Reading each, and ticks in time."""
+"""The live source while the user's home hangs: only readings from the home fail, and ticks come in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         yield made
 
 
-def test_a_hung_home_costs_its_own_readings_only(home: Home) -> None:
+def test_only_readings_that_need_the_home_fail_while_it_hangs(home: Home) -> None:
     kept = Acknowledged(home.path / "state/iotop-ai")
     kept.add("failing_disk:S1", "critical reallocated=3", 100)
     home.hang()
@@ -55,7 +55,7 @@ def test_a_hung_home_costs_its_own_readings_only(home: Home) -> None:
         assert snapshot.block.status is Status.OK
         assert snapshot.memory.status is Status.OK
     assert not [e for s in taken[:12] for e in s.events if e.kind == "ack"]
-    # The query is answered when the server is back.
+    # The query gets its answer when the server answers again.
     assert [e.text for s in taken[12:] for e in s.events if e.kind == "ack"] == [
         "failing_disk:S1 critical reallocated=3"
     ]
@@ -63,7 +63,7 @@ def test_a_hung_home_costs_its_own_readings_only(home: Home) -> None:
     assert source.in_flight() is None
 
 
-def test_a_disks_health_is_shown_without_its_history(home: Home) -> None:
+def test_the_health_of_a_disk_is_shown_without_its_history(home: Home) -> None:
     history = HealthHistory(home.path / "state/iotop-ai", Clock())
     state = SmartState(
         device="/dev/nvme0",

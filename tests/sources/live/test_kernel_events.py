@@ -1,4 +1,4 @@
-"""An event that both the kernel's log and the GPU driver report."""
+"""Events that both the kernel's log and the GPU driver report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def texts(events: KernelEvents, log: list[LogEvent], xids: list[XidEvent], at_s:
     return [(e.text, e.pid) for e in events.of(log, xids, GPUS, at_s * SECOND, at_s * SECOND)]
 
 
-def test_addresses_have_one_spelling() -> None:
+def test_addresses_are_written_in_one_way() -> None:
     assert bus("00000000:3B:00.0") == bus("0000:3b:00") == "0:3b:00"
     assert bus("00010000:3B:00.0") == bus("10000:3b:00") != bus("0000:3b:00")
 
 
-def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_log() -> None:
+def test_an_xid_in_both_is_reported_once_with_the_uuid_and_the_text_of_the_log() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
     nvml = XidEvent("GPU-1", 79, SECOND, SECOND)
@@ -33,7 +33,7 @@ def test_an_xid_of_both_is_reported_once_with_the_gpus_uuid_and_the_text_of_the_
     assert [(x.uuid, x.number, x.at_ns) for x in reported] == [("GPU-1", 79, SECOND), ("GPU-1", 79, 20 * SECOND)]
 
 
-def test_the_recovery_of_the_log_is_kept_also_where_nvml_had_its_xid_first() -> None:
+def test_the_recovery_in_the_log_is_kept_even_if_nvml_was_first() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
     assert len(texts(events, [], [XidEvent("GPU-1", 154, SECOND, SECOND)], 1)) == 1
@@ -42,12 +42,12 @@ def test_the_recovery_of_the_log_is_kept_also_where_nvml_had_its_xid_first() -> 
     assert [(x.uuid, x.number, x.recovery) for x in reported] == [("GPU-1", 154, 2)]
 
 
-def test_an_xid_that_goes_on_is_reported_each_5_s() -> None:
+def test_an_xid_that_repeats_is_reported_every_5_s() -> None:
     events = KernelEvents([].append)
     assert [at for at in range(14) if texts(events, [LOG], [], at)] == [0, 5, 10]
 
 
-def test_a_lost_gpu_is_known_by_its_address() -> None:
+def test_a_lost_gpu_is_identified_by_its_address() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
     events.of([], [], GPUS, 0, 0)
@@ -61,7 +61,7 @@ def test_an_xid_of_an_unknown_gpu_keeps_its_address() -> None:
     assert texts(KernelEvents([].append), [other], [], 1) == [("0000:99:00: Xid 79", None)]
 
 
-def test_kills_in_the_log_are_not_reported_again() -> None:
+def test_kills_in_the_log_are_reported_only_once() -> None:
     events = KernelEvents([].append)
     kill = LogEvent("oom_kill", "python3", "the kernel killed python3 (pid 7) for memory", pid=7)
     assert texts(events, [kill], [], 1) == [("the kernel killed python3 (pid 7) for memory", 7)]

@@ -1,4 +1,4 @@
-"""The sampling thread opens nothing outside /proc, /sys and /dev: a dead server elsewhere must not stop it."""
+"""The sampling thread opens nothing outside /proc, /sys and /dev, so that no dead file server can stop it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 ]
 INSIDE = ("/proc", "/sys", "/dev")
 ALLOWED: tuple[str, ...] = ()
-"""Further paths with their reasons; none so far."""
+"""Further paths that may be opened, with their reasons; there are none yet."""
 _CALL = re.compile(r"(\d+) +([\d.]+) (\w+)\((.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _FOLDER = re.compile(r"(?:AT_FDCWD|\d+)<([^>]*)>, ")
@@ -39,7 +39,7 @@ while True:
 
 
 class Call(NamedTuple):
-    """A system call that names a file."""
+    """A system call that has the name of a file as an argument."""
 
     thread: int
     wall_s: float
@@ -52,7 +52,7 @@ class Call(NamedTuple):
 
 
 def calls(trace: Path) -> list[Call]:
-    """What ``strace -f -y -ttt -e trace=file`` has written; a path relative to a descriptor with its folder."""
+    """The calls in the output of ``strace -f -y -ttt -e trace=file``, with the folder added to relative paths."""
     out = []
     for line in trace.read_text(errors="replace").splitlines():
         found = _CALL.match(line)
@@ -66,7 +66,7 @@ def calls(trace: Path) -> list[Call]:
 
 @contextmanager
 def training_job(folder: Path) -> Iterator[None]:
-    """A process that is detected as a training job: it maps a library of torch, computes, and has a file open."""
+    """A process that is detected as a training job: it maps a library of torch, computes, and has an open file."""
     library = folder / "libtorch_python.so"
     shutil.copy(shutil.which("true") or "/bin/true", library)
     (folder / "data.bin").write_bytes(b"x" * 4096)
@@ -81,7 +81,7 @@ def training_job(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def unknown_user() -> Iterator[None]:
-    """A process of a user whose name was not looked up before; as root only."""
+    """A process of a user whose name was not looked up before. This is only possible for root."""
     if os.geteuid() != 0:
         yield
         return
@@ -98,7 +98,7 @@ def names_are_looked_up(trace: Path, begun_s: float) -> bool:
 
 
 @pytest.mark.timeout(180)
-def test_the_thread_that_samples_opens_nothing_elsewhere(tmp_path: Path) -> None:
+def test_the_sampling_thread_opens_nothing_outside_of_proc_sys_and_dev(tmp_path: Path) -> None:
     trace, program = tmp_path / "trace", Path(sys.executable).with_name("iotop-ai")
     place = tmp_path / "place"
     place.mkdir(mode=0o700)
@@ -128,7 +128,7 @@ def test_the_thread_that_samples_opens_nothing_elsewhere(tmp_path: Path) -> None
     assert sampled[sampler] > 50
     elsewhere = {f"{call.name} {call.path}" for call in seen if call.thread == sampler and not call.inside}
     assert elsewhere - set(ALLOWED) == set()
-    # Files outside are opened by other threads.
+    # Other threads may open files outside of these folders.
     others = [call for call in seen if call.thread != sampler]
     assert any(call.path.endswith("/acknowledged.json") for call in others)
     assert any(call.name == "statfs" and call.path.endswith("/root/dev/shm") for call in others)
@@ -174,8 +174,8 @@ print("\\n".join(seen) or "nothing", recorder.state().snapshots)
 """
 
 
-def test_no_audited_call_of_the_source_and_the_recorder_is_elsewhere(tmp_path: Path) -> None:
-    """In addition to strace: the interpreter's audit events of the live source with a recorder."""
+def test_no_audited_call_of_the_source_and_the_recorder_is_outside(tmp_path: Path) -> None:
+    """This complements strace with the interpreter's audit events, for the live source with a recorder."""
     done = subprocess.run(
         [sys.executable, "-c", HOOKED, str(tmp_path / "x.iotop.jsonl")],
         capture_output=True,

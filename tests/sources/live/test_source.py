@@ -29,11 +29,11 @@ def descriptors() -> int:
 
 
 @pytest.mark.alone
-def test_ticks_keep_to_a_grid() -> None:
+def test_ticks_keep_their_regular_times() -> None:
     source = LiveSource(QUICK)
     taken = list(islice(source, 10))
     source.close()
-    # Beside other work some ticks are late; the usual one is not.
+    # On a busy machine some ticks are late, so the median is compared.
     assert median((b.at_ns - a.at_ns) / 1e9 for a, b in pairwise(taken)) == pytest.approx(0.1, abs=0.04)
     assert [s.seq for s in taken] == list(range(1, 11))
     assert taken[0].smart.status is Status.OFF
@@ -92,11 +92,11 @@ def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytes
     assert threading.active_count() <= threads
 
 
-def test_slow_collectors_that_start_while_the_first_snapshot_is_taken_are_pending_in_it() -> None:
+def test_slow_collectors_that_start_during_the_first_snapshot_are_pending_in_it() -> None:
     source = LiveSource(QUICK, soon=True)
 
     class Begins(list[ScheduledCollector]):
-        """Another thread begins right after the last collector is read."""
+        """A list of collectors that lets another thread begin right after the last collector was read."""
 
         def __iter__(self) -> Iterator[ScheduledCollector]:
             yield from super().__iter__()
@@ -118,7 +118,7 @@ def test_slow_collectors_start_with_the_second_snapshot() -> None:
     source.close()
 
 
-def test_a_shorter_interval_does_not_wait_out_the_longer_one() -> None:
+def test_a_shorter_interval_applies_before_the_longer_one_is_over() -> None:
     source = LiveSource(QUICK._replace(interval_s=60.0))
     ticks = iter(source)
     next(ticks)
@@ -129,7 +129,7 @@ def test_a_shorter_interval_does_not_wait_out_the_longer_one() -> None:
     source.close()
 
 
-def test_events_enter_the_next_snapshot_once() -> None:
+def test_events_are_in_the_next_snapshot_and_only_there() -> None:
     source = LiveSource(QUICK)
     source.add_event("mark", "epoch 3")
     first, second = source.snapshot(), source.snapshot()
@@ -151,7 +151,7 @@ def test_events_wait_until_a_snapshot_carries_them() -> None:
     assert [e.text for e in source.pending(second.seq) if e.kind == "mark"] == ["b"]
 
 
-def test_a_flood_of_marks_keeps_the_newest_and_counts_the_others() -> None:
+def test_of_a_flood_of_marks_the_newest_are_kept_and_the_others_counted() -> None:
     source = LiveSource(QUICK)
     source.snapshot()
     for number in range(MOST_EVENTS + 800):

@@ -1,4 +1,4 @@
-"""Figures are not finer than their precision."""
+"""Figures are rounded to their precision."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.store.scenario import Machine
 
 
 @pytest.mark.parametrize(("interval_s", "step"), [(0.1, 10_000), (1.0, 100_000), (0.05, 10_000), (600.0, 1_000_000)])
-def test_a_time_is_a_ten_thousandth_of_the_interval_fine(interval_s: float, step: int) -> None:
+def test_times_are_rounded_to_a_ten_thousandth_of_the_interval(interval_s: float, step: int) -> None:
     assert step_ns(interval_s) == step
 
 
@@ -24,17 +24,17 @@ def test_a_repeated_reading_stays_the_same_object() -> None:
     assert coarse.reading("x", reading, 10_000) is first
 
 
-def test_a_reading_of_levels_is_dated_to_the_millisecond() -> None:
+def test_a_reading_of_levels_has_a_time_in_milliseconds() -> None:
     reading = Reading((), Status.OK, at_ns=1_234_567)
     assert TimeRounder().reading("mounts", reading, 10_000).at_ns == 1_000_000
 
 
-def test_unknown_own_cost_stays_unknown() -> None:
+def test_an_unknown_cost_of_the_monitor_stays_unknown() -> None:
     assert rounded_cost(OwnCost(7, 1_234_567, (1 << 20) + 5, 99_999, None)) == OwnCost(7, 1_200_000, 1 << 20, 0, None)
     assert rounded_cost(OwnCost(0, None, None, None, None)) == OwnCost(0, None, None, None, None)
 
 
-def test_cores_come_with_the_idle_time_of_all_together() -> None:
+def test_cores_are_stored_with_their_total_idle_time() -> None:
     table = CpuTable({0: CpuTicks(1, 0, 2, 90, 0, 0, 0, 0), 1: CpuTicks(0, 0, 0, 95, 0, 0, 0, 0)}, 2, 1)
     out = TimeRounder().reading("cpu", Reading(table, Status.OK, at_ns=5), 10_000).value
     assert [core.idle for core in out.cores.values()] == [None, None]

@@ -1,4 +1,4 @@
-"""A wall clock that was set back: the times that are used instead, by a file's index and one by one alike."""
+"""A wall clock that was set back: the replaced times are the same by the index of a file and one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3600 * SECOND
 
 
 def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
-    """Its Snapshots with a clock that was set by so many ns before the Snapshot of this index."""
+    """The Snapshots, with a clock that is changed by this many ns before the Snapshot with this index."""
     by, out = 0, []
     for i, frame in enumerate(live):
         by += steps.get(i, 0)
@@ -50,7 +50,9 @@ def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("steps", [{12: -HOUR}, {15: -HOUR}, {12: -HOUR, 30: HOUR}, {3: -5 * SECOND, 41: -HOUR}])
-def test_times_go_on_with_the_monotonic_clock(tmp_path: Path, steps: dict[int, int], packed: bool) -> None:
+def test_after_a_step_times_continue_with_the_monotonic_clock(
+    tmp_path: Path, steps: dict[int, int], packed: bool
+) -> None:
     live = slow_disk()
     path = record(tmp_path / "run.iotop.jsonl", list(frames(stepped(live, steps))), keyframe_every=5)
     read = shown(compress(path) if packed else path)
@@ -63,28 +65,28 @@ def test_times_go_on_with_the_monotonic_clock(tmp_path: Path, steps: dict[int, i
     assert {i: event.text.split(";")[0] for i, event in steps_of(read)} == {
         i: f"the clock was set back by {by // SECOND} s" for i, by in back.items()
     }
-    # A stream has no index.
+    # A stream has no index, so its times are replaced one by one.
     streamed = [frame.snapshot for frame in frames(rising(stepped(live, steps)))]
     assert [one.wall_ns for one in streamed] == pytest.approx([one.wall_ns for one in read], abs=SECOND // 100)
     assert [i for i, _ in steps_of(streamed)] == [*back]
 
 
 @pytest.mark.parametrize("steps", [{12: HOUR, 14: -HOUR}, {12: 5 * SECOND, 13: -5 * SECOND, 31: HOUR, 33: -2 * HOUR}])
-def test_a_clock_that_is_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, steps: dict[int, int]) -> None:
+def test_a_clock_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, steps: dict[int, int]) -> None:
     snapshots = stepped(slow_disk(), steps)
     path = record(tmp_path / "run.iotop.jsonl", list(frames(snapshots)), keyframe_every=60)
     read = shown(path)
     walls = [one.wall_ns for one in read]
     assert walls == sorted(walls)
     assert [i for i, _ in steps_of(read)] == [i for i, by in steps.items() if by < 0]
-    # One by one, as of a stream, the times are the same.
+    # Read one by one, as in a stream, the times are the same.
     assert walls == [frame.snapshot.wall_ns for frame in frames(rising(snapshots))]
     source = ReplaySource(str(path), allow_root=True, rises=True)
     source.start_at(walls[20])
     assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[20:]
 
 
-def test_a_later_boot_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+def test_a_later_boot_begins_where_the_previous_one_ended(tmp_path: Path) -> None:
     before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
     after.wall = before.wall - HOUR
     live = list(frames([*(before.snapshot() for _ in range(23)), *(after.snapshot() for _ in range(23))]))

@@ -1,4 +1,4 @@
-"""A recording as a Source: what it yields gives the Frames that were live, from a file, a chain, a stream, a tail."""
+"""A recording as a Source: it gives the Frames that were live, for a file, a chain, a stream and a growing file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import lived
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
-pytestmark = pytest.mark.xdist_group("recorded source")  # its tests share their recording
+pytestmark = pytest.mark.xdist_group("recorded source")  # the tests share their recording, so one worker runs them all
 
 STAMPS = [f"20261121T09{i:02}00" for i in range(60)]
 
@@ -34,7 +34,7 @@ def source(path: Path | str, **options: object) -> ReplaySource:
 
 
 class Rotated:
-    """Writes Frames to a live name that is rotated at a size."""
+    """Writes Frames to a live file that is rotated at a certain size."""
 
     def __init__(self, path: Path, size: int | None = 25_000) -> None:
         self.path = path
@@ -75,14 +75,14 @@ def written(path: Path, live: list[Frame], size: int | None = 25_000) -> list[Pa
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory, live: list[Frame]) -> Path:
-    """The live name of a rotated recording; a test that changes a part changes a copy of the folder."""
+    """The live file of a rotated recording. A test that changes a part first copies the folder."""
     path = tmp_path_factory.mktemp("chain") / "a.iotop.jsonl"
     assert len(written(path, live)) >= 3
     return path
 
 
 def copied(chain: Path, folder: Path) -> tuple[Path, list[Path]]:
-    """The live name of a copy of the chain and its older parts, oldest first."""
+    """Copy the chain. Returns the live file of the copy and its older parts, oldest first."""
     shutil.copytree(chain.parent, folder, dirs_exist_ok=True)
     path = folder / chain.name
     return path, sorted(set(folder.iterdir()) - {path})
@@ -97,7 +97,7 @@ def test_a_file_gives_the_frames_that_were_live(tmp_path: Path, live: list[Frame
     assert replay.header.host == "h"
 
 
-def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
+def test_the_live_file_stands_for_the_whole_chain(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
     path, parts = copied(chain, tmp_path)
     assert len(parts) >= 3
     compress(str(parts[0]))
@@ -106,7 +106,7 @@ def test_the_live_name_stands_for_the_whole_chain(tmp_path: Path, chain: Path, l
     assert list(frames(source(path))) == live
 
 
-def test_a_clock_that_was_set_back_breaks_no_chain(tmp_path: Path, live: list[Frame]) -> None:
+def test_a_clock_that_was_set_back_does_not_break_the_chain(tmp_path: Path, live: list[Frame]) -> None:
     hour_ns = 3600 * 10**9
     stepped = [
         frame._replace(snapshot=frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns - i * hour_ns // 60))
@@ -126,7 +126,7 @@ def test_a_clock_that_was_set_back_breaks_no_chain(tmp_path: Path, live: list[Fr
     assert len(list(frames(opened))) == len(live)
 
 
-def test_a_chain_without_its_oldest_part_begins_with_its_own_first(
+def test_a_chain_without_its_oldest_part_begins_with_the_next_part(
     tmp_path: Path, chain: Path, live: list[Frame]
 ) -> None:
     path, parts = copied(chain, tmp_path)
@@ -139,14 +139,14 @@ def test_a_chain_without_its_oldest_part_begins_with_its_own_first(
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.55, 0.99])
-def test_a_later_start_shows_the_same_frames(chain: Path, live: list[Frame], share: float) -> None:
+def test_a_replay_that_starts_later_gives_the_same_frames(chain: Path, live: list[Frame], share: float) -> None:
     at = int(share * len(live))
     replay = source(chain)
     replay.start_at(live[at].snapshot.wall_ns)
     assert list(frames(replay)) == live[at:]
 
 
-def test_a_stream_is_read_as_it_comes_and_a_torn_end_is_left_out(tmp_path: Path, live: list[Frame]) -> None:
+def test_a_stream_is_read_as_it_arrives_and_a_cut_end_is_left_out(tmp_path: Path, live: list[Frame]) -> None:
     written(tmp_path / "a", live[:80], None)
     data = (tmp_path / "a").read_bytes()
     read_end, write_end = os.pipe()
@@ -191,14 +191,14 @@ def test_a_file_that_is_being_written_is_followed_across_rotations(tmp_path: Pat
 
 
 def put_back(path: Path, content: bytes) -> None:
-    """The live file as the writer leaves it for a while when it rotates: missing, then a header, then whole."""
+    """Restore the live file step by step, as the writer does when it rotates: missing, then a header, then complete."""
     header, _, _ = content.partition(b"\n")
     for part in (header + b"\n", content):
         time.sleep(0.3)
         path.write_bytes(part)
 
 
-def test_a_recording_is_opened_while_it_is_rotated(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
+def test_a_recording_can_be_opened_while_it_is_rotated(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
     path, _ = copied(chain, tmp_path)
     content = path.read_bytes()
     path.unlink()
@@ -226,7 +226,7 @@ def test_a_follower_waits_for_the_first_keyframe_of_the_next_file(
     assert shown == live
 
 
-def test_a_live_file_that_stays_away_is_an_error(tmp_path: Path, chain: Path) -> None:
+def test_a_live_file_that_does_not_come_back_is_an_error(tmp_path: Path, chain: Path) -> None:
     path, _ = copied(chain, tmp_path)
     path.unlink()
     with pytest.raises(InputError, match="No such file or directory"):
@@ -262,7 +262,7 @@ def test_closing_ends_the_wait(tmp_path: Path, live: list[Frame]) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
-def test_root_is_refused_a_part_that_another_user_put_there(tmp_path: Path) -> None:
+def test_root_refuses_a_part_that_another_user_put_there(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     shutil.copyfile(RECORDING, path)
     ReplaySource(str(path)).close()
@@ -282,7 +282,7 @@ def test_root_is_refused_a_part_that_another_user_put_there(tmp_path: Path) -> N
         (b"\x1f\x8b\x08secret\n", "packed"),
     ],
 )
-def test_a_stream_that_is_not_a_recording(data: bytes, message: str) -> None:
+def test_a_stream_that_is_not_a_recording_is_refused(data: bytes, message: str) -> None:
     read_end, write_end = os.pipe()
     os.write(write_end, data)
     os.close(write_end)

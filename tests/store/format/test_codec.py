@@ -1,4 +1,4 @@
-"""Lines and back: any two Snapshots in a row, as a keyframe and as a change."""
+"""Encoding and decoding: any two consecutive Snapshots, written as a keyframe and as a change."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plausible(data: st.DataObject) -> Snapshot:
     )
     table = snapshot.processes.value
     if table is not None:
-        # Every process with figures has a stat and a name.
+        # Every process with figures has a stat and a name in real tables, too.
         table = table._replace(
             clk_tck=100,
             page_bytes=4096,
@@ -53,7 +53,7 @@ def decoded(lines: list[str]) -> list[Snapshot]:
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_snapshots_in_a_row_come_back_equal(data: st.DataObject) -> None:
+def test_any_consecutive_snapshots_come_back_equal(data: st.DataObject) -> None:
     given_ones = [plausible(data) for _ in range(3)]
     for snapshot in given_ones:
         check_snapshot(snapshot)
@@ -79,7 +79,7 @@ def test_an_invalid_time_is_refused(raw: Any) -> None:
         time_ns(raw, 0)
 
 
-def test_numbers_of_a_change_are_absolute_and_named() -> None:
+def test_a_change_has_absolute_numbers_with_their_names() -> None:
     machine = Machine(1)
     first = machine.snapshot()
     key = next(iter(machine.disks))
@@ -101,7 +101,7 @@ def test_a_change_without_its_keyframe_is_left_out() -> None:
     assert decoded(lines[1:]) == []
 
 
-def test_a_newer_format_is_refused_and_unknown_kinds_are_not() -> None:
+def test_a_newer_format_is_refused_but_unknown_kinds_of_lines_are_not() -> None:
     decoder = Decoder()
     assert decoder.read(b'{"k":"later","x":[1]}') is None
     with pytest.raises(InputError, match="newer"):

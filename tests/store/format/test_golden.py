@@ -1,4 +1,4 @@
-"""Recordings of every format number ever released are read to the same values."""
+"""Recordings of every format number that was ever released are read to the same values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMATS = range(1, FORMAT + 1)
 
 @pytest.mark.parametrize("number", FORMATS)
 @pytest.mark.parametrize("packed", [True, False])
-def test_it_reads_to_the_same_values(tmp_path: Path, number: int, packed: bool) -> None:
+def test_a_golden_recording_is_read_to_the_same_values(tmp_path: Path, number: int, packed: bool) -> None:
     path = FOLDER / f"format-{number}.iotop.jsonl.gz"
     if not packed:
         plain = tmp_path / "plain"
@@ -40,7 +40,7 @@ def test_it_reads_to_the_same_values(tmp_path: Path, number: int, packed: bool) 
 
 
 @pytest.mark.parametrize("number", FORMATS)
-def test_a_header_names_each_record_and_its_fields_as_that_format_did(number: int) -> None:
+def test_the_header_names_each_record_and_its_fields_in_that_format(number: int) -> None:
     with gzip.open(FOLDER / f"format-{number}.iotop.jsonl.gz", "rt") as file:
         then = json.loads(file.readline())["fields"]
     now = record_fields()

@@ -1,4 +1,4 @@
-"""GPUs in a recording: every new figure comes back, and the Frames are the live ones."""
+"""GPUs in a recording: every figure comes back, and the Frames equal those that were live."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_eight_gpus_with_details_come_back_equal() -> None:
     assert list(frames(decoded(lines))) == list(frames(live))
 
 
-def test_an_older_state_is_read_with_unknown_figures() -> None:
+def test_a_state_of_an_older_version_has_unknown_figures() -> None:
     shape = shape_of(GpuState)
     old = json.loads(to_line(shape.dump(computing(0, 3))[:25]))
     read = shape.load(old)
@@ -38,7 +38,7 @@ def test_an_older_state_is_read_with_unknown_figures() -> None:
     assert (read.gpm_sm_percent, read.power_cap_ns, read.instances, read.earlier) == (None, None, None, ())
 
 
-def test_instances_and_ages_come_back() -> None:
+def test_mig_instances_and_ages_come_back_equal() -> None:
     state = computing(
         0,
         1,

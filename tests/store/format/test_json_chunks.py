@@ -1,4 +1,4 @@
-"""The chunks of a record's text add up to its text."""
+"""The chunks of a record's JSON, joined together, are its JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.store.format.test_shapes import SLOW, values
 @pytest.mark.parametrize("kind", [Snapshot, Sample, FoldState])
 @SLOW
 @given(data=st.data())
-def test_the_chunks_add_up_to_the_whole_text(kind: type, data: st.DataObject) -> None:
+def test_the_joined_chunks_are_the_whole_text(kind: type, data: st.DataObject) -> None:
     shape = shape_of(kind)
     value = data.draw(values(shape))
     whole = shape.dump(value)
@@ -27,7 +27,7 @@ def test_the_chunks_add_up_to_the_whole_text(kind: type, data: st.DataObject) ->
     assert "".join(iter_json_chunks(shape, value, left_out, many=2)) == to_line(rest)
 
 
-def test_a_large_mapping_comes_in_chunks() -> None:
+def test_a_large_mapping_is_written_in_chunks() -> None:
     shape = shape_of(dict[str, int])
     value = {str(number): number for number in range(10)}
     found = list(iter_json_chunks(shape, value, many=4))

@@ -1,4 +1,4 @@
-"""The head of a line agrees with the line's JSON."""
+"""The head that is read from the start of a line agrees with the line's JSON."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_marks_are_added_once_and_read_back() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[1]", b'{"k":', b'{"k":"", "m":1}', b'{"m":1,"k":"snap"}'])
-def test_other_text_has_no_head(line: bytes) -> None:
+def test_other_text_does_not_have_a_head(line: bytes) -> None:
     assert parse_head(line) is None
 
 
-def test_a_head_without_times_has_a_kind() -> None:
+def test_a_head_without_times_still_has_a_kind() -> None:
     assert parse_head(b'{"k":"snap","m":12345678901234567890,"t":1}') == LineHead("snap", None, None, False)
     assert parse_head(b'{"k":"snap","pre":true,"v":{}}') == LineHead("snap", None, None, True)
     assert parse_head(b'{"k":"end","m":5}') == LineHead("end", None, None, False)

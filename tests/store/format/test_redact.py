@@ -1,4 +1,4 @@
-"""The part of a command line that leaves the machine."""
+"""The part of a command line that may leave the machine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from tests.store.secret_samples import WITH_SECRET, WITHOUT_SECRET
         ((), ()),
     ],
 )
-def test_names_hold_no_argument(given: tuple[str, ...], names: tuple[str, ...]) -> None:
+def test_at_the_level_of_names_there_are_no_arguments(given: tuple[str, ...], names: tuple[str, ...]) -> None:
     assert command_names(given) == names
 
 
-def test_redacted_hides_what_looks_like_a_secret() -> None:
+def test_the_redacted_form_hides_what_looks_like_a_secret() -> None:
     given = (
         "curl",
         "--api-token",
@@ -52,7 +52,7 @@ def test_redacted_hides_what_looks_like_a_secret() -> None:
     )  # fmt: skip
 
 
-def test_every_snapshot_is_redacted_and_unchanged_records_stay() -> None:
+def test_every_snapshot_is_redacted_and_unchanged_records_stay_the_same_objects() -> None:
     redactor = Redactor("names")
     taken: list[Snapshot] = [s for s in session(6, 60) if s.processes.value is not None]
     before = None
@@ -81,7 +81,7 @@ def test_a_command_line_without_a_secret_stays_readable(given: tuple[str, ...]) 
 
 
 @given(st.lists(st.text(max_size=40), max_size=6))
-def test_any_command_line_keeps_its_length(words: list[str]) -> None:
+def test_any_command_line_keeps_its_number_of_words(words: list[str]) -> None:
     assert len(command_redacted(tuple(words))) == len(words)
 
 
@@ -96,7 +96,7 @@ def test_redacting_twice_changes_nothing() -> None:
     ["a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000],
     ids=lambda text: text[:3],
 )
-def test_no_argument_takes_long(text: str) -> None:
+def test_no_argument_takes_long_to_redact(text: str) -> None:
     began = time.thread_time()
     command_redacted(("x", text, text + "@", text + " "))
     assert time.thread_time() - began < 2.0

@@ -1,4 +1,4 @@
-"""The JSON of records: lossless as a whole and as a change."""
+"""The JSON of records loses nothing, neither as a whole nor as a change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from iotop_ai.store.format.shapes import (
     shape_of,
 )
 
-TEXT = st.text(max_size=6).map(clean)  # a reader cleans what it reads
+TEXT = st.text(max_size=6).map(clean)  # strings are clean, because a reader cleans all text that it reads
 SCALARS: dict[type, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**64 - 1),
     float: st.floats(allow_nan=False, allow_infinity=False),
@@ -49,7 +49,7 @@ SCALARS: dict[type, st.SearchStrategy[Any]] = {
 
 @cache
 def keys(key: KeyText) -> st.SearchStrategy[Any]:
-    """Keys of any kind: tried in turn, because a KeyText does not say what it holds."""
+    """Keys of any kind. The kinds are tried in turn, because a KeyText does not name its own kind."""
     for sample in ("a", "1", "sda/7", "12/34"):
         try:
             made = key.load(sample)
@@ -73,7 +73,7 @@ def keys(key: KeyText) -> st.SearchStrategy[Any]:
 
 @cache
 def values(shape: Shape) -> st.SearchStrategy[Any]:
-    """Any value that a shape can hold."""
+    """Any value of this shape."""
     if isinstance(shape, Scalar):
         return SCALARS[shape.kind]
     if isinstance(shape, Several):
@@ -105,7 +105,7 @@ SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(Healt
 @pytest.mark.parametrize("kind", [Snapshot, Sample, FoldState, Verdict, VerdictTotals])
 @SLOW
 @given(data=st.data())
-def test_whole_and_change_are_lossless(kind: type, data: st.DataObject) -> None:
+def test_a_whole_record_and_a_change_lose_nothing(kind: type, data: st.DataObject) -> None:
     shape = shape_of(kind)
     before, after = data.draw(values(shape)), data.draw(values(shape))
     assert shape.load(wire(shape.dump(after))) == after
@@ -124,12 +124,12 @@ def test_unchanged_records_are_left_out() -> None:
     }
 
 
-def test_fields_of_an_older_file_get_their_defaults() -> None:
+def test_fields_that_an_older_file_lacks_get_their_defaults() -> None:
     assert shape_of(BlockCounters).load(list(range(11))) == BlockCounters(*range(11))
 
 
 @pytest.mark.parametrize("raw", [None, 3, "x", [1], {"a": 1}, list("abcdefghijklmnop")])
-def test_wrong_shapes_are_refused(raw: Any) -> None:
+def test_a_value_of_the_wrong_shape_is_refused(raw: Any) -> None:
     with pytest.raises(ShapeError):
         shape_of(BlockCounters).load(raw)
 
@@ -139,13 +139,13 @@ def test_text_from_a_file_is_cleaned() -> None:
     assert shape_of(Mapping[str, int]).load({"a\x1b": 1}) == {"a�": 1}
 
 
-def test_a_finding_about_a_path_keeps_the_whole_path() -> None:
+def test_a_finding_about_a_path_keeps_its_whole_path() -> None:
     carry = FoldState(pending={("fs_full", "/data/a/b"): 7, ("idle", ""): 8, ("cpu_prep", "a/b"): 9})
     shape = shape_of(FoldState)
     assert shape.load(json.loads(json.dumps(shape.dump(carry)))) == carry
 
 
-def test_a_followed_table_is_written_as_a_plain_one() -> None:
+def test_a_tracked_table_is_written_like_a_plain_one() -> None:
     shape = shape_of(Mapping[ProcessKey, ProcessIo])
     ledger: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
     for pid in range(5):

@@ -1,4 +1,4 @@
-"""A recording larger than any machine is refused in one line, soon, in bounded memory."""
+"""A recording of an impossibly large machine is refused quickly, in one line, and with bounded memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SECOND = 1_000_000_000
 
 
 def golden() -> list[bytes]:
-    """The lines of the golden recording."""
+    """The lines of the recording in tests/data/recordings."""
     fd = os.open(GOLDEN, os.O_RDONLY)
     try:
         return b"".join(unpack(fd, member) for member in members(fd)).split(b"\n")[:-1]
@@ -46,7 +46,7 @@ def golden() -> list[bytes]:
 
 
 def small() -> list[bytes]:
-    """A header, a keyframe, a change."""
+    """The lines of a small recording: a header, a keyframe and a change."""
     server = Server("two", processes=3, gpus=1, disks=1, cores=1)
     encoder, out = Encoder(), []
     for frame in frames(server.snapshot() for _ in range(2)):
@@ -68,7 +68,7 @@ def edited(change: Callable[[dict[str, Any]], None], line: bytes = KEY) -> bytes
 
 
 def read(*lines: bytes) -> str:
-    """Why these lines are refused; "" where they are not."""
+    """The reason why these lines are refused; "" if they are not."""
     decoder = Decoder()
     try:
         for number, line in enumerate(lines, 1):
@@ -90,7 +90,7 @@ def processes(raw: dict[str, Any], count: int) -> None:
 
 
 def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
-    """The table of this Reading with so many copies of its first entry."""
+    """A change that fills the table of this Reading with ``count`` copies of its first entry."""
 
     def change(raw: dict[str, Any]) -> None:
         value = raw["v"][name]["value"]
@@ -104,7 +104,7 @@ def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
     ("name", "record"),
     [("block", "BlockCounters"), ("disks", "BlockInfo"), ("gpu", "GpuState"), ("smart", "SmartState")],
 )
-def test_a_table_holds_as_many_as_a_machine_may_have(name: str, record: str) -> None:
+def test_a_table_may_have_as_many_entries_as_a_large_machine(name: str, record: str) -> None:
     most = MOST_OF[record]
     assert read(HEAD, edited(many(name, most))) == ""
     assert read(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
@@ -115,7 +115,7 @@ def test_100_000_processes_are_refused_and_65_536_are_not() -> None:
     assert read(HEAD, edited(lambda raw: processes(raw, MOST))) == ""
 
 
-def test_changes_do_not_add_up_beyond_a_limit() -> None:
+def test_changes_cannot_add_up_beyond_a_limit() -> None:
     def change(begin: int) -> Callable[[dict[str, Any]], None]:
         def more(raw: dict[str, Any]) -> None:
             raw["v"] = {"block": {"value": {"+": {f"y{i}/1": [0] * 11 for i in range(begin, begin + 1500)}}}}
@@ -135,7 +135,7 @@ def test_a_finding_a_job_and_a_list_have_limits() -> None:
     assert MOST_OF["Finding"] == 256
 
 
-def test_every_limit_names_a_record_that_a_recording_holds() -> None:
+def test_every_limit_names_a_record_that_occurs_in_a_recording() -> None:
     found = set()
 
     def walk(shape: Any) -> None:
@@ -170,7 +170,7 @@ def test_events_without_a_snapshot_are_counted() -> None:
 
 
 def held_by(lines: Iterable[tuple[int, int, int]]) -> str:
-    """Why a reader holds no more; "" where it does. lines: time, bytes, processes of each Snapshot."""
+    """Why a reader refuses to keep more; "" if it does not. lines: the time, bytes and processes of each Snapshot."""
     held = ReaderBudget()
     try:
         for at_ns, length, rows in lines:
@@ -180,13 +180,13 @@ def held_by(lines: Iterable[tuple[int, int, int]]) -> str:
     return ""
 
 
-def test_held_memory_is_counted_over_lines() -> None:
+def test_memory_that_a_reader_keeps_is_counted_over_all_lines() -> None:
     held = ReaderBudget()
     for _ in range(4):
         held.line(16 << 20, key=False)
     with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
         held.line(1, key=False)
-    # Samples older than a minute do not count; time that does not advance is another session's.
+    # Samples older than a minute do not count. A time that does not advance belongs to another session.
     assert held_by((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
     assert held_by((again % 2, 100, 1) for again in range(10_000)) == ""
     assert held_by((second * SECOND, 16 << 20, 10) for second in range(30)) == "more than 192 MiB in 60 s"
@@ -195,7 +195,7 @@ def test_held_memory_is_counted_over_lines() -> None:
 
 
 def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
-    """A keyframe with so many RDMA ports, and short lines that only renew their time."""
+    """A keyframe with ``ports`` RDMA ports, and short lines that only renew their time."""
     first = Server("two", processes=0, gpus=0, disks=0, cores=1).snapshot()
     table = {f"mlx5_{i}/1": RdmaCounters(5) for i in range(ports)}
     frame = next(frames([first]))
@@ -209,7 +209,7 @@ def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
 
 
 def test_short_lines_that_renew_a_large_table_are_counted() -> None:
-    """Each makes a table of rates of its own for the history."""
+    """For each such line, the history gets a separate table of rates."""
     ports = MOST_OF["RdmaCounters"]
     lines = renewed(400, 50_000_000, ports)
     assert max(map(len, lines[1:])) < 400
@@ -219,7 +219,7 @@ def test_short_lines_that_renew_a_large_table_are_counted() -> None:
     assert read(*renewed(2, SECOND, ports + 1)) == f"line 1: more than {ports} entries in one table"
 
 
-def test_a_table_that_was_not_read_again_makes_no_rates() -> None:
+def test_a_table_that_was_not_read_again_adds_no_rates() -> None:
     server = Server("two", processes=3, gpus=2, disks=4, cores=2)
     first, second = server.snapshot(), server.snapshot()
     assert rated_cells(first, None) > 4 * len(BlockRates._fields)
@@ -227,7 +227,7 @@ def test_a_table_that_was_not_read_again_makes_no_rates() -> None:
     assert rated_cells(first._replace(at_ns=first.at_ns + 1), first) == 0
 
 
-def test_too_many_keyframes(
+def test_too_many_keyframes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("iotop_ai.store.read.blocks.MOST_BLOCKS", 5)
@@ -252,7 +252,7 @@ def run(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[byte
 
 
 @pytest.mark.parametrize("arguments", [("export",), ("diagnose",), ("diagnose", "--json")])
-def test_a_packed_file_of_100_000_processes_a_line_is_refused_at_once(
+def test_a_compressed_file_with_100_000_processes_per_line_is_refused_at_once(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     lines = [edited(lambda raw, i=i: (processes(raw, 100_000), raw.update(m=raw["m"] + i * SECOND))) for i in range(3)]  # type: ignore[misc]
@@ -270,7 +270,7 @@ def test_a_packed_file_of_100_000_processes_a_line_is_refused_at_once(
 
 
 def mutated(chance: random.Random, lines: list[bytes]) -> list[bytes]:
-    """Lines with something doubled, dropped, swapped, or one value of the JSON made another."""
+    """The lines with a random damage: something is doubled, dropped or swapped, or a value in the JSON is changed."""
     lines = list(lines)
     for _ in range(chance.choice([1, 1, 2, 5])):
         at = chance.randrange(len(lines))
@@ -296,7 +296,7 @@ ODD = (
 
 
 def spoil(chance: random.Random, raw: Any) -> None:
-    """Replace, copy or drop one part somewhere below."""
+    """Replace, copy or drop one random part of a JSON value."""
     while True:
         keys = list(raw) if isinstance(raw, dict) else list(range(len(raw))) if isinstance(raw, list) else []
         if not keys:
@@ -316,7 +316,7 @@ def spoil(chance: random.Random, raw: Any) -> None:
 
 
 def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.CaptureFixture[str]) -> tuple[int, int]:
-    """(mutated recordings tried, refused); every command ends with an allowed exit code."""
+    """Run commands on mutated recordings; return how many were tried and refused. Checks every exit code."""
     chance, until = random.Random(seed), time.monotonic() + seconds
     whole = golden()
     tried = refused = 0
@@ -344,7 +344,7 @@ def test_mutated_recordings_are_read_or_refused(tmp_path: Path, capsys: pytest.C
     assert refused >= 1
 
 
-def test_a_machine_of_40_000_processes_and_2_000_disks_passes() -> None:
+def test_a_machine_with_40_000_processes_and_2_000_disks_is_accepted() -> None:
     server = Server("two", processes=40_000, gpus=16, disks=2000, cores=128)
     encoder, decoder, held = Encoder(), Decoder(), ReaderBudget()
     for frame in frames(server.snapshot() for _ in range(2)):

@@ -1,4 +1,4 @@
-"""The index from a recording's end equals the one from reading it all, for any damage."""
+"""The index that is read from the end of a recording equals the one from reading all of it, for any damage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BACK = re.compile(rb'"back":\d+,')
 
 
 def write(path: Path, *lengths: int, seed: int = 1, preroll: tuple[str, ...] = ()) -> Recorder:
-    """Sessions of so many Snapshots, one behind the other."""
+    """Write sessions with these numbers of Snapshots, one after the other."""
     for i, length in enumerate(lengths):
         recorder = Recorder(
             FileSink(str(path), append=True),
@@ -42,7 +42,7 @@ def write(path: Path, *lengths: int, seed: int = 1, preroll: tuple[str, ...] = (
 
 
 def both(path: Path) -> tuple[list[Block], list[Block], int]:
-    """The blocks as opened, as found by reading everything, and the point that the backward index reaches."""
+    """The blocks found by opening, those found by reading all, and how far back the backward index reaches."""
     opened = PlainBlocks(os.open(path, os.O_RDONLY))
     data = path.read_bytes()
     head = data.index(b"\n") + 1
@@ -60,7 +60,7 @@ def both(path: Path) -> tuple[list[Block], list[Block], int]:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (7,), (8,), (200,), (100, 100), (60, 1, 80), (1, 1, 1, 90)])
-def test_the_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+def test_the_backward_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     path = tmp_path / "a"
     write(path, *lengths)
     found, expected, place = both(path)
@@ -70,7 +70,7 @@ def test_the_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -
         assert place == 0
 
 
-def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
+def test_a_reboot_and_a_minute_before_the_recording_are_indexed(tmp_path: Path) -> None:
     first = write(tmp_path / "first", 150)
     recorder = Recorder(
         FileSink(str(tmp_path / "a")),
@@ -87,12 +87,12 @@ def test_a_reboot_and_a_minute_before(tmp_path: Path) -> None:
     assert recorder.close()
     found, expected, place = both(tmp_path / "a")
     assert found == expected
-    # The minute before is a few blocks without lengths, which are read.
+    # The minute before the recording consists of a few blocks without lengths, which have to be read.
     assert found[0].pre
     assert place <= next(block.offset for block in found if not block.pre)
 
 
-def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
+def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> None:
     parts = [tmp_path / "0"]
 
     def following(sink: object) -> FileSink:
@@ -117,8 +117,8 @@ def test_each_part_of_a_rotation_knows_its_own_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_wrong_length_is_not_trusted(tmp_path: Path, seed: int) -> None:
-    """Lines removed, numbers changed, no length at all, a file appended to another, a torn end."""
+def test_a_wrong_length_is_noticed(tmp_path: Path, seed: int) -> None:
+    """The damage: removed lines, changed numbers, no lengths, a file appended to another, a cut end."""
     chance = random.Random(seed)
     write(tmp_path / "a", 90, 70, seed=seed * 10)
     data = (tmp_path / "a").read_bytes()
@@ -138,7 +138,7 @@ def test_a_wrong_length_is_not_trusted(tmp_path: Path, seed: int) -> None:
         assert found == expected, name
 
 
-def test_a_long_file_is_opened_by_a_look_at_its_keyframes(tmp_path: Path) -> None:
+def test_only_the_keyframes_of_a_long_file_are_read_when_it_is_opened(tmp_path: Path) -> None:
     write(tmp_path / "a", 200)
     recording = FileRecording(str(tmp_path / "a"))
     place, found = block_starts(recording.fileno(), (tmp_path / "a").stat().st_size)
@@ -148,7 +148,7 @@ def test_a_long_file_is_opened_by_a_look_at_its_keyframes(tmp_path: Path) -> Non
 
 
 def test_a_header_before_its_keyframe_begins_a_session(tmp_path: Path) -> None:
-    """A reader may open the file after the header of another session is written and before its first keyframe."""
+    """A reader may open the file when the header of another session is written, but not yet its first keyframe."""
     path = tmp_path / "a"
     write(path, 30, 30)
     lines = path.read_bytes().splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""A block at each depth: its events are all of its Snapshots', however many."""
+"""A block has the events of all its Snapshots, however many, at each depth of reading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND = 1_000_000_000
 
 
 def recording(folder: Path, snapshots: int, marks: int) -> FileRecording:
-    """A recording whose Snapshots have so many marks each."""
+    """A recording whose Snapshots each have this many marks."""
     machine, encoder, lines = Machine(5), Encoder(), list[str]()
     begin_ns = 1_763_700_000 * SECOND
     many = [

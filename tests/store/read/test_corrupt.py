@@ -1,4 +1,4 @@
-"""For any content of a file: one clear line without that content, exit code 2, bounded memory, soon."""
+"""For a file of any content: one clear line without that content, exit code 2, bounded memory, and a quick end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ QUICK_S = 20
 
 
 def recording(length: int = 6, seed: int = 3) -> bytes:
-    """A short file with keyframes, changes, verdicts, events; its header without the legend of fields."""
+    """A short file with keyframes, changes, verdicts and events. Its header lacks the description of the fields."""
     encoder = Encoder(keyframe_every=3)
     played = list(frames(session(seed, length)))
     first = played[0].snapshot
@@ -49,7 +49,7 @@ def recording(length: int = 6, seed: int = 3) -> bytes:
 
 
 def first_line(path: Path) -> str:
-    """The error line of reading the whole file; "" when it could be read."""
+    """The error line that reading the whole file gives; "" if it can be read."""
     try:
         with corrupt_input_as_error(str(path)):
             for _ in RecordedFrames(str(path), allow_root=True):
@@ -60,7 +60,7 @@ def first_line(path: Path) -> str:
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 7])
-def test_cut_at_any_byte(tmp_path: Path, step: int) -> None:
+def test_a_file_that_is_cut_at_any_byte_is_read_or_refused(tmp_path: Path, step: int) -> None:
     whole = recording(2)
     path = tmp_path / "cut.iotop.jsonl"
     messages = set()
@@ -98,7 +98,7 @@ def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool) -> None:
 
 
 def test_flipped_digits_are_read_or_refused(tmp_path: Path) -> None:
-    """Damage that keeps the JSON valid, so that the values are checked."""
+    """Such damage leaves the JSON valid, so that the values themselves have to be checked."""
     whole = recording()
     path = tmp_path / "a.iotop.jsonl"
     chance = random.Random(7)
@@ -121,7 +121,7 @@ def bounded() -> None:
 
 
 def export(path: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-    """The real program in bounded memory and time."""
+    """Run the real program with bounded memory and time."""
     return subprocess.run(
         command("export", "--allow-root", path),
         cwd=TOP, env=PLAIN, stdin=stdin, capture_output=True, text=True, timeout=QUICK_S, check=False,
@@ -170,7 +170,7 @@ def made(folder: Path, data: bytes) -> Path:
         *("shape", "json"),
     ],
 )  # fmt: skip
-def test_foreign_and_broken_files(
+def test_foreign_and_broken_files_are_refused(
     tmp_path: Path, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["export", "--allow-root", str(made(tmp_path, data))]) == 2
@@ -183,13 +183,13 @@ def test_foreign_and_broken_files(
 
 
 @pytest.mark.parametrize("head", [b"", HEAD, recording(2)[:-1]], ids=["alone", "behind the header", "at the end"])
-def test_a_line_of_10_gb(tmp_path: Path, head: bytes) -> None:
+def test_a_line_of_10_gb_is_refused(tmp_path: Path, head: bytes) -> None:
     path = made(tmp_path, head)
     os.truncate(path, 10 << 30)
     refused(path, "not a recording" if not head else "line longer than 16 MiB")
 
 
-def test_a_line_of_10_gb_in_the_middle(tmp_path: Path) -> None:
+def test_a_line_of_10_gb_in_the_middle_is_refused(tmp_path: Path) -> None:
     whole = recording(2)
     path = made(tmp_path, whole)
     with open(path, "r+b") as file:
@@ -198,7 +198,7 @@ def test_a_line_of_10_gb_in_the_middle(tmp_path: Path) -> None:
     refused(path, "line longer than 16 MiB")
 
 
-def test_a_line_may_hold_16_mib(tmp_path: Path) -> None:
+def test_a_line_may_have_16_mib(tmp_path: Path) -> None:
     unknown = b'{"k":"later","x":"' + b"x" * ((16 << 20) - 20) + b'"}\n'
     path = made(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
     assert len(unknown) == (16 << 20) + 1
@@ -207,14 +207,14 @@ def test_a_line_may_hold_16_mib(tmp_path: Path) -> None:
     assert "longer than 16 MiB" in first_line(path)
 
 
-def test_a_gzip_bomb(tmp_path: Path) -> None:
+def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
     line = b'{"k":"later","x":"' + b"x" * (8 << 20) + b'"}\n'
     bomb = HEAD + line * 10
     refused(made(tmp_path, pack(bomb, 1, 1, 1, level=9)), "unpacks to more than 64 MiB")
     refused(made(tmp_path, pack(HEAD + b"x" * (20 << 20), 1, 1, 1, level=9)), "line longer than 16 MiB")
 
 
-def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, "not a regular file")
     refused(tmp_path / "absent", "No such file")
     os.mkfifo(tmp_path / "fifo")
@@ -224,7 +224,7 @@ def test_a_path_that_is_not_a_file(tmp_path: Path) -> None:
         refused("-", "line 1: a line longer than 16 MiB", zero.fileno())
 
 
-def test_damage_in_the_middle_is_one_line(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported_in_one_line(tmp_path: Path) -> None:
     lines = recording(6).split(b"\n")
     lines[4] = b'{"k":"snap","m":1,"t":1,"v":{"block":"' + SECRET.encode() + b'"}}'
     done = export(str(made(tmp_path, b"\n".join(lines))))
@@ -244,7 +244,7 @@ JSON = st.recursive(
 
 
 def decoded(*lines: bytes) -> None:
-    """Decode lines; only an InputError is allowed."""
+    """Decode these lines, which may raise nothing but an InputError."""
     decoder = Decoder()
     for number, line in enumerate(lines, 1):
         try:
@@ -254,19 +254,19 @@ def decoded(*lines: bytes) -> None:
 
 
 @given(st.lists(st.binary(max_size=200), max_size=4))
-def test_the_decoder_takes_any_bytes(lines: list[bytes]) -> None:
+def test_any_bytes_can_be_decoded_or_are_refused(lines: list[bytes]) -> None:
     decoded(*LINES[:2], *lines)
 
 
 @given(st.sampled_from(["hdr", "snap", "ev", "verdict", "end", "x"]), st.dictionaries(st.text(max_size=4), JSON), JSON)
-def test_the_decoder_takes_any_json(kind: str, rest: dict[str, object], value: object) -> None:
+def test_any_json_can_be_decoded_or_is_refused(kind: str, rest: dict[str, object], value: object) -> None:
     line = {**rest, "k": kind, "m": 1, "t": 1, "v": value, "key": True}
     decoded(*LINES[:2], json.dumps(line).encode())
     decoded(*LINES[:2], json.dumps({**line, "key": False}).encode())
 
 
 def replaced(raw: object, steps: list[int], value: object) -> object:
-    """The JSON with the part that the steps lead to replaced."""
+    """The JSON with one part replaced, which these steps lead to."""
     if not steps or not isinstance(raw, list | dict) or not raw:
         return value
     if isinstance(raw, list):
@@ -278,7 +278,7 @@ def replaced(raw: object, steps: list[int], value: object) -> object:
 
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, len(LINES) - 1), st.lists(st.integers(0, 30), max_size=7), JSON)
-def test_sound_lines_with_one_part_replaced(
+def test_lines_with_one_part_replaced_are_decoded_or_refused(
     tmp_path_factory: pytest.TempPathFactory, which: int, steps: list[int], value: object
 ) -> None:
     lines = list(LINES)
@@ -290,7 +290,7 @@ def test_sound_lines_with_one_part_replaced(
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8))
-def test_lines_do_not_depend_on_where_the_parts_end(parts: list[bytes]) -> None:
+def test_lines_are_the_same_wherever_the_chunks_of_a_file_end(parts: list[bytes]) -> None:
     whole = b"".join(parts)
     wanted = whole.split(b"\n")
     if not wanted[-1]:

@@ -1,4 +1,4 @@
-"""A recording shows what the live screen showed: forward, after a seek, across rotation, sessions and gaps."""
+"""A recording shows what the live screen showed: played forward, after a seek, across rotation, sessions and gaps."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_replay_equals_live(tmp_path: Path, seed: int) -> None:
 def test_events_after_the_last_snapshot_are_in_the_closing_line(
     tmp_path: Path, seed: int, length: int, packed: bool
 ) -> None:
-    """Also where the closing line is a keyframe."""
+    """This is so even if the closing line is a keyframe."""
     live = lived(seed, length)
     now, wall = live[-1].snapshot.at_ns + 300_000_000, live[-1].snapshot.wall_ns + 300_000_000
     live.append(closing(live[-1], (Event(now - 9, wall - 9, "mark", "late"),), now, wall))
@@ -81,7 +81,7 @@ def test_events_after_the_last_snapshot_are_in_the_closing_line(
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) -> None:
+def test_a_seek_gives_the_same_as_playing_forward(tmp_path: Path, seed: int, packed: bool) -> None:
     live = lived(seed, 150)
     path = tmp_path / "a.iotop.jsonl"
     record(path, live)
@@ -96,7 +96,7 @@ def test_a_seek_equals_playing_forward(tmp_path: Path, seed: int, packed: bool) 
         assert found == frame
 
 
-def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> None:
+def test_with_other_rules_the_fold_begins_five_minutes_earlier(tmp_path: Path) -> None:
     live = lived(8, 260)
     path = tmp_path / "a"
     record(path, live)
@@ -117,7 +117,7 @@ def test_with_other_rules_it_folds_from_five_minutes_before(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_start_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: int) -> None:
+def test_a_recording_that_starts_in_mid_session_keeps_the_minute_before(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 160)
     first = tmp_path / "first"
     recorder = record(first, live[:85])
@@ -187,7 +187,7 @@ def test_a_reboot_begins_a_session(tmp_path: Path) -> None:
     assert list(frames(FileRecording(str(tmp_path / "a")).items())) == live
 
 
-def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> None:
+def test_dropped_snapshots_leave_a_gap_but_their_events_are_kept(tmp_path: Path) -> None:
     live = lived(5, 200)
     sink = FileSink(str(tmp_path / "a"))
     recorder = Recorder(sink, Clock(), cmdline="full", min_free_bytes=0)
@@ -204,7 +204,7 @@ def test_dropped_snapshots_leave_a_gap_and_keep_their_events(tmp_path: Path) -> 
     assert shown[-1].sample == live[-1].sample
 
 
-def test_command_names_are_written_by_default(tmp_path: Path) -> None:
+def test_only_the_names_of_commands_are_written_by_default(tmp_path: Path) -> None:
     live = lived(6, 5)
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0)
     for frame in live:

@@ -1,4 +1,4 @@
-"""The gzip file of a recording: read by any gunzip, entered at any keyframe."""
+"""The gzip file of a recording can be read by any gunzip, and from any keyframe on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def opened(path: Path, data: bytes) -> int:
     return os.open(path, os.O_RDONLY)
 
 
-def test_any_gunzip_reads_it_and_any_member_can_be_entered(tmp_path: Path) -> None:
+def test_any_gunzip_reads_the_file_and_any_member_can_be_read_alone(tmp_path: Path) -> None:
     texts = [f"minute {i}\n".encode() * 500 for i in range(20)]
     fd = opened(tmp_path / "a.gz", b"".join(pack(t, i, -i, int(i == 0)) for i, t in enumerate(texts)))
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"".join(texts)
@@ -28,8 +28,8 @@ def test_any_gunzip_reads_it_and_any_member_can_be_entered(tmp_path: Path) -> No
     os.close(fd)
 
 
-def test_a_match_over_the_end_of_a_chunk_is_whole(tmp_path: Path) -> None:
-    """The decompressor may have used up its input and still hold the end of the last match."""
+def test_a_match_across_the_end_of_a_chunk_is_complete(tmp_path: Path) -> None:
+    """When the decompressor has used up its input, it may still have the end of the last match to give."""
     for more in range(6):
         text = b"a" * ((4 << 20) + more)
         fd = opened(tmp_path / "a.gz", pack(text, 1, 1, 1))
@@ -38,7 +38,7 @@ def test_a_match_over_the_end_of_a_chunk_is_whole(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_a_torn_last_member_is_left_out(tmp_path: Path) -> None:
+def test_a_last_member_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
     whole = pack(b"one", 1, 1, 1)
     for cut in range(1, len(whole)):
         fd = opened(tmp_path / "a.gz", whole + whole[:cut])
@@ -46,7 +46,7 @@ def test_a_torn_last_member_is_left_out(tmp_path: Path) -> None:
         os.close(fd)
 
 
-def test_a_file_that_is_cut_while_it_is_indexed_ends_there(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_while_it_is_indexed_ends_there(tmp_path: Path) -> None:
     whole = pack(b"one", 1, 1, 1)
     fd = opened(tmp_path / "a.gz", whole * 3)
     found = members(fd)
@@ -66,14 +66,14 @@ def test_damage_is_an_error(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_gzip_of_another_program_is_refused(tmp_path: Path) -> None:
+def test_a_gzip_file_of_another_program_is_refused(tmp_path: Path) -> None:
     fd = opened(tmp_path / "a.gz", gzip.compress(b"x" * 1000) + b"\0" * 64)
     with pytest.raises(InputError, match="gunzip"):
         list(members(fd))
     os.close(fd)
 
 
-def test_a_bomb_stays_small(tmp_path: Path) -> None:
+def test_a_gzip_bomb_takes_little_memory(tmp_path: Path) -> None:
     squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
     body = b"".join(squeeze.compress(b"\0" * (1 << 20)) for _ in range(400)) + squeeze.flush()
     honest = pack(b"", 0, 0, 1)

@@ -1,4 +1,4 @@
-"""Where the jobs' time went is kept in a recording; one from before it was counted says nothing about it."""
+"""A recording stores where the time of the jobs went. One of an older version has no such times."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TOP = Path(__file__).resolve().parents[3]
 BEFORE = TOP / "tests" / "data" / "verdicts" / "storage_read_torch.iotop.jsonl.gz"
 FIRST, SECOND = ProcessKey(100, 700), ProcessKey(200, 1400)
 BEGINS, ENDS = 40, 150
-"""Snapshots between which the second job runs."""
+"""The Snapshots between which the second job runs."""
 
 
 def snapshots(count: int = 200) -> Iterator[Snapshot]:
-    """A machine with a job, and for a while a second one."""
+    """A machine with a job and, for a while, a second job."""
     pick = random.Random(9)
     times: dict[ProcessKey, TimeCounts] = {}
     earlier = 0
@@ -57,7 +57,7 @@ def times_of(frame: Frame) -> tuple[object, object]:
     return None if table is None else table.times, None if sample is None else sample.times
 
 
-def test_a_recording_from_before_has_no_times() -> None:
+def test_a_recording_of_an_older_version_has_no_times() -> None:
     seen = 0
     for frame in frames(FileRecording(str(BEFORE)).items()):
         table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
@@ -70,7 +70,7 @@ def test_a_recording_from_before_has_no_times() -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_times_are_played_and_sought_as_they_were(tmp_path: Path, live: list[Frame], packed: bool) -> None:
+def test_times_are_the_same_when_played_and_after_a_seek(tmp_path: Path, live: list[Frame], packed: bool) -> None:
     path = record(tmp_path / "a.iotop.jsonl", live)
     recording = FileRecording(compress(path) if packed else path)
     played = list(frames(recording.items()))
@@ -82,7 +82,7 @@ def test_times_are_played_and_sought_as_they_were(tmp_path: Path, live: list[Fra
         assert times_of(found) == times_of(live[at])
 
 
-def test_the_shares_of_the_intervals_are_those_of_the_whole(live: list[Frame]) -> None:
+def test_the_shares_of_the_intervals_add_up_to_those_of_the_whole(live: list[Frame]) -> None:
     for key, first, last in ((FIRST, 0, len(live) - 1), (SECOND, BEGINS, ENDS - 1)):
         tables = [frame.snapshot.jobs.value for frame in (live[first], live[last])]
         samples = [frame.sample.jobs.value for frame in live[first + 1 : last + 1]]
@@ -92,7 +92,7 @@ def test_the_shares_of_the_intervals_are_those_of_the_whole(live: list[Frame]) -
         assert combined(parts) == pytest.approx(time_shares(before, after))
 
 
-def test_a_jobs_first_reading_has_no_shares_yet(live: list[Frame]) -> None:
+def test_the_first_reading_of_a_job_has_no_shares_yet(live: list[Frame]) -> None:
     held = [frame.sample.jobs.value for frame in live]
     known = [n for n, sample in enumerate(held) if sample is not None and SECOND in sample.times]
     assert known == list(range(BEGINS + 1, ENDS))

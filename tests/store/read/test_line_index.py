@@ -1,4 +1,4 @@
-"""The index of a plain recording: for any lines, however it grew."""
+"""The index of an uncompressed recording is right for any lines, however the file grew."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.store.scenario import lived
 
 
 def recorded(path: Path, *seeds: int) -> bytes:
-    """Sessions one behind the other in a file."""
+    """Write several sessions, one after the other, and return the bytes of the file."""
     for seed in seeds:
         recorder = Recorder(FileSink(str(path), append=True), Clock(), cmdline="full", min_free_bytes=0)
         for frame in lived(seed, 70):
@@ -35,7 +35,7 @@ def two_sessions(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def by_hand(data: bytes) -> list[tuple[int, bytes]]:
-    """(offset, line) of each header, event and keyframe."""
+    """The offset and the text of each header, event and keyframe."""
     out, at = [], 0
     for line in data.split(b"\n")[:-1]:
         if line.startswith((b'{"k":"hdr"', b'{"k":"ev"')) or (
@@ -48,7 +48,7 @@ def by_hand(data: bytes) -> list[tuple[int, bytes]]:
 
 @pytest.mark.parametrize("step", [KEY_WITHIN, 1000, 5000, 1 << 20])
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
-def test_the_lines_are_found_whatever_is_read_at_once(
+def test_the_same_lines_are_found_for_any_size_of_reads(
     tmp_path: Path, two_sessions: bytes, step: int, ends: bytes
 ) -> None:
     data = two_sessions.replace(b"\n", ends)
@@ -65,7 +65,7 @@ def test_the_lines_are_found_whatever_is_read_at_once(
     assert all(line.startswith(one.head) for one, (_, line) in zip(found, expected, strict=True))
 
 
-def test_a_file_that_is_cut_off_meanwhile_ends_the_search(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_off_during_the_search_ends_it(tmp_path: Path) -> None:
     data = recorded(tmp_path / "a", 3)
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:
@@ -81,8 +81,8 @@ def test_a_file_that_is_cut_off_meanwhile_ends_the_search(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_file_that_grew_is_indexed_as_the_whole(tmp_path: Path, seed: int) -> None:
-    """Also when it was indexed between a session's header or an event and the keyframe after them."""
+def test_a_file_that_grew_has_the_index_of_the_whole_file(tmp_path: Path, seed: int) -> None:
+    """This holds if it was indexed after a session's header or an event, before the next keyframe was written."""
     chance = random.Random(seed)
     whole = recorded(tmp_path / "whole", seed, seed + 10, seed + 20)
     expected = FileRecording(str(tmp_path / "whole"))

@@ -1,4 +1,4 @@
-"""A recorder that is killed at any moment leaves a file that opens, with at most its last line torn."""
+"""A recorder that is killed at any moment leaves a file that can be opened; at most its last line is cut."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROCESSES = 1000
 
 
 def kill_once(path: Path, written: int, after_s: float) -> int:
-    """Record, kill some time after so many Snapshots, read; returns the number of Snapshots in the file."""
+    """Record, kill the recorder ``after_s`` after ``written`` Snapshots, and return how many are in the file."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.store.killed", str(path), str(PROCESSES)], cwd=TOP, stdout=subprocess.PIPE
     )
@@ -54,11 +54,11 @@ def kill_often(folder: Path, times: int) -> None:
     assert max(counts) > 5
 
 
-def test_killed_ten_times(tmp_path: Path) -> None:
+def test_a_recorder_killed_ten_times_leaves_a_readable_file(tmp_path: Path) -> None:
     kill_often(tmp_path, 10)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_killed_two_hundred_times(tmp_path: Path) -> None:
+def test_a_recorder_killed_two_hundred_times_leaves_a_readable_file(tmp_path: Path) -> None:
     kill_often(tmp_path, 200)

@@ -1,4 +1,4 @@
-"""A writer makes no line that a reader refuses, however long command lines are."""
+"""A writer writes no line that a reader would refuse, however long the command lines are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMAND = ("python3", "train.py", *(f"--path=/data/shard-{i:04}-\u00e9" for i in
 
 
 def machine(processes: int, count: int = 3) -> Iterator[Frame]:
-    """Frames of a machine on which every process has a command line of 500 bytes."""
+    """Frames of a machine on which each process has a command line of 500 bytes."""
     server = Server("two", processes=processes, gpus=1, disks=2, cores=4)
     server.info = {key: info._replace(cmdline=COMMAND) for key, info in server.info.items()}
     return frames(server.snapshot() for _ in range(count))
@@ -55,7 +55,7 @@ def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) ->
     assert events.count((NOT_RECORDED, ARGUMENTS_LEFT_OUT)) == 1
 
 
-def test_a_flood_of_events_is_written_as_far_as_a_reader_takes_it(tmp_path: Path) -> None:
+def test_of_a_flood_of_events_as_many_are_written_as_a_reader_accepts(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     first, second = machine(3, 2)
     marks = tuple(Event(i, i, "mark", str(i)) for i in range(9_000))
@@ -67,14 +67,14 @@ def test_a_flood_of_events_is_written_as_far_as_a_reader_takes_it(tmp_path: Path
 
 @pytest.fixture
 def short_limit(monkeypatch: pytest.MonkeyPatch) -> int:
-    """A limit that 200 processes reach with arguments, and not with names."""
+    """Set a limit for lines that 200 processes exceed with arguments, but not with names alone."""
     limit = 80_000
     for module in (codec, size_limits):
         monkeypatch.setattr(module, "LONGEST_LINE", limit)
     return limit
 
 
-def test_looking_back_shows_names_where_lines_would_be_too_long(short_limit: int) -> None:
+def test_earlier_moments_have_only_names_if_lines_would_be_too_long(short_limit: int) -> None:
     ring = Ring()
     live = list(machine(200))
     for frame in live:
@@ -89,7 +89,7 @@ def test_looking_back_shows_names_where_lines_would_be_too_long(short_limit: int
     assert max(len(line) for block in recording.blocks for line in recording.raw_lines(block)) <= short_limit
 
 
-def test_a_snapshot_that_is_too_long_with_names_is_not_written(tmp_path: Path, short_limit: int) -> None:
+def test_a_snapshot_that_is_too_long_even_with_names_is_not_written(tmp_path: Path, short_limit: int) -> None:
     path = tmp_path / "a.iotop.jsonl"
     recorder = recorded(path, list(machine(1000)))
     state = recorder.state()

@@ -1,4 +1,4 @@
-"""A disk that returns EIO or hangs: the recording's content, its gap, and its continuation."""
+"""A disk that returns EIO or hangs: what the recording then contains, its gap, and how it continues."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def rig(tmp_path: Path) -> Iterator[FailingFolder]:
 
 
 def put(recorder: Recorder, some: list[Frame]) -> None:
-    """Put Frames one by one, each after the previous one has been handled."""
+    """Put Frames into the recorder, each after the previous one has been handled."""
     for frame in some:
         before = recorder.state()[3:5]
         recorder.put(frame)
@@ -80,7 +80,7 @@ def test_a_temporary_error_leaves_a_gap_with_its_reason(rig: FailingFolder) -> N
     assert list(frames(recording.items()))[-1].sample == live[-1].sample
 
 
-def test_after_a_permanent_error_a_new_file_continues(rig: FailingFolder) -> None:
+def test_after_a_permanent_error_the_recording_continues_in_a_new_file(rig: FailingFolder) -> None:
     live = list(frames(session(4, 60)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -106,7 +106,7 @@ def test_after_a_permanent_error_a_new_file_continues(rig: FailingFolder) -> Non
     assert shown[-1].carry == live[-1].carry
 
 
-def test_without_a_new_file_it_is_tried_again(rig: FailingFolder) -> None:
+def test_without_a_new_file_the_old_one_is_tried_again(rig: FailingFolder) -> None:
     live = list(frames(session(5, 40)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -123,7 +123,7 @@ def test_without_a_new_file_it_is_tried_again(rig: FailingFolder) -> None:
     assert recorder.state().dropped == 20
 
 
-def test_after_a_failed_fsync_a_new_file_begins(rig: FailingFolder) -> None:
+def test_after_a_failed_fsync_a_new_file_is_begun(rig: FailingFolder) -> None:
     live = list(frames(session(6, 20)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -138,7 +138,7 @@ def test_after_a_failed_fsync_a_new_file_begins(rig: FailingFolder) -> None:
 
 
 @pytest.mark.xdist_group("a hung filesystem")
-def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -> None:
+def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig: FailingFolder) -> None:
     live = list(frames(session(7, 12)))
     path, clock = rig.folder / "run.iotop.jsonl", ShiftedClock()
     recorder = Recorder(FileSink(str(path)), clock, cmdline="full", min_free_bytes=0)
@@ -164,7 +164,7 @@ def test_a_hung_disk_is_reported_and_its_events_are_capped(rig: FailingFolder) -
     ]
 
 
-def test_the_pauses_grow_and_end() -> None:
+def test_pauses_between_tries_grow_up_to_a_limit() -> None:
     retries, now, waited = Retries(), 0, []
     for _ in range(len(PAUSES_S) + 4):
         waited.append(retries.failed(now))
@@ -177,7 +177,7 @@ def test_the_pauses_grow_and_end() -> None:
     assert not retries.failing
 
 
-def test_a_queue_counts_dropped_frames_and_keeps_the_newest_events() -> None:
+def test_a_full_queue_counts_dropped_frames_and_keeps_the_newest_events() -> None:
     live = next(iter(frames(session(8, 1))))
     lane = FrameQueue(1, 3)
     for number in range(6):

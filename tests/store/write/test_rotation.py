@@ -1,4 +1,4 @@
-"""The names of full files, and rotation without a next file."""
+"""The names of full files, and rotation if no next file can be opened."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOON = 1_795_262_400 * 10**9
 
 
 class Fixed(Clock):
-    """A wall time that only a test changes."""
+    """A clock whose wall time changes only when a test changes it."""
 
     now_ns = NOON
 
@@ -31,7 +31,7 @@ class Fixed(Clock):
 
 
 def filled_and_rotated(rotator: Rotator, sink: Sink) -> Sink:
-    """The next file, once this one holds a Snapshot and is full."""
+    """Fill this file with a Snapshot, rotate, and return the next file."""
     recorder = Recorder(sink, Clock(), min_free_bytes=0)
     recorder.put(next(frames(session(1, 2))))
     assert recorder.close()
@@ -46,11 +46,11 @@ def filled_and_rotated(rotator: Rotator, sink: Sink) -> Sink:
         ("run", "run.20261121T120000"),
     ],
 )
-def test_the_time_goes_into_the_name(path: str, name: str) -> None:
+def test_the_name_of_a_part_has_its_time(path: str, name: str) -> None:
     assert part_name(path, datetime.fromtimestamp(NOON // 10**9, UTC)) == name
 
 
-def test_only_parts_are_found_in_order(tmp_path: Path) -> None:
+def test_only_parts_are_listed_and_in_order(tmp_path: Path) -> None:
     names = [
         "run.20261121T120000.iotop.jsonl.gz", "run.20261121T120000-2.iotop.jsonl", "run.20261121T120000-10.iotop.jsonl",
         "run.20261122T000000.iotop.jsonl",
@@ -73,7 +73,7 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     assert reports == []
 
 
-def test_a_clock_that_is_set_back_removes_no_part_before_its_hook(tmp_path: Path) -> None:
+def test_a_clock_that_is_set_back_does_not_remove_a_part_before_its_hook_ran(tmp_path: Path) -> None:
     path, shipped, reports = tmp_path / "run.iotop.jsonl", tmp_path / "shipped", []
     shipped.mkdir()
     clock = Fixed()
@@ -91,7 +91,7 @@ def test_a_clock_that_is_set_back_removes_no_part_before_its_hook(tmp_path: Path
     assert reports == []
 
 
-def test_a_name_that_is_not_a_time_does_not_stop_the_rotation(tmp_path: Path) -> None:
+def test_a_name_without_a_valid_time_does_not_stop_the_rotation(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
     (tmp_path / "run.99999999T999999.iotop.jsonl").touch()
     rotator = Rotator(Fixed(), print)
@@ -101,7 +101,7 @@ def test_a_name_that_is_not_a_time_does_not_stop_the_rotation(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
-def test_another_recordings_files_are_not_our_parts(tmp_path: Path) -> None:
+def test_files_of_another_recording_do_not_count_as_parts(tmp_path: Path) -> None:
     path, reports = tmp_path / "run.iotop.jsonl", []
     for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
         (tmp_path / name).write_text("theirs")
@@ -119,7 +119,7 @@ def test_another_recordings_files_are_not_our_parts(tmp_path: Path) -> None:
     assert reports == []
 
 
-def test_without_a_next_file_the_old_one_continues(tmp_path: Path) -> None:
+def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
     path = tmp_path / "run"
     live = list(frames(session(2, 100)))
     asked = []
@@ -139,8 +139,8 @@ def test_without_a_next_file_the_old_one_continues(tmp_path: Path) -> None:
     assert list(frames(FileRecording(str(path)).items())) == live
 
 
-def test_the_hook_runs_although_an_old_part_cannot_be_removed(tmp_path: Path) -> None:
-    """A folder with the name of a part stands for a file that its owner may not remove."""
+def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> None:
+    """A folder that has the name of a part replaces a file that cannot be removed."""
     reports: list[str] = []
     (tmp_path / "run.20200101T000000.iotop.jsonl").mkdir()
     shipped = tmp_path / "shipped"

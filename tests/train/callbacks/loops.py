@@ -1,7 +1,7 @@
-"""Real training loops, one per framework, with a callback of ours: ``python loops.py NAME FOLDER``.
+"""Real training loops, one for each framework, with a callback of ours: ``python loops.py NAME FOLDER``.
 
-Each runs in its framework's own environment and prints a JSON object: the wait for data by the framework's own loader
-(the truth), as the callback measures it, and as the recorder sees it from outside.
+Each loop runs in the environment of its framework, and prints a JSON object with the wait for data: as measured in the
+framework's own loader (the truth), by the callback, and by the recorder from outside.
 """
 
 from __future__ import annotations
@@ -19,29 +19,30 @@ lines: list[str] = []
 
 
 def spin(seconds: float) -> None:
-    """Compute for so long, on this thread."""
+    """Compute for this long on this thread."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         sum(range(500))
 
 
 def scheduled() -> tuple[float, float]:
-    """Seconds of this thread on a CPU and in the queue for one, so far."""
+    """The seconds for which this thread was on a CPU, and for which it was queued for one."""
     run_ns, queued_ns, _ = Path("/proc/thread-self/schedstat").read_bytes().split()
     return int(run_ns) / 1e9, int(queued_ns) / 1e9
 
 
 class Truth:
-    """The time in which the main process waits in its loader's own iterator."""
+    """The time that the main process waits in the iterator of its own loader."""
 
     def __init__(self) -> None:
         self.wait_s = self.cpu_s = self.queue_s = 0.0
-        """In the iterator: the whole time; on a CPU; ready, but without a core."""
+        """The whole time in the iterator; the part of it on a CPU; and the part spent ready to run, but without a
+        core."""
         self.steps = 0
         self.begin = time.monotonic()
 
     def watch_torch(self) -> None:
-        """Measure torch's iterators themselves, below every framework, and their start."""
+        """Measure the iterators of torch itself, which every framework uses, including their start."""
         from torch.utils.data import DataLoader
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -56,7 +57,8 @@ class Truth:
             try:
                 return plain(own, *arguments)
             finally:
-                if getattr(own, "num_workers", 0) or getattr(own, "_num_workers", 0):  # not the one that validates
+                # the loader for validation has no workers and does not count
+                if getattr(own, "num_workers", 0) or getattr(own, "_num_workers", 0):
                     self.wait_s += time.monotonic() - before
                     now = scheduled()
                     self.cpu_s, self.queue_s = self.cpu_s + now[0] - cpu_s, self.queue_s + now[1] - queue_s
@@ -70,7 +72,7 @@ class Truth:
 
 
 def dataset() -> Any:
-    """Items that take a while each, in a worker."""
+    """Items that each take a while to load, in a worker."""
     import torch
     from torch.utils.data import Dataset
 
@@ -87,7 +89,7 @@ def dataset() -> Any:
 
 
 def report(truth: Truth, session: Any) -> None:
-    """Print what the parent compares."""
+    """Print the figures that the parent process compares."""
     from iotop_ai.train.steps import COUNTER
 
     whole_s = time.monotonic() - truth.begin
@@ -216,7 +218,7 @@ def transformers(folder: Path) -> None:
 
 
 class TimedSequence:
-    """Batches for Keras that take a while each, in the process that asks for them."""
+    """Batches for Keras that each take a while, in the process that requests them."""
 
     def __init__(self, truth: Truth) -> None:
         self.truth = truth
@@ -257,7 +259,7 @@ def keras(folder: Path, layers: Any = None, callback: Any = None, watched: bool 
 
 
 def keras_torch(folder: Path) -> None:
-    """With a DataLoader: its waits are between the steps."""
+    """Use a DataLoader, whose waits are between the steps."""
     import keras as library
     import torch
     from torch.utils.data import DataLoader
@@ -302,6 +304,6 @@ def keras_watched(folder: Path) -> None:
 if __name__ == "__main__":
     globals()[sys.argv[1]](Path(sys.argv[2]))
     if "tensorflow" in sys.modules:
-        # At the interpreter's end TensorFlow may wait for ever for a thread that wants to run the generator of batches.
+        # When the interpreter ends, TensorFlow may wait for ever for a thread that has to run the generator of batches.
         sys.stdout.flush()
         os._exit(0)

@@ -1,4 +1,4 @@
-"""Runs a loop of loops.py in the environment of its framework, with this Python's iotop-ai as the recorder."""
+"""Runs a loop of loops.py in the environment of its framework, with the iotop-ai of this Python as its recorder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.scenarios.stacks.install import python_of
 TOP = Path(iotop_ai.__file__).parent.parent
 LOOPS = Path(__file__).parent / "loops.py"
 LIMIT_S = 300.0
-"""Of one loop; most need 25 s, and more where their framework is imported for the first time."""
+"""The time limit of one loop. Most loops need 25 s, and more when their framework is imported for the first time."""
 PROGRAM = os.path.join(sysconfig.get_path("scripts"), "iotop-ai")
 
 
 def run_loop(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str, Any]:
-    """What the loop printed. backend: of Keras. Raises RuntimeError where the loop fails or is not recorded."""
+    """Return what the loop printed. backend: that of Keras. Raises RuntimeError if it fails or is not recorded."""
     environment = {
         **{name: os.environ[name] for name in ("HOME",) if name in os.environ},
         "PATH": os.defpath, "PYTHONPATH": str(TOP), "IOTOP_AI_PROGRAM": PROGRAM, "XDG_RUNTIME_DIR": str(folder),

@@ -1,4 +1,4 @@
-"""Each callback in a real loop of its framework: its wait for data beside that of the framework's own loader."""
+"""Each callback in a real loop of its framework: its wait for data is compared with that of the framework's loader."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def run(stack: str, loop: str, folder: Path, backend: str = "") -> dict[str, Any
         ("keras", "keras_torch", "torch"),
     ],
 )
-def test_the_wait_is_that_of_the_frameworks_own_loader(stack: str, loop: str, backend: str, tmp_path: Path) -> None:
+def test_the_measured_wait_is_that_of_the_frameworks_loader(
+    stack: str, loop: str, backend: str, tmp_path: Path
+) -> None:
     found = run(stack, loop, tmp_path, backend)
     assert found["data_wait"] == "measured"
     assert found["truth"] > 0.2, "the loader is slow"
@@ -64,13 +66,13 @@ def test_the_wait_is_that_of_the_frameworks_own_loader(stack: str, loop: str, ba
     ("stack", "loop", "backend"),
     [("keras", "keras", "jax"), ("tensorflow", "keras", ""), ("tensorflow", "tf_keras", "")],
 )
-def test_a_wait_within_the_step_is_not_separable(stack: str, loop: str, backend: str, tmp_path: Path) -> None:
+def test_a_wait_during_a_step_cannot_be_separated(stack: str, loop: str, backend: str, tmp_path: Path) -> None:
     found = run(stack, loop, tmp_path, backend)
     assert (found["data_wait"], found["measured"]) == ("not separable", None)
     assert found["truth"] > 0.2
 
 
-def test_a_watched_generator_tells_what_the_back_end_hides(tmp_path: Path) -> None:
+def test_a_watched_generator_measures_what_the_back_end_hides(tmp_path: Path) -> None:
     found = run("tensorflow", "keras_watched", tmp_path)
     assert found["data_wait"] == "measured"
     assert found["measured"] == pytest.approx(found["truth"], abs=WITHIN)
@@ -95,7 +97,7 @@ print(json.dumps([[point.step for point in history], summary.get("iotop_ai/steps
 """
 
 
-def test_open_runs_of_mlflow_and_wandb_get_the_metrics(tmp_path: Path) -> None:
+def test_open_runs_of_mlflow_and_wandb_get_metrics(tmp_path: Path) -> None:
     if why := why_no_stack("lightning"):
         pytest.skip(why)
     found = subprocess.run(

@@ -1,4 +1,4 @@
-"""What all callbacks share: waits between events, each verdict once, metrics that never end a training."""
+"""What all callbacks share: waits between events, each verdict once, metrics that never stop a training."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iotop_ai.train.callbacks import session
 from iotop_ai.train.callbacks.session import TrainingSession
 from iotop_ai.train.steps import StepCounter
 
-pytestmark = pytest.mark.xdist_group("marks")  # a mark reaches every monitor of the user
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_the_wait_is_from_the_end_of_a_step_to_the_next_batch() -> None:
     assert one.data_wait == "measured"
 
 
-def test_validation_and_checkpoints_are_no_wait() -> None:
+def test_validation_and_checkpoints_do_not_count_as_waiting() -> None:
     one = TrainingSession(record=False)
     one.begin()
     one.waiting()
@@ -82,7 +82,7 @@ def test_a_watched_validation_does_not_end_the_measurement() -> None:
     assert steps.COUNTER.data_ns >= 80e6
 
 
-def test_where_the_step_fetches_nothing_is_measured() -> None:
+def test_the_wait_is_measured_if_steps_fetch_nothing_themselves() -> None:
     one = TrainingSession(record=False, separable=False)
     one.begin()
     one.waiting()
@@ -95,7 +95,7 @@ def test_where_the_step_fetches_nothing_is_measured() -> None:
 
 
 class Answers:
-    """A Monitor with given verdicts."""
+    """A Monitor that gives these verdicts."""
 
     def __init__(self, *verdicts: Verdict | None) -> None:
         self.verdicts = list(verdicts)
@@ -111,7 +111,7 @@ def verdict(state: str, class_id: str, text: str = "x", measuring: bool = False)
     return Verdict(state, class_id, text, "", "", 0.5, 0.9, measuring, {})
 
 
-def test_each_verdict_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_verdict_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "LOOK_NS", 0)
     lines: list[str] = []
     one = TrainingSession(record=False, log=lines.append)
@@ -129,7 +129,7 @@ def test_each_verdict_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines == ["iotop-ai: STARVED: waits 38 %", "iotop-ai: OK: x", "iotop-ai: STARVED: waits 40 %"]
 
 
-def test_a_second_training_writes_its_first_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_training_reports_its_first_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     one = TrainingSession(record=False, log=lines.append)
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_a_second_training_writes_its_first_verdict(monkeypatch: pytest.MonkeyPa
     assert lines == ["iotop-ai: OK: x"] * 2
 
 
-def test_only_the_first_rank_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_rank_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "LOOK_NS", 0)
     monkeypatch.setenv("RANK", "1")
     lines: list[str] = []
@@ -152,7 +152,7 @@ def test_only_the_first_rank_writes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Writer:
-    """Keeps scalars as a SummaryWriter gets them."""
+    """Keeps the scalars that a SummaryWriter would get."""
 
     def __init__(self) -> None:
         self.scalars: list[tuple[str, float, int]] = []
@@ -190,7 +190,7 @@ def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPat
     assert metrics["iotop_ai/steps_per_s"] > 0
 
 
-def test_a_broken_logger_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(metrics: Any, number: int) -> None:
         raise OSError("the server is gone")
 
@@ -207,7 +207,7 @@ class Stopped(Answers):
         self.stopped = True
 
 
-def test_a_line_that_cannot_be_written_ends_neither_training_nor_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_cannot_be_written_stops_neither_the_training_nor_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(line: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
@@ -235,7 +235,7 @@ def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatc
     stand_in, name = ModuleType("lightning.pytorch"), "iotop_ai.train.callbacks.lightning"
     stand_in.Callback = object  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "lightning.pytorch", stand_in)
-    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the one that is loaded here goes again
+    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module which is loaded here is removed again
     del sys.modules[name]
     callback = import_module(name).LightningCallback(record=False)
     callback.session.monitor = monitor = Stopped(None, None)

@@ -1,4 +1,4 @@
-"""A storage check from the live screen: real reads of a real folder, its end, and Esc in the middle."""
+"""A storage check from the live screen: real reads of a real folder, completed or stopped with Esc."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def until(pilot: Pilot[None], dialog: CheckScreen, word: str) -> None:
     raise AssertionError(text(pilot.app))  # type: ignore[arg-type]
 
 
-async def test_it_measures_a_folder_and_leaves_nothing_there(tmp_path: Path) -> None:
+async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:
     notes: list[str] = []
     async with showing(made_frames(4)) as (app, pilot):
         dialog = opened(app, tmp_path, notes, 2.0)
@@ -49,12 +49,12 @@ async def test_it_measures_a_folder_and_leaves_nothing_there(tmp_path: Path) -> 
         assert app.screen is app.main
 
 
-async def test_escape_stops_it_keys_are_taken_at_once_and_its_file_is_removed(tmp_path: Path) -> None:
+async def test_escape_stops_a_check_takes_effect_at_once_and_removes_the_file(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
         dialog = opened(app, tmp_path, [], 60.0)
         await pilot.press("enter")
         await until(pilot, dialog, " of 16: ")
-        await pilot.press("x", "escape")  # a letter is lost, not a command
+        await pilot.press("x", "escape")  # the letter is ignored and is not taken as a command
         await until(pilot, dialog, "Esc:close")
         assert dialog._thread is not None
         assert dialog._thread.wait(10)
@@ -64,7 +64,7 @@ async def test_escape_stops_it_keys_are_taken_at_once_and_its_file_is_removed(tm
         assert app.screen is app.main
 
 
-async def test_a_path_is_typed_over_the_proposed_one_and_a_wrong_one_is_refused(tmp_path: Path) -> None:
+async def test_a_typed_path_replaces_the_proposed_one_and_an_invalid_one_is_refused(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
         dialog = opened(app, tmp_path, [], 2.0)
         await pilot.press("d", "a", "enter")
@@ -76,7 +76,7 @@ async def test_a_path_is_typed_over_the_proposed_one_and_a_wrong_one_is_refused(
         assert dialog._thread is None
 
 
-async def test_a_pasted_path_and_a_dot_replace_the_proposed_one_too(tmp_path: Path) -> None:
+async def test_a_pasted_path_and_a_dot_replace_the_proposed_path(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
         dialog = opened(app, tmp_path, [], 2.0)
         dialog.post_message(Paste("/scratch\n"))
@@ -99,7 +99,7 @@ async def test_a_pasted_path_and_a_dot_replace_the_proposed_one_too(tmp_path: Pa
         assert dialog.text == f"{str(tmp_path)[:-1]}x"
 
 
-async def test_a_screen_without_a_machine_says_why_not() -> None:
+async def test_a_screen_without_a_live_machine_gives_the_reason() -> None:
     async with showing(made_frames(4)) as (app, pilot):
         await pilot.press("m")
         await pilot.pause()
@@ -107,7 +107,7 @@ async def test_a_screen_without_a_machine_says_why_not() -> None:
         assert "only on the live screen of the machine itself" in text(app)
 
 
-async def test_doctor_s_row_is_dismissed_for_good() -> None:
+async def test_the_row_of_doctor_can_be_dismissed_for_good() -> None:
     shm, link = Problem("shared memory", "/dev/shm has 64 MB"), Problem("sda link", "PCIe 1x1 of 4x4")
     async with showing(made_frames(4)) as (app, pilot):
         app.main.post_message(ProblemsFound((shm,)))
@@ -130,9 +130,9 @@ def binary() -> object:
 
 
 @pytest.mark.usefixtures("binary")
-async def test_a_key_switches_the_size_of_a_megabyte_everywhere() -> None:
+async def test_a_key_changes_the_size_of_a_megabyte_on_every_screen() -> None:
     async with showing(made_frames(4)) as (app, pilot):
-        assert "  12.5  128K" in text(app)  # 100 reads of 128 KiB
+        assert "  12.5  128K" in text(app)  # this is 100 reads of 128 KiB
         await pilot.press("B")
         await pilot.pause()
         assert "  13.1  128K" in text(app)

@@ -1,4 +1,4 @@
-"""The device screen in the real app: how it opens, follows, goes to the health and closes; also in a replay."""
+"""The screen of a device in the real app: it opens, follows, leads to the health, closes; also in a replay."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.tui.shown import follows_and_pauses, showing, text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-async def test_enter_on_a_disk_opens_it_and_escape_goes_back(size: tuple[int, int]) -> None:
+async def test_enter_on_a_disk_opens_its_screen_and_escape_goes_back(size: tuple[int, int]) -> None:
     async with showing(list(frames(starved_snapshots(40))), size) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
@@ -44,7 +44,7 @@ async def test_enter_on_a_disk_opens_it_and_escape_goes_back(size: tuple[int, in
         assert app.is_running
 
 
-async def test_without_a_cursor_it_is_the_chosen_device() -> None:
+async def test_without_a_cursor_the_selected_device_is_opened() -> None:
     async with showing(made_frames(4)) as (app, pilot):
         await pilot.press("n")
         chosen = app.main.view.device
@@ -56,7 +56,7 @@ async def test_without_a_cursor_it_is_the_chosen_device() -> None:
         assert app.screen.device == chosen
 
 
-async def test_it_follows_pauses_and_shows_help_and_health() -> None:
+async def test_the_screen_follows_and_pauses_and_shows_help_and_health() -> None:
     made = list(frames(starved_snapshots(60)))
     async with showing(made[:50]) as (app, pilot):
         while app.main.view.focus != "disk":
@@ -74,7 +74,7 @@ async def test_it_follows_pauses_and_shows_help_and_health() -> None:
             assert isinstance(app.screen, DeviceScreen)
 
 
-async def test_a_click_on_a_row_of_its_stack_shows_that_device() -> None:
+async def test_a_click_on_a_row_of_the_stack_shows_that_device() -> None:
     async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
@@ -87,7 +87,7 @@ async def test_a_click_on_a_row_of_its_stack_shows_that_device() -> None:
         assert app.screen.device == "sda1"
 
 
-async def test_in_a_replay_it_moves_through_the_recording(tmp_path: Path) -> None:
+async def test_in_a_replay_the_screen_moves_through_the_recording(tmp_path: Path) -> None:
     async with replaying(record(tmp_path / "a.iotop.jsonl", stalling(20, (5, 15)))) as replay:
         await replay.press("tab")
         while replay.view.focus != "disk":
@@ -104,7 +104,7 @@ async def test_in_a_replay_it_moves_through_the_recording(tmp_path: Path) -> Non
         assert replay.app.screen is replay.app.main
 
 
-async def test_tab_and_l_change_the_page() -> None:
+async def test_the_keys_tab_and_l_change_the_page() -> None:
     async with showing(list(frames(starved_snapshots(40))), (80, 24)) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
@@ -124,7 +124,7 @@ async def test_tab_and_l_change_the_page() -> None:
         assert app.screen is app.main
 
 
-async def test_the_page_of_a_removed_disk_says_so() -> None:
+async def test_the_screen_of_a_removed_disk_reports_that() -> None:
     disks = tuple(Disk(disk(name), reads=50, read_bytes=MIB, read_await=1.0, busy=0.1) for name in ("sda", "sdb"))
     made = list(frames(snapshots(lambda second: Machine(disks[: 1 if second > 3 else 2]), 6)))
     view = View(utc_offset_s=0, device="sdb", focus="disk")
@@ -142,7 +142,7 @@ async def test_the_page_of_a_removed_disk_says_so() -> None:
         await pilot.pause()
         assert isinstance(app.screen, DeviceScreen)
         assert "sdb is not here to check" in text(app)
-        app.post_message(FrameReady(made[2]))  # plugged in again
+        app.post_message(FrameReady(made[2]))  # the disk is plugged in again
         await pilot.pause()
         assert "is not here any more" not in text(app)
         app.post_message(FrameReady(made[5]))

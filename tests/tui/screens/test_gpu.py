@@ -1,4 +1,4 @@
-"""The GPU screen in the real app: how it opens, follows and closes."""
+"""The screen of a GPU in the real app: it opens, follows and closes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.tui.shown import follows_and_pauses, showing, text
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-async def test_g_opens_it_and_escape_goes_back(size: tuple[int, int]) -> None:
+async def test_the_key_g_opens_the_screen_and_escape_goes_back(size: tuple[int, int]) -> None:
     async with showing(list(frames(eight_snapshots(4))), size) as (app, pilot):
         await pilot.press("g")
         await pilot.pause()
@@ -35,7 +35,7 @@ async def test_g_opens_it_and_escape_goes_back(size: tuple[int, int]) -> None:
         assert app.is_running
 
 
-async def test_enter_opens_the_row_under_the_cursor() -> None:
+async def test_enter_opens_the_gpu_under_the_cursor() -> None:
     async with showing(list(frames(eight_snapshots(4)))) as (app, pilot):
         while app.main.view.focus != "gpu":
             await pilot.press("tab")
@@ -46,7 +46,7 @@ async def test_enter_opens_the_row_under_the_cursor() -> None:
         assert app.screen.uuid != "GPU-0000"
 
 
-async def test_it_follows_the_source_and_pauses() -> None:
+async def test_the_screen_follows_the_source_and_pauses() -> None:
     made = list(frames(eight_snapshots(8)))
     async with showing(made[:4]) as (app, pilot):
         await pilot.press("g")
@@ -59,7 +59,7 @@ async def test_it_follows_the_source_and_pauses() -> None:
         assert isinstance(app.screen, GpuScreen)
 
 
-async def test_without_a_gpu_the_key_says_so() -> None:
+async def test_without_a_gpu_the_key_g_reports_that() -> None:
     async with showing(made_frames(3)) as (app, pilot):
         await pilot.press("g")
         await pilot.pause()
@@ -67,7 +67,7 @@ async def test_without_a_gpu_the_key_says_so() -> None:
         assert "no GPU here" in text(app)
 
 
-async def test_the_page_of_a_removed_gpu_says_so() -> None:
+async def test_the_screen_of_a_removed_gpu_reports_that() -> None:
     made = [frame(snapshots(lambda _second, n=n: Machine(gpus=tuple(gpu(i, 90) for i in range(n))), 3)) for n in (2, 1)]
     app = MonitorApp(made[0], (), Own(), View(utc_offset_s=0), "dark")
     async with app.run_test(size=(80, 30)) as pilot:

@@ -1,4 +1,4 @@
-"""The health screen in the real app: its keys, the dialog before a self-test, and a self-test on a made disk."""
+"""The health screen in the real app: its keys, the dialog before a self-test, and a self-test on a made-up disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Own(MemoryRecording):
-    """A live source that records its requests."""
+    """A live source that keeps the requests it gets."""
 
     live = True
     smartctl = "/nowhere/smartctl"
@@ -53,7 +53,7 @@ class Own(MemoryRecording):
 
 
 class Shown:
-    """An app on one Frame."""
+    """An app that shows one Frame."""
 
     def __init__(self, app: MonitorApp, pilot: Pilot[None], source: MemoryRecording) -> None:
         self.app, self.pilot, self.source = app, pilot, source
@@ -89,7 +89,7 @@ async def showing(
     view: View = VIEW,
     size: tuple[int, int] = (100, 30),
 ) -> AsyncIterator[Shown]:
-    source = Own() if source is None else source  # an empty recording is falsy
+    source = Own() if source is None else source  # an empty recording counts as false, so it is compared with None
     app = MonitorApp(frame or ill(), (), source, view, "dark")
     async with app.run_test(size=size) as pilot:
         await pilot.pause()
@@ -97,11 +97,11 @@ async def showing(
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_from_the_list_to_a_disk_and_back(size: tuple[int, int]) -> None:
+async def test_enter_opens_a_disk_and_escape_returns_to_the_list(size: tuple[int, int]) -> None:
     async with showing(size=size) as shown:
         text = await shown.press("h")
         assert "7 disks: sda fails" in text
-        assert shown.health.health.cursor == "sda"  # the worst
+        assert shown.health.health.cursor == "sda"  # the cursor begins at the worst disk
         text = await shown.press("enter")
         assert "because" in text
         assert "ST4000NM0035" in text
@@ -112,7 +112,7 @@ async def test_from_the_list_to_a_disk_and_back(size: tuple[int, int]) -> None:
         assert not isinstance(shown.app.screen, HealthScreen)
 
 
-async def test_h_on_the_screen_of_a_disk_opens_its_health_alone() -> None:
+async def test_the_key_h_on_the_screen_of_a_disk_opens_only_its_health() -> None:
     async with showing() as shown:
         while shown.app.main.view.focus != "disk":
             await shown.press("tab")
@@ -135,7 +135,7 @@ async def test_a_page_scrolls_and_a_new_frame_is_shown() -> None:
         assert "60 % done" in await shown.frame(ill(self_test_left=40))
 
 
-async def test_the_mouse_opens_a_disk() -> None:
+async def test_a_click_opens_a_disk() -> None:
     async with showing() as shown:
         await shown.press("h")
         row = next(y for y, line in enumerate(shown.text.splitlines()) if line.startswith("  nvme1n1"))
@@ -150,7 +150,7 @@ async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
         text = await shown.press("T")
         assert "Type short or long, then Enter:" in text
         assert "no data is" in text
-        # q, h and u are letters now.
+        # In the dialog, q, h and u are letters.
         assert "Enter: qhu" in await shown.press("q", "h", "u")
         assert "Type short or long; Esc leaves it." in await shown.press("enter")
         assert shown.health.health.dialog is not None
@@ -169,7 +169,7 @@ async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
         (VIEW, False),
     ],
 )
-async def test_no_test_starts_read_only_or_in_a_replay(view: View, live: bool) -> None:
+async def test_no_self_test_starts_in_read_only_mode_or_in_a_replay(view: View, live: bool) -> None:
     async with showing(source=Own() if live else MemoryRecording(), view=view) as shown:
         await shown.press("h")
         assert "T:self-test" not in shown.keys
@@ -192,7 +192,7 @@ async def test_keys_work_only_where_they_are_listed() -> None:
         assert shown.source.asked == 1
 
 
-async def test_a_refusal_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refusal_of_smartctl_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing() as shown:
         await shown.press("h", "T", *"short", "enter")
@@ -207,7 +207,7 @@ async def test_a_refusal_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 class Asking(Own):
-    """A live source whose disks are made ones, read by the real collector."""
+    """A live source with made-up disks, which the real collector reads."""
 
     def __init__(self, smartctl: Smartctl) -> None:
         super().__init__()
@@ -220,15 +220,15 @@ class Asking(Own):
         self.collector.refresh()
 
     def frame(self) -> Frame:
-        """The machine with the disks' last answers."""
+        """The machine, with the newest answers of its disks."""
         base = ill()
         table: dict[str, Reading[SmartState]] = dict(self.collector.read())
         return base._replace(snapshot=base.snapshot._replace(smart=base.snapshot.smart._replace(value=table)))
 
 
 @needs_smartctl
-async def test_a_self_test_from_the_screen_to_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Started by a typed word, followed with its progress, its result in the log; aborted the second time."""
+async def test_a_self_test_runs_from_the_screen_to_its_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A typed word starts it, its progress is shown, and its result is in the log. A second one is aborted."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda", seconds=6.0)
@@ -270,7 +270,7 @@ async def test_a_self_test_from_the_screen_to_its_result(tmp_path: Path, monkeyp
         source.collector.close()
 
 
-async def test_the_result_of_a_self_test_comes_although_the_page_is_left(
+async def test_the_result_of_a_self_test_arrives_even_if_the_page_was_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -295,7 +295,7 @@ async def test_the_result_of_a_self_test_comes_although_the_page_is_left(
         assert shown.app.main.view.message.startswith("failed: sda: ")
 
 
-async def test_a_self_test_while_paused_asks_for_no_disk_that_is_gone() -> None:
+async def test_on_a_paused_screen_no_self_test_starts_on_a_disk_that_is_gone() -> None:
     async with showing() as shown:
         await shown.press("space", "h", "T", *"short")
         frame = shown.app.main.frame
@@ -307,13 +307,13 @@ async def test_a_self_test_while_paused_asks_for_no_disk_that_is_gone() -> None:
             disks=disks._replace(value={key: one for key, one in disks.value.items() if not key.startswith("sda")}),
         )
         await shown.frame(frame._replace(snapshot=rest))
-        assert " sda " in shown.text  # the picture is the old one
+        assert " sda " in shown.text  # the screen shows the old picture
         await shown.press("enter")
         assert shown.app.main.view.message == "failed: sda is gone"
 
 
 @needs_smartctl
-async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_smartctl_that_hangs_does_not_block_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda")
@@ -331,7 +331,7 @@ async def test_a_smartctl_that_hangs_leaves_the_screen_alive(tmp_path: Path, mon
             await shown.press("T", *"short", "enter")
             began = time.monotonic()
             await shown.press("enter", "escape", "up", "down")
-            assert time.monotonic() - began < 20  # the disk answers after 600 s
+            assert time.monotonic() - began < 20  # the disk would answer only after 600 s
             assert "a disk is being queried" in await shown.press("T")
     finally:
         source.collector.close()

@@ -1,4 +1,4 @@
-"""Invisible rows are not drawn: behind another screen, and while paused."""
+"""Rows that cannot be seen are not drawn: those below another screen, and new ones while paused."""
 
 from __future__ import annotations
 

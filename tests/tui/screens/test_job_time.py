@@ -1,4 +1,4 @@
-"""The bar of a job's time in the real app on a recording: stepped to, sought and on the job's page it is the same."""
+"""The bar of a job's time in the real app is the same when played, after a seek, and on the job's page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bar(frame: Frame) -> list[str]:
     return [line.text for line in time_rows(frame, UTC, 80, 1)]
 
 
-def test_a_seek_into_a_long_recording_gives_the_bar_of_playing_forward(tmp_path: Path) -> None:
+def test_a_seek_into_a_long_recording_gives_the_bar_of_a_replay(tmp_path: Path) -> None:
     live = list(frames(snapshots()))
     tape = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", live))])
     for at in (150, 61, 10, 199):
@@ -31,7 +31,7 @@ def test_a_seek_into_a_long_recording_gives_the_bar_of_playing_forward(tmp_path:
         assert bar(live[at])[0].count(" %") == 2
 
 
-async def test_a_seek_shows_the_bar_of_playing_forward() -> None:
+async def test_a_seek_shows_the_bar_of_a_replay() -> None:
     last = slow_disk()[-1]
     async with replaying(str(SLOW_DISK)) as replay:
         await replay.press("at", *"100%", "enter")
@@ -45,7 +45,7 @@ async def test_a_seek_shows_the_bar_of_playing_forward() -> None:
         assert [replay.text("time")] == bar(slow_disk()[-2])
 
 
-async def test_the_job_page_and_the_reasons_have_it_too() -> None:
+async def test_the_job_page_and_the_reasons_have_the_bar() -> None:
     async with replaying(str(SLOW_DISK), (160, 48)) as replay:
         await replay.press("at", *"100%", "enter")
         await replay.until(lambda: replay.shown.snapshot.seq == slow_disk()[-1].snapshot.seq)
@@ -58,7 +58,7 @@ async def test_the_job_page_and_the_reasons_have_it_too() -> None:
         assert next(row for row in rows if row.startswith(" time     data: disk")).split()[3:5] == ["67", "%"]
 
 
-async def test_a_recording_made_before_has_no_bar() -> None:
+async def test_a_recording_without_job_times_has_no_bar() -> None:
     async with replaying(str(OLD)) as replay:
         await replay.press("at", *"100%", "enter")
         await replay.until(lambda: "STARVED" in replay.text("banner"))

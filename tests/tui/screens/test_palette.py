@@ -1,4 +1,4 @@
-"""The list of every action: opened by key, searched by typing, run by Enter or a click."""
+"""The list of all actions: a key opens it, typing searches it, and Enter or a click runs an action."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def palette(shown: Shown) -> PaletteScreen:
 
 
 @pytest.mark.parametrize("key", ["colon", "ctrl+p"])
-async def test_type_and_enter(key: str) -> None:
+async def test_typing_selects_an_action_and_enter_runs_it(key: str) -> None:
     async with showing() as shown:
         await shown.press(key)
         assert [entry.action for entry in palette(shown).matches] == list(SCREENS["main"])
@@ -36,7 +36,7 @@ async def test_type_and_enter(key: str) -> None:
 
 
 @pytest.mark.parametrize(("opens", "screen"), [("enter", "reasoning"), ("J", "jobs"), ("h", "health")])
-async def test_it_lists_the_actions_of_the_screen_in_front(opens: str, screen: str) -> None:
+async def test_the_list_has_the_actions_of_the_screen_below_it(opens: str, screen: str) -> None:
     async with showing() as shown:
         await shown.press(opens)
         front = shown.app.screen
@@ -48,7 +48,7 @@ async def test_it_lists_the_actions_of_the_screen_in_front(opens: str, screen: s
         assert shown.app.screen is front
 
 
-async def test_keys_of_one_burst_all_go_into_the_search() -> None:
+async def test_all_keys_that_arrive_together_go_into_the_search() -> None:
     async with showing() as shown:
         await shown.pilot.press("colon", *"oar")
         await shown.pilot.pause()
@@ -57,14 +57,14 @@ async def test_keys_of_one_burst_all_go_into_the_search() -> None:
         assert shown.view.base is None
 
 
-async def test_a_colon_of_a_filter_is_a_colon() -> None:
+async def test_a_colon_typed_in_a_filter_does_not_open_the_list() -> None:
     async with showing() as shown:
         await shown.press("slash", "a", "colon", "b")
         assert shown.view.pattern == "a:b"
         assert shown.app.screen is shown.app.main
 
 
-async def test_cursor_and_click() -> None:
+async def test_the_cursor_and_a_click_select_an_action() -> None:
     async with showing() as shown:
         await shown.press("colon", *"panel", "down", "down", "up")
         screen = palette(shown)
@@ -77,33 +77,33 @@ async def test_cursor_and_click() -> None:
         assert shown.view.hidden == {"gpu"}
 
 
-async def test_quit_from_the_list() -> None:
+async def test_the_program_can_be_left_from_the_list() -> None:
     async with showing() as shown:
         await shown.pilot.press("colon", *"app.quit", "enter")
         await shown.pilot.pause()
         assert not shown.app.is_running or shown.app._exit
 
 
-async def test_the_health_screens_own_actions() -> None:
+async def test_the_list_has_the_actions_of_the_health_screen() -> None:
     async with showing() as shown:
         await shown.press("h", "ctrl+p")
         assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["health"]}
         await shown.press(*"health.main", "enter")
         assert shown.app.screen is shown.app.main
-        await shown.press("question_mark", "ctrl+p")  # from the help, the list of the screen below it
+        await shown.press("question_mark", "ctrl+p")  # from the help, the list is that of the screen below the help
         assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS["main"]}
         await shown.press("escape")
         assert shown.app.screen is shown.app.main
 
 
 @pytest.mark.parametrize(("key", "screen"), [("J", "jobs"), ("enter", "reasoning")])
-async def test_the_actions_of_the_screens_about_jobs(key: str, screen: str) -> None:
+async def test_the_list_has_the_actions_of_the_screens_about_jobs(key: str, screen: str) -> None:
     async with showing() as shown:
         await shown.press(key, "colon")
         assert {entry.action.name for entry in palette(shown).matches} == {action.name for action in SCREENS[screen]}
 
 
-async def test_only_ascii_when_requested() -> None:
+async def test_the_screens_have_only_ascii_when_requested() -> None:
     async with showing(view=View(ascii_only=True)) as shown:
         for key in ("colon", "s", "C", "question_mark"):
             await shown.press(key)
@@ -115,7 +115,7 @@ async def test_only_ascii_when_requested() -> None:
 @pytest.mark.parametrize(
     "action", [action for action in SCREENS["main"] if action.name.startswith(("sort.", "rows.", "device."))]
 )
-async def test_an_entry_does_what_its_key_does(action: object) -> None:
+async def test_an_entry_does_the_same_as_its_key(action: object) -> None:
     async with showing() as shown:
         await shown.press(action.keys[0])  # type: ignore[attr-defined]
         by_key = shown.view
@@ -124,7 +124,7 @@ async def test_an_entry_does_what_its_key_does(action: object) -> None:
         assert shown.view._replace(base=None) == by_key._replace(base=None)
 
 
-def test_words_match_in_any_order() -> None:
+def test_the_typed_words_match_in_any_order() -> None:
     every = entries(SCREENS["main"])
     names = [entry.action.name for entry in matching(every, "panel gpu")]
     assert names == ["panel.gpu"]
@@ -133,7 +133,7 @@ def test_words_match_in_any_order() -> None:
     assert matching(every, "Quit")[0].action.text == "Quit"
 
 
-def test_it_shows_the_users_keys() -> None:
+def test_the_list_shows_keys_that_the_user_changed() -> None:
     keymap = remapped({"filter.open": ["f7"], "rows.active": []})[0]
     lines = palette_rows(entries(SCREENS["main"], keymap), 0, "", 80, 60)
     row = {line.key: line.text for line in lines}
@@ -142,7 +142,7 @@ def test_it_shows_the_users_keys() -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (160, 48), (250, 70)])
-def test_rows_fill_the_screen(width: int, height: int) -> None:
+def test_rows_fill_the_width_of_the_screen(width: int, height: int) -> None:
     every = entries(SCREENS["main"])
     for at in (0, len(every) // 2, len(every) - 1):
         lines = palette_rows(every, at, "", width, height)
@@ -152,7 +152,7 @@ def test_rows_fill_the_screen(width: int, height: int) -> None:
     assert len(palette_rows((), 0, "x", width, height)) == height
 
 
-async def test_the_keymap_applies_to_the_screen() -> None:
+async def test_keys_that_the_user_changed_work_on_the_screen() -> None:
     keymap = remapped({"rows.active": ["f7", "x"], "sort.reverse": []})[0]
     async with showing(view=View(keymap=keymap)) as shown:
         await shown.press("o", "r")
@@ -173,6 +173,6 @@ async def test_the_keymap_applies_to_the_screen() -> None:
         ("history", "time.leap_back"),
     ],
 )
-def test_words_of_other_monitors_find_their_action(word: str, action: str) -> None:
+def test_words_used_by_other_monitors_find_the_right_action(word: str, action: str) -> None:
     listed = [Entry(one, " ".join(one.keys)) for one in SCREENS["main"]]
     assert matching(listed, word)[0].action.name == action

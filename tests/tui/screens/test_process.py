@@ -1,4 +1,4 @@
-"""The screen of one process in the real app: on real processes of this machine, and in a replay."""
+"""The screen of a process in the real app, for real processes of this machine, and in a replay."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WAIT_S = 20.0
 
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a file open, under a name that no other has."""
+    """A process that has an open file and a unique name."""
     path = tmp_path / "data.bin"
     path.write_bytes(b"x" * 4096)
     code = "import sys; f = open(sys.argv[1], 'rb', 0); f.read(1000); print(flush=True); sys.stdin.read()"
@@ -53,7 +53,7 @@ def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @asynccontextmanager
 async def watching(view: View) -> AsyncIterator[tuple[MonitorApp, Pilot[None], Callable[[], FrameReady]]]:
-    """The app over three readings of this machine; the function reads it again."""
+    """Run the app on three readings of this machine. The yielded function reads the machine once more."""
     source = LiveSource(Settings(smart=False))
     live = frames(MemoryRecording([source.snapshot(), source.snapshot()]))
     shown = list(live)[-1]
@@ -76,7 +76,7 @@ async def until(app: MonitorApp, pilot: Pilot[None], words: str, message: Callab
     return text(app)
 
 
-async def test_down_and_enter_open_the_process_with_its_files_and_environment(
+async def test_down_and_enter_open_a_process_with_its_files_and_environment(
     child: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
@@ -98,7 +98,7 @@ async def test_down_and_enter_open_the_process_with_its_files_and_environment(
         assert app.screen is app.main
 
 
-async def test_a_signal_can_be_sent_from_it(child: subprocess.Popen[bytes]) -> None:
+async def test_a_signal_can_be_sent_from_the_screen(child: subprocess.Popen[bytes]) -> None:
     async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
         await pilot.press("down", "enter", "k")
         await pilot.pause()
@@ -110,7 +110,7 @@ async def test_a_signal_can_be_sent_from_it(child: subprocess.Popen[bytes]) -> N
         await until(app, pilot, f"pid {child.pid} has ended", again)
 
 
-async def test_it_may_not_act_on_a_readonly_screen(child: subprocess.Popen[bytes]) -> None:
+async def test_a_read_only_screen_sends_no_signal(child: subprocess.Popen[bytes]) -> None:
     async with watching(View(pattern=f"pid = {child.pid}", readonly=True)) as (app, pilot, _):
         await pilot.press("down", "enter", "i")
         await pilot.pause()
@@ -121,7 +121,7 @@ async def test_it_may_not_act_on_a_readonly_screen(child: subprocess.Popen[bytes
         assert isinstance(app.screen, ProcessDetailScreen)
 
 
-async def test_arrows_move_the_cursor_of_the_processes_from_the_start() -> None:
+async def test_arrow_keys_move_the_cursor_of_the_processes_from_the_start() -> None:
     async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
         await pilot.press("down")
         await pilot.pause()
@@ -133,7 +133,7 @@ async def test_arrows_move_the_cursor_of_the_processes_from_the_start() -> None:
         assert app.main.view.cursor == first
 
 
-async def test_in_a_replay_it_shows_the_recorded_and_names_the_rest(tmp_path: Path) -> None:
+async def test_in_a_replay_recorded_facts_are_shown_and_missing_ones_named(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
     async with replaying(path, (100, 40)) as replay:
         await replay.press("down", "enter")
@@ -155,7 +155,7 @@ async def test_in_a_replay_it_shows_the_recorded_and_names_the_rest(tmp_path: Pa
 
 
 @pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
-async def test_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) -> None:
+async def test_the_key_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) -> None:
     async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
         await pilot.press("down", "enter")
         await until(app, pilot, "data.bin", again)
@@ -167,7 +167,7 @@ async def test_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) -> None:
         assert "% of " in seen
 
 
-async def test_p_in_a_replay_is_not_available(tmp_path: Path) -> None:
+async def test_the_key_p_is_not_available_in_a_replay(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
     async with replaying(path, (100, 40)) as replay:
         await replay.press("down", "enter", "p")

@@ -1,4 +1,4 @@
-"""The real app on a recording: the keys of time, the other keys, and that nothing is changed."""
+"""The real app on a recording: the keys for time, the other keys, and that a replay changes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAIT_S = 20.0
 
 
 class Replay:
-    """An app that replays, with its pilot."""
+    """An app that replays a recording, and its pilot."""
 
     def __init__(self, app: MonitorApp, pilot: Pilot[None]) -> None:
         self.app, self.pilot = app, pilot
@@ -50,7 +50,7 @@ class Replay:
             await self.pilot.pause(0.01)
 
     async def at(self, number: int) -> None:
-        """The n-th Snapshot is shown, decoded whole."""
+        """Wait until the n-th Snapshot is shown with all its values."""
         await self.until(lambda: self.shown == LIVE[number])
 
     def text(self, panel: str) -> str:
@@ -79,7 +79,7 @@ async def replaying(path: str, size: tuple[int, int] = (80, 24)) -> AsyncIterato
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (60, 15)])
-async def test_the_same_screen_with_a_time_line(path: str, size: tuple[int, int]) -> None:
+async def test_a_replay_has_the_same_screen_and_a_time_line(path: str, size: tuple[int, int]) -> None:
     async with replaying(path, size) as replay:
         await replay.until(lambda: ("━" if size[0] < 80 else "STARVED") in replay.text("timeline"))
         rows = replay.screen().splitlines()
@@ -90,7 +90,7 @@ async def test_the_same_screen_with_a_time_line(path: str, size: tuple[int, int]
         assert "Space:play" in rows[-1]
 
 
-async def test_step_seek_and_ends(path: str) -> None:
+async def test_keys_step_seek_and_go_to_the_ends(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("right_square_bracket", "right_square_bracket", "right_square_bracket")
         await replay.at(3)
@@ -109,7 +109,7 @@ async def test_step_seek_and_ends(path: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "number"), [("50%", 64), ("-29s", 100), ("+1m", 60), ("08:54:00", 40), ("08:54", 40), ("2001-01-01", 0)]
 )
-async def test_go_to_a_time(path: str, typed: str, number: int) -> None:
+async def test_a_key_goes_to_a_typed_time(path: str, typed: str, number: int) -> None:
     async with replaying(path) as replay:
         await replay.press("at", *typed)
         assert f" @{typed} " in replay.text("keys")
@@ -128,7 +128,7 @@ async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
         assert replay.app.is_running
 
 
-async def test_arrows_and_pages_move_time_wherever_the_focus_has_no_rows(path: str) -> None:
+async def test_arrow_and_page_keys_move_time_unless_the_focus_has_rows(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("right", "right")
         await replay.at(20)
@@ -141,7 +141,7 @@ async def test_arrows_and_pages_move_time_wherever_the_focus_has_no_rows(path: s
         assert replay.view.device == ""
         await replay.press("n")
         assert replay.view.device != ""
-        await replay.press("down", "right")  # on a list, too
+        await replay.press("down", "right")  # the keys move time on a list, too
         assert replay.view.focus == "process"
         await replay.at(20)
         cursor = replay.view.cursor
@@ -157,7 +157,7 @@ async def test_arrows_and_pages_move_time_wherever_the_focus_has_no_rows(path: s
         await replay.at(0)
 
 
-async def test_play_pause_and_speed(path: str) -> None:
+async def test_keys_play_pause_and_change_the_speed(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press(*["plus"] * 9)
         await replay.until(lambda: replay.view.speed == 64.0)
@@ -174,7 +174,7 @@ async def test_play_pause_and_speed(path: str) -> None:
         assert replay.app.is_running
 
 
-async def test_filter_sort_help_sums_and_panels_work(path: str) -> None:
+async def test_filter_sort_help_sums_and_panels_work_in_a_replay(path: str) -> None:
     async with replaying(path, (160, 48)) as replay:
         await replay.press("at", "8", "0", "%", "enter")
         await replay.until(lambda: replay.shown.snapshot.seq > 90)
@@ -195,7 +195,7 @@ async def test_filter_sort_help_sums_and_panels_work(path: str) -> None:
         assert "hidden; 5 shows it" in replay.text("disk")
 
 
-async def test_a_replay_acts_and_writes_nothing(path: str) -> None:
+async def test_a_replay_sends_no_signal_and_writes_no_file(path: str) -> None:
     before = Path(path).read_bytes(), Path(path).stat().st_mtime_ns, sorted(Path(path).parent.iterdir())
     async with replaying(path) as replay:
         await replay.press("R")
@@ -206,7 +206,7 @@ async def test_a_replay_acts_and_writes_nothing(path: str) -> None:
     assert (Path(path).read_bytes(), Path(path).stat().st_mtime_ns, sorted(Path(path).parent.iterdir())) == before
 
 
-async def test_graphs_beyond_a_minute_are_filled_after_a_jump(path: str) -> None:
+async def test_graphs_longer_than_a_minute_are_filled_after_a_seek(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("at", *"100%", "enter")
         await replay.at(len(LIVE) - 1)
@@ -228,7 +228,7 @@ async def test_a_seek_shows_numbers_and_verdict_at_once(path: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["g", "h"])
-async def test_the_screens_above_step_too(path: str, key: str) -> None:
+async def test_the_screens_on_top_also_step_through_time(path: str, key: str) -> None:
     async with replaying(path) as replay:
         await replay.until(lambda: "STARVED" in replay.text("timeline"))
         await replay.press(key)

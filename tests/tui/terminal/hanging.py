@@ -1,4 +1,4 @@
-"""Steps of the tests in which the live screen waits for something that hangs."""
+"""Steps that several tests share, in which the live screen waits for something that hangs."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PROGRAM = str(Path(sys.executable).with_name("iotop-ai"))
 COMMAND = shlex.join([PROGRAM, "--no-smart", "-d", "0.5"])
 LEAVES_S = 1.0
 CLEAR = r"printf '\033[2J\033[H'"
-"""Of the shell alone: clear looks for ~/.terminfo."""
+"""The shell's own printf is used, because clear would look for ~/.terminfo."""
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")
 
 
 def seconds_shown(screen: str) -> set[str]:
-    """The times of day in the path's rule."""
+    """The times of day in the rule above the path."""
     return {found[0] for line in screen.splitlines() if " path" in line and (found := _CLOCK.search(line))}
 
 
 def assert_moves(terminal: Terminal, seconds: float = 4.0) -> None:
-    """New figures come: the time of the readings goes on."""
+    """Assert that new figures arrive: the time of the readings advances."""
     seen: set[str] = set()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -36,7 +36,7 @@ def assert_moves(terminal: Terminal, seconds: float = 4.0) -> None:
 
 
 def leave(terminal: Terminal) -> float:
-    """Seconds from the key q to the shell's next line."""
+    """Press q, and return the seconds until the shell's next line."""
     begun = time.monotonic()
     terminal.keys("q")
     terminal.wait_until(lambda text: "left=0" in text, 20)
@@ -49,6 +49,6 @@ def started(terminal: Terminal, command: str = COMMAND) -> None:
 
 
 def renewed(terminal: Terminal) -> None:
-    """Wait until the first picture, which comes before the app, has been replaced by another second's."""
+    """Wait until the first picture, which is shown before the app runs, was replaced by one of a later second."""
     first = seconds_shown(terminal.text())
     terminal.wait_until(lambda text: seconds_shown(text) - first, what="another second")

@@ -1,4 +1,4 @@
-"""What changes the machine, done for real from a real terminal."""
+"""Actions that change the machine, really carried out from a real terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def started(terminal: Terminal, argv: list[str]) -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
 )
-def test_root_drops_a_full_cache_and_the_recording_holds_it(disk_folder: Path) -> None:
+def test_root_drops_a_full_cache_and_the_recording_contains_it(disk_folder: Path) -> None:
     data = disk_folder / "data"
     data.write_bytes(os.urandom(128 * MIB))
     assert read_cached(str(data), PageCache()).resident_bytes == 128 * MIB
@@ -55,7 +55,7 @@ def test_root_drops_a_full_cache_and_the_recording_holds_it(disk_folder: Path) -
         terminal.wait_for("dropped less than a minute ago")
         terminal.keys("Escape")
         terminal.wait_gone("DROP CACHES")
-        terminal.keys("R")  # at once, before another Snapshot may have come
+        terminal.keys("R")  # this comes at once, maybe before the next Snapshot
         (recording,) = disk_folder.glob("*.iotop.jsonl")
         terminal.wait_for_match(r"done: \d+ s, .* in ")
         terminal.keys("q")
@@ -68,7 +68,7 @@ def test_root_drops_a_full_cache_and_the_recording_holds_it(disk_folder: Path) -
 
 
 @pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() or "there")
-def test_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> None:
+def test_the_user_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "none"), "PYTHONPATH": str(TOP), "PYTHONDONTWRITEBYTECODE": "1"}
     with Terminal(80, 30, environment) as terminal:
         started(terminal, as_nobody(*PROGRAM))
@@ -86,7 +86,7 @@ def test_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Path) -> Non
         terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
 
 
-def test_readonly_opens_no_question() -> None:
+def test_a_read_only_screen_opens_no_question() -> None:
     with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
         started(terminal, [*PROGRAM, "--readonly"])
         terminal.keys("D")
@@ -97,7 +97,7 @@ def test_readonly_opens_no_question() -> None:
 
 
 def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
-    program = tmp_path / f"zz{os.getpid()}"  # no other process of the machine is called so
+    program = tmp_path / f"zz{os.getpid()}"  # a name that no other process on the machine has
     shutil.copy(shutil.which("sleep") or "", program)
     sleeper = subprocess.Popen([str(program), "300"])
     state = tmp_path / "state"
@@ -125,8 +125,8 @@ def test_a_process_is_ended_from_its_row(tmp_path: Path) -> None:
     ]
 
 
-def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
-    own = f"zz{os.getpid()}"  # no other process of the machine is called so
+def test_all_tagged_processes_are_ended_after_one_confirmation(tmp_path: Path) -> None:
+    own = f"zz{os.getpid()}"  # a name that no other process on the machine has
     names = (f"{own}one", f"{own}two", f"{own}three")
     for name in names:
         shutil.copy(shutil.which("sleep") or "", tmp_path / name)
@@ -143,13 +143,13 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
             terminal.type(f"^{own}\n")
             terminal.wait_for_match(rf"^.{names[1]} ")
             terminal.wait_for_match(r"^━+ process")
-            terminal.keys("T")  # a row of two, and on to the next
+            terminal.keys("T")  # this tags a row of two processes and moves to the next row
             terminal.wait_for(f"done: {names[0]} x2 tagged, 2 in all")
             terminal.wait_for_match(rf"^\*{names[0]} x2 ")
             terminal.keys("T")
             terminal.wait_for(f"done: {names[2]} tagged, 3 in all")
             terminal.wait_for_match(r"━━ process 3 tagged")
-            terminal.keys("Escape")  # the filter goes, the tags stay
+            terminal.keys("Escape")  # the filter is cleared, but the tags remain
             terminal.wait_for("filter cleared")
             terminal.wait_for_match(r"━━ process 3 tagged")
             terminal.keys("k")
@@ -179,7 +179,7 @@ def test_all_that_is_tagged_is_ended_by_one_answer(tmp_path: Path) -> None:
     ]
 
 
-def test_delay_accounting_is_asked_and_left() -> None:
+def test_delay_accounting_can_be_declined() -> None:
     with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
         started(terminal, PROGRAM)
         terminal.keys("C-t")
@@ -190,7 +190,7 @@ def test_delay_accounting_is_asked_and_left() -> None:
         terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
 
 
-def test_commands_ask_and_take_no_for_an_answer(disk_folder: Path) -> None:
+def test_commands_ask_for_confirmation_and_accept_a_refusal(disk_folder: Path) -> None:
     data, fast = disk_folder / "data", disk_folder / "fast"
     data.mkdir()
     fast.mkdir()

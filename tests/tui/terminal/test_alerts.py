@@ -1,4 +1,4 @@
-"""Alerts in the live screen, in a real terminal: a rule fires, the bell rings once, a command runs, the past has it."""
+"""Alerts in a real terminal: a rule fires, the bell rings once, a command runs, and the event is kept."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANSWER = "alert: memory_here firing"
 
 
 def written(folder: Path, text: str, mode: int = 0o600) -> Path:
-    """The default alerts.toml of XDG_CONFIG_HOME=folder."""
+    """Write the default alerts.toml below XDG_CONFIG_HOME=folder."""
     path = folder / "iotop-ai" / "alerts.toml"
     path.parent.mkdir(mode=0o700)
     path.write_text(text)
@@ -29,7 +29,7 @@ def written(folder: Path, text: str, mode: int = 0o600) -> Path:
 
 
 def bells(path: Path) -> int:
-    """Bells among the bytes for the terminal; one also ends a title or a colour of the pointer."""
+    """The number of bells among the bytes; one that ends a title or a pointer colour does not count."""
     return len(re.findall(rb"\x07", re.sub(rb"\x1b\][^\x07\x1b]*\x07", b"", path.read_bytes())))
 
 
@@ -38,7 +38,9 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 48)])
-def test_a_rule_that_fires(own_folder: Path, width: int, height: int) -> None:
+def test_a_rule_that_fires_rings_runs_its_command_and_is_kept_as_an_event(
+    own_folder: Path, width: int, height: int
+) -> None:
     sent, hook = own_folder / "sent", own_folder / "hook"
     hook.write_text(f"#!/bin/sh\ncat >> '{sent}'\n")
     hook.chmod(0o755)
@@ -49,7 +51,7 @@ def test_a_rule_that_fires(own_folder: Path, width: int, height: int) -> None:
         terminal.type(f"{PROGRAM}\n")
         terminal.wait_until(lambda text: ANSWER in text.splitlines()[-1], what=ANSWER)
         terminal.wait_for_match(r"^── path .*ALERT memory_here")
-        terminal.wait_gone(ANSWER)  # the answer goes, the sign stays
+        terminal.wait_gone(ANSWER)  # the message disappears, the sign stays
         assert re.search(r"^── path .*ALERT memory_here.* live", terminal.text(), re.MULTILINE)
         terminal.wait_until(lambda _: sent.exists() and sent.stat().st_size, what="the command's file")
         terminal.keys("[")
@@ -62,7 +64,7 @@ def test_a_rule_that_fires(own_folder: Path, width: int, height: int) -> None:
     assert (alert["rule"], alert["state"], alert["severity"]) == ("memory_here", "firing", "critical")
 
 
-def test_the_bell_can_be_off_and_the_alerts_too(own_folder: Path) -> None:
+def test_the_bell_and_the_alerts_can_be_off(own_folder: Path) -> None:
     path = written(own_folder, f"bell = false\n{RULE}")
     output = own_folder / "terminal"
     with Terminal(100, 24, environment(own_folder)) as terminal:
@@ -83,7 +85,7 @@ def test_the_bell_can_be_off_and_the_alerts_too(own_folder: Path) -> None:
     assert bells(output) == 0
 
 
-def test_a_file_that_others_may_change_is_an_answer(own_folder: Path) -> None:
+def test_a_file_that_others_may_change_is_reported(own_folder: Path) -> None:
     written(own_folder, RULE, 0o666)
     with Terminal(120, 24, environment(own_folder)) as terminal:
         terminal.type(f"{PROGRAM}\n")

@@ -1,4 +1,4 @@
-"""Keys that come faster than screens change: each reaches the screen that it was typed for."""
+"""Keys that arrive faster than screens change: each reaches the screen for which it was typed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OPENED = (
 
 
 def turned(terminal: Terminal, times: int) -> None:
-    """The order was turned so many times, and the main screen is in front."""
+    """Wait until the order was reversed this many times and the main screen is in front."""
     terminal.wait_for("smallest first" if times % 2 else "largest first")
     terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the main screen")
 
 
-def test_a_key_right_behind_the_escape_that_closes_a_screen_is_for_the_one_below(tmp_path: Path) -> None:
+def test_a_key_right_after_the_escape_that_closes_a_screen_is_for_the_screen_below(tmp_path: Path) -> None:
     with opened(tmp_path, 100, 30) as terminal:
         start(terminal, tmp_path)
         terminal.keys("r")
@@ -35,11 +35,11 @@ def test_a_key_right_behind_the_escape_that_closes_a_screen_is_for_the_one_below
             turned(terminal, times)
         terminal.keys("?")
         terminal.wait_for("── help")
-        terminal.keys("x", "q")  # any key closes the help, the next one leaves
+        terminal.keys("x", "q")  # the first key closes the help, and the next one leaves the program
         terminal.wait_for("rc=0")
 
 
-def test_keys_behind_an_escape_keep_their_order(tmp_path: Path) -> None:
+def test_keys_after_an_escape_keep_their_order(tmp_path: Path) -> None:
     with opened(tmp_path, 100, 30) as terminal:
         start(terminal, tmp_path)
         terminal.keys(":")

@@ -1,4 +1,4 @@
-"""The ways in which a recording ends that the screen has begun: nothing is lost, and the terminal is usable after."""
+"""How a recording begun on the screen can end: nothing is lost, and the terminal stays usable."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("way", "begun"), [("R", True), ("q", True), ("SIGTERM", True), ("hang-up", True), ("R", False), ("q", False)]
 )
-def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
-    """The next Snapshot, which would have carried the mark, is a minute away; also where it would be the first."""
+def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
+    """The next Snapshot, which would have had the mark, is a minute away. In one case, it would even be the first."""
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
         terminal.keys("R")
@@ -65,7 +65,7 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
         if way in ("q", "SIGTERM"):
             assert "recorded: " in terminal.text()
         elif way == "R":
-            assert "recorded: " not in terminal.text()  # the screen has shown it
+            assert "recorded: " not in terminal.text()  # the screen has already reported the recording
     ended(child)
     recording = FileRecording(str(record))
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
@@ -73,8 +73,8 @@ def test_what_happened_just_before_the_end_is_in_the_recording(tmp_path: Path, w
 
 
 @pytest.mark.parametrize("keys", [("R", "R"), ("R", "q"), ("R", "R", "R", "q")])
-def test_a_recording_that_is_ended_as_soon_as_it_begins(tmp_path: Path, keys: tuple[str, ...]) -> None:
-    """Every file that was begun is whole, and holds at least what the screen shows."""
+def test_a_recording_that_ends_as_soon_as_it_begins_is_whole(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    """Every file that was begun is complete, and has at least what the screen shows."""
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path, f"{PROGRAM} -d 60")
         terminal.keys(*keys)
@@ -93,7 +93,7 @@ def test_a_recording_that_is_ended_as_soon_as_it_begins(tmp_path: Path, keys: tu
 @pytest.mark.parametrize(
     ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
 )
-def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str, way: str) -> None:
+def test_the_terminal_may_close_while_a_question_is_open(tmp_path: Path, question: str, way: str) -> None:
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
         record(terminal, tmp_path)
@@ -112,8 +112,8 @@ def test_a_question_is_open_when_the_terminal_goes(tmp_path: Path, question: str
 
 
 @STOPS
-def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
-    """While it is stopped nothing is read: the recording says so, and no rate reaches across."""
+def test_a_stop_of_the_process_is_a_gap_in_its_recording(tmp_path: Path) -> None:
+    """Nothing is read while the program is stopped. The recording has a gap there, and no rate spans it."""
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
         record(terminal, tmp_path)
@@ -139,16 +139,16 @@ def test_a_stop_with_a_recording_on_is_a_gap(tmp_path: Path) -> None:
     assert away.sample.seconds is not None
     assert away.sample.seconds >= 3.9
     assert away.sample.gap
-    # A loaded machine may be late by more than three intervals of 0.5 s elsewhere, too.
+    # On a loaded machine, other intervals may also be more than three times as long as 0.5 s.
     assert [f.sample.gap for f in whole[1:]] == [(f.sample.seconds or 0) > 1.5 for f in whole[1:]]
-    # A mark of any program of the user is here too.
+    # Marks of other programs of this user are in the recording, too.
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
 
 
 @STOPS
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
-def test_ctrl_z_with_a_filesystem_that_does_not_answer_says_so(tmp_path: Path) -> None:
-    """The thread that asks for its fullness cannot be stopped, so the shell would not come back."""
+def test_ctrl_z_is_refused_while_a_filesystem_does_not_answer(tmp_path: Path) -> None:
+    """The thread that reads how full the filesystem is cannot be stopped, so the shell would not come back."""
     rig = tmp_path / "rig"
     rig.mkdir()
     with FailingFolder(rig) as server:

@@ -1,6 +1,6 @@
-"""Every key of the tables, pressed in a real terminal: each one answers, and every dialog is left with Esc.
+"""Every key in the tables, pressed in a real terminal: each has an effect, and each dialog can be left with Esc.
 
-An action without an expectation here, or with one too many, fails.
+The test fails if an action has no expectation here, or more than one.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ ANY = ""
 
 
 class Answer(NamedTuple):
-    """seen: a pattern that the screen then holds and did not hold so before; ANY: its looks change.
+    """seen: a pattern that the screen must newly match; ANY: the screen must change in any way.
 
-    undo: keys that lead back, Esc among them for all that opens something. before: keys that are pressed first.
+    undo: the keys that lead back, with Esc for whatever opens something. before: keys to press first.
     """
 
     seen: str = ANY
@@ -112,7 +112,7 @@ ON_MAIN: dict[str, Answer] = {
     "job.list": Answer("j:next", ESC),
     "verdict.copy": Answer("copied|no clipboard"),
     "verdict.acknowledge": Answer("only a failing disk or GPU|only on the live screen|not available"),
-    # Enter opens what has the focus, so the cursor of the processes goes last.
+    # Enter opens what has the focus, so the focus is moved to the processes only at the end.
     "cursor.down": Answer(before=("to process",)),
     "cursor.last": Answer(),
     "cursor.up": Answer(),
@@ -146,7 +146,7 @@ DETAIL: dict[str, Answer] = {
     "detail.mark": Answer(),
     "detail.record": Answer("Esc:back.*not available in a replay"),
 }
-"""In a replay; its picture stands still until a key moves it."""
+"""The actions in a replay, whose picture does not change until a key moves it."""
 ON_GPU: dict[str, Answer] = {
     "gpu.next": Answer(r"GPU \d  "),
     "gpu.previous": Answer(r"GPU \d  "),
@@ -163,7 +163,7 @@ ON_DEVICE: dict[str, Answer] = {
     "disk.help": Answer("means unknown, never zero", ESC),
 }
 ON_HEALTH: dict[str, Answer] = {
-    # The cursor begins at the worst disk, which is the last one.
+    # The cursor begins at the worst disk, which is the last in the list.
     "health.up": Answer(),
     "health.down": Answer(),
     "health.page_up": Answer(),
@@ -240,7 +240,7 @@ BACK = {
     "jobs.choose": "jobs",
     "process.back": "process",
 }
-"""What leads from a screen to the main one."""
+"""The keys that lead from a screen to the main screen."""
 ENDS = ("app.quit", "app.interrupt")
 TABLES: tuple[Mapping[str, object], ...] = (
     *(ON_MAIN, LIVE, DETAIL, ON_GPU, ON_DEVICE, ON_HEALTH, ON_REASONS, ON_JOBS, ON_PROCESS),
@@ -250,7 +250,7 @@ TABLES: tuple[Mapping[str, object], ...] = (
 
 def test_every_action_has_one_expectation() -> None:
     named = [name for table in TABLES for name in table]
-    # The screen of a fleet is a program of its own: tests/tui/screens/fleet presses its keys.
+    # The fleet's screens belong to a separate program, whose keys tests/tui/screens/fleet presses.
     screens = (SCREENS[name] for name in SCREENS if name.startswith("fleet"))
     fleet = {action.name for actions in screens for action in actions} - {action.name for action in APP_ACTIONS}
     assert sorted(named) == sorted(set(all_actions()) - fleet)
@@ -259,17 +259,17 @@ def test_every_action_has_one_expectation() -> None:
 
 
 def matches(pattern: str, text: str) -> set[str]:
-    """Every text on the screen that the pattern matches."""
+    """Every text on the screen that matches the pattern."""
     return {found[0] for found in re.finditer(pattern, text, re.MULTILINE)}
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """What tells the focus: the first word of a panel's rule, and what Enter does, as the banner has no rule."""
+    """What shows the focus: the first word of a panel's rule, and what Enter does, because the banner has no rule."""
     return (*re.findall(r"^━+ (\w+)", text, re.MULTILINE), *re.findall(r"Enter:\S+", text.splitlines()[-1]))
 
 
 class Driver:
-    """A program in a terminal whose keys are pressed one by one."""
+    """A program in a terminal, whose keys are pressed one by one."""
 
     def __init__(self, terminal: Terminal) -> None:
         self.terminal = terminal
@@ -279,17 +279,19 @@ class Driver:
         self.home()
 
     def home(self) -> None:
-        """Wait for the main screen."""
+        """Wait until the main screen is shown."""
         self.terminal.wait_until(
             lambda text: text.splitlines()[-1].startswith(" q ") and "── disk " in text.replace("━", "─"),
             what="the main screen",
         )
 
     def send(self, key: str) -> None:
-        """One key by tmux's name, "to PANEL" or "look back". Whoever sends Esc waits for what it does: a letter that
-        follows at once would be read as Alt and that letter.
+        """Send one key by the name that tmux has for it, or do "to PANEL" or "look back".
+
+        After Esc the caller has to wait for its effect: a letter that followed at once would be read as Alt and that
+        letter.
         """
-        if key == "look back":  # as soon as something is kept
+        if key == "look back":  # the key is repeated until there is an earlier moment
             self.terminal.wait_until(lambda text: "BACK" in text or self.terminal.keys("["), what="the past")
             return
         if key.startswith("to "):
@@ -300,7 +302,7 @@ class Driver:
         self.terminal.keys(key)
 
     def focus(self, panel: str) -> None:
-        """Tab until the panel has the focus."""
+        """Press Tab until the panel has the focus."""
         for _ in range(12):
             before = focused(self.terminal.text())
             if panel in before:
@@ -310,12 +312,12 @@ class Driver:
         raise AssertionError(f"{panel} never had the focus")
 
     def press(self, action: Action, answer: Answer) -> None:
-        """Each key of an action: it answers as expected, and what it opened closes."""
+        """Press each key of an action, check its effect, and close what it opened."""
         for key in action.keys:
             for first in answer.before:
                 self.send(first)
                 time.sleep(0.2)
-            if answer.seen.startswith("done: "):  # the second key's answer may be the same text
+            if answer.seen.startswith("done: "):  # the effect of the second key may be the same text
                 self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{action.name}: gone")
             text, looks = self.terminal.text(), self.terminal.looks()
             stale = matches(answer.seen, text)
@@ -335,13 +337,13 @@ class Driver:
                 self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{name}: closed by Esc")
 
     def all_of(self, table: Mapping[str, Answer]) -> None:
-        """Every action of a table, in its order."""
+        """Press the keys of every action in a table, in its order."""
         actions = all_actions()
         for name, answer in table.items():
             self.press(actions[name], answer)
 
     def leaves(self, screen: str, open_: tuple[str, ...]) -> None:
-        """Each key that leads from a screen to the main one. open_: what leads there; the screen is open at first."""
+        """Press each key that leads from a screen to the main one. open_: keys that open it; it is open at first."""
         begun = True
         for action in SCREENS[screen]:
             for key in action.keys if action.name in BACK else ():
@@ -353,7 +355,7 @@ class Driver:
 
     @staticmethod
     def named(key: str) -> str:
-        """tmux's name of a key."""
+        """The name that tmux has for a key."""
         if key.startswith("ctrl+"):
             return f"C-{key[-1]}"
         return TMUX.get(key) or (key if len(key) == 1 else key.capitalize())
@@ -361,7 +363,7 @@ class Driver:
 
 @pytest.fixture
 def program(tmp_path: Path) -> Iterator[Path]:
-    """A process under a name that no other has, which stays."""
+    """A process with a unique name, which runs until the end of the test."""
     path = tmp_path / f"zz{os.getpid()}"
     shutil.copy(shutil.which("sleep") or "", path)
     process = subprocess.Popen([str(path), "600"])
@@ -372,7 +374,7 @@ def program(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> dict[str, str]:
-    """Variables that keep what is written inside the test's folder."""
+    """Environment variables that keep every written file inside the test's folder."""
     return {
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "XDG_CONFIG_HOME": str(tmp_path / "none"),
@@ -380,13 +382,13 @@ def place(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_the_keys_of_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
+def test_every_key_works_in_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(60))))
     with Terminal(100, 30, place) as terminal:
         driver = Driver(terminal)
         terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
         driver.start(["replay", path, "--allow-root", "--at", "50%"])
-        driver.all_of({"row.open": ON_MAIN["row.open"]})  # while the banner has the focus
+        driver.all_of({"row.open": ON_MAIN["row.open"]})  # here the banner has the focus
         driver.all_of({name: answer for name, answer in ON_MAIN.items() if name != "row.open"})
         for screen, table, open_ in (
             ("gpu", ON_GPU, ("g",)),
@@ -399,20 +401,20 @@ def test_the_keys_of_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
             driver.leaves(screen, open_)
         driver.focus("path")
         driver.send("BTab")
-        driver.send("BTab")  # over the time line to the banner
+        driver.send("BTab")  # this moves the focus over the time line to the banner
         terminal.type("@90%\n")
         terminal.wait_for("02:54:1")
         terminal.resize(60, 15)
         driver.home()
         opened(driver, "reasoning", ("Enter",))
-        # What is known of a failing disk does not change from step to step.
+        # The facts about a failing disk do not change from step to step, so stepping would show no effect.
         driver.all_of({**{name: one for name, one in DETAIL.items() if name not in STEPS}, **ON_REASONS})
         driver.leaves("reasoning", ("Enter",))
         driver.send("q")
         shell(terminal)
 
 
-def test_the_keys_of_the_jobs(tmp_path: Path, place: dict[str, str]) -> None:
+def test_every_key_about_jobs_works(tmp_path: Path, place: dict[str, str]) -> None:
     tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
     path = record(tmp_path / "a.iotop.jsonl", play((replace(JOB_STARVED, tasks=tasks, beside=FED, euid=0), 20)))
     with Terminal(100, 30, place) as terminal:
@@ -427,7 +429,7 @@ def test_the_keys_of_the_jobs(tmp_path: Path, place: dict[str, str]) -> None:
 
 @STOPS
 @pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
-def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str], program: Path) -> None:
+def test_every_key_works_on_the_live_screen(tmp_path: Path, place: dict[str, str], program: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER, SERVER])
     library = build(tmp_path)
     place |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
@@ -439,8 +441,9 @@ def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str], prog
         terminal.type("fg\n")
         driver.home()
         driver.all_of({"time.record": LIVE["time.record"]})
-        driver.all_of({"time.record": Answer(r"done: \d+ s, ")})  # the second time it stops, and says so late
-        # A row of a process that ends meanwhile would answer no key.
+        # the second time, the key stops the recording, and its message comes late
+        driver.all_of({"time.record": Answer(r"done: \d+ s, ")})
+        # If a process ended meanwhile, a key would find no row, so only the test's own process is listed.
         terminal.type(f"/^{program.name}\n")
         terminal.wait_for_match(rf"^.{program.name} ")
         driver.all_of({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
@@ -460,14 +463,14 @@ def test_the_keys_of_the_live_screen(tmp_path: Path, place: dict[str, str], prog
 
 
 def opened(driver: Driver, screen: str, keys: tuple[str, ...]) -> None:
-    """Open a screen by the keys that lead to it from the main one."""
+    """Open a screen by the keys that lead to it from the main screen."""
     for key in keys:
         driver.send(key)
     driver.terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" Esc:back"), what=f"the screen {screen}")
 
 
 def shell(terminal: Terminal) -> None:
-    """The program has ended well and the terminal is the shell's again."""
+    """Wait until the program has ended with exit code 0 and the shell has the terminal again."""
     terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
     terminal.type("echo rc=$? $((40+2))\n")
     terminal.wait_for_match(r"rc=(0|130) 42")

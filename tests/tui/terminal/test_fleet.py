@@ -1,4 +1,4 @@
-"""``iotop-ai fleet`` in a real terminal: a machine that cannot be opened leads back to the list, and q leaves."""
+"""``iotop-ai fleet`` in a real terminal: the list returns after a machine that cannot be opened, and q leaves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def fleet(terminal: Terminal, folder: Path, url: str) -> None:
     start(terminal, folder, shlex.join(words), "gpu09")
 
 
-def test_enter_opens_by_ssh_and_comes_back(tmp_path: Path) -> None:
+def test_enter_opens_a_machine_by_ssh_and_the_list_returns(tmp_path: Path) -> None:
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\necho "$@" > "$0.asked"\necho "Host key verification failed." >&2\nexit 255\n')
     ssh.chmod(0o755)
@@ -37,7 +37,7 @@ def test_enter_opens_by_ssh_and_comes_back(tmp_path: Path) -> None:
         usable(terminal)
 
 
-def test_q_leaves_at_once_while_the_server_hangs(tmp_path: Path) -> None:
+def test_the_key_q_leaves_at_once_while_the_server_hangs(tmp_path: Path) -> None:
     with answering() as server, opened(tmp_path) as terminal:
         fleet(terminal, tmp_path, server.url)
         server.hang()

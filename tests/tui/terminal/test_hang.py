@@ -1,4 +1,4 @@
-"""The real screen while the user's home or a recording's disk hangs for good."""
+"""The real screen while the user's home, or the disk of a recording, hangs for ever."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
         yield made
 
 
-def test_a_home_that_begins_to_hang(home: Home) -> None:
+def test_the_screen_goes_on_and_ends_when_the_home_begins_to_hang(home: Home) -> None:
     with Terminal(100, 30, home.environment, home.inside) as terminal:
         started(terminal)
         renewed(terminal)
-        terminal.keys(">")  # something to remember
+        terminal.keys(">")  # this gives the program a setting to remember
         usual_s = leave(terminal)
         assert (home.behind / "state/iotop-ai/screen.json").exists()
         started(terminal)
@@ -44,12 +44,12 @@ def test_a_home_that_begins_to_hang(home: Home) -> None:
         terminal.keys(">")
         time.sleep(0.3)
         took_s = leave(terminal)
-        # What the terminal and the interpreter need is the same; the rest is the second.
+        # The terminal and the interpreter need as long as before; the program may take one second more.
         assert took_s < LEAVES_S + usual_s, (took_s, usual_s)
         assert terminal.mode()["alternate_on"] == "0"
 
 
-def test_a_home_that_hangs_from_the_start(home: Home) -> None:
+def test_the_screen_starts_with_a_home_that_hangs(home: Home) -> None:
     home.hang()
     with Terminal(100, 30, home.environment, home.inside) as terminal:
         begun = time.monotonic()
@@ -63,7 +63,7 @@ def test_a_home_that_hangs_from_the_start(home: Home) -> None:
         assert "config.toml: no answer" in terminal.text().replace("\n", "")
 
 
-def test_alerts_on_a_home_that_hangs(home: Home) -> None:
+def test_the_screen_works_with_alerts_on_a_home_that_hangs(home: Home) -> None:
     rules = home.behind / "config/iotop-ai/alerts.toml"
     rules.parent.mkdir(parents=True)
     rules.write_text('[[rule]]\nname = "memory_here"\nwhen = "memory.total_bytes > 1M"\n')
@@ -105,7 +105,7 @@ def test_commands_work_while_the_home_hangs(home: Home, tmp_path: Path, words: t
         assert (tmp_path / "hung").read_text().count('"k":"snap"') >= 3
 
 
-def test_a_settings_file_that_cannot_be_created_is_one_line(home: Home) -> None:
+def test_a_settings_file_that_cannot_be_created_is_a_one_line_error(home: Home) -> None:
     home.hang()
     argv, environment = [*home.inside, PROGRAM, "config", "init"], {**os.environ, **home.environment}
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=30)
@@ -113,7 +113,7 @@ def test_a_settings_file_that_cannot_be_created_is_one_line(home: Home) -> None:
     assert done.stderr == f"usage: {home.path}/config/iotop-ai/config.toml: no answer for 5 s\n"
 
 
-def test_a_recording_whose_disk_begins_to_hang(home: Home, tmp_path: Path) -> None:
+def test_the_screen_goes_on_when_the_disk_of_a_recording_begins_to_hang(home: Home, tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "state")}
     home.behind.chmod(0o700)
     with Terminal(100, 30, environment, home.inside) as terminal:
@@ -129,7 +129,7 @@ def test_a_recording_whose_disk_begins_to_hang(home: Home, tmp_path: Path) -> No
         assert "its disk does not answer" in terminal.text().replace("\n", " ")
 
 
-def test_a_recording_that_cannot_be_begun_says_so(home: Home, tmp_path: Path) -> None:
+def test_a_recording_that_cannot_be_begun_is_reported(home: Home, tmp_path: Path) -> None:
     with Terminal(100, 30, {"XDG_STATE_HOME": str(tmp_path / "state")}, home.inside) as terminal:
         terminal.type(f"cd {shlex.quote(str(home.path))}\n")
         started(terminal)
@@ -142,7 +142,7 @@ def test_a_recording_that_cannot_be_begun_says_so(home: Home, tmp_path: Path) ->
         assert leave(terminal) < LEAVES_S + 1.0
 
 
-def test_record_ends_at_the_second_ctrl_c_when_its_disk_hangs(home: Home) -> None:
+def test_record_ends_at_the_second_ctrl_c_while_its_disk_hangs(home: Home) -> None:
     with Terminal(100, 30, inside=home.inside) as terminal:
         file = home.path / "x.iotop.jsonl"
         terminal.type(f"{CLEAR}; {PROGRAM} record --no-smart -d 0.5 -o {shlex.quote(str(file))}; echo left=$?\n")

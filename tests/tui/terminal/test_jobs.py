@@ -1,4 +1,4 @@
-"""Two real jobs on a real terminal: which one the verdict is about, that ``j`` and ``--job`` turn it, and their end."""
+"""Two real jobs in a real terminal: the job of the verdict, how ``j`` and ``--job`` change it, and the end of a job."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_no_tmux()), reason=w
 
 TOP = Path(__file__).resolve().parents[3]
 STEP_S = 2.0
-"""For as long it is waited for the answer to one key before it is pressed again."""
+"""The seconds to wait for the effect of one key before it is pressed again."""
 
 
 class Trainer:
-    """A trainer under a name of its own, with one loader that computes a little."""
+    """A trainer with a unique name and one loader, which computes a little."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = f"{name}.py"
@@ -45,7 +45,7 @@ class Trainer:
         return self.process.pid
 
     def loader(self) -> int:
-        """Its loader, once it is there."""
+        """The pid of the loader, once it runs."""
         for _ in range(2000):
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
             if children:
@@ -54,7 +54,7 @@ class Trainer:
         raise AssertionError(f"{self.name} starts no loader")
 
     def end(self) -> None:
-        """Kill it with its loader."""
+        """Kill the trainer and its loader."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
@@ -62,7 +62,7 @@ class Trainer:
 
 @pytest.fixture
 def trainers(tmp_path: Path) -> Iterator[tuple[Trainer, Trainer]]:
-    """Two jobs that run."""
+    """Two jobs that are running."""
     both = Trainer(tmp_path, "alpha"), Trainer(tmp_path, "beta")
     try:
         yield both
@@ -73,7 +73,7 @@ def trainers(tmp_path: Path) -> Iterator[tuple[Trainer, Trainer]]:
 
 @pytest.fixture
 def terminal() -> Iterator[Terminal]:
-    """A shell that finds the program."""
+    """A shell that finds the program in its PATH."""
     with Terminal(110, 34, {"PYTHONPATH": str(TOP), "PYTHONDONTWRITEBYTECODE": "1"}) as terminal:
         yield terminal
 
@@ -83,12 +83,12 @@ def start(terminal: Terminal, *words: str) -> None:
 
 
 def about(text: str, trainer: Trainer) -> bool:
-    """Whether the path line of the verdict speaks of a trainer."""
+    """Whether the path line of the verdict is about a trainer."""
     return bool(re.search(rf"^ \w+ {re.escape(trainer.name)} [›>] ", text, re.MULTILINE))
 
 
 def turn_to(terminal: Terminal, trainer: Trainer) -> None:
-    """Press j until it is about a job; there may be other jobs on this machine."""
+    """Press j until the verdict is about this job; other jobs may run on this machine."""
     for _ in range(12):
         if about(terminal.text(), trainer):
             return
@@ -98,7 +98,7 @@ def turn_to(terminal: Terminal, trainer: Trainer) -> None:
     raise AssertionError(f"j never turns to {trainer.name}\n{terminal.text()}")
 
 
-def test_j_turns_to_each_job_and_the_end_of_one_frees_the_verdict(
+def test_the_key_j_selects_each_job_and_the_end_of_a_job_releases_the_verdict(
     terminal: Terminal, trainers: tuple[Trainer, Trainer]
 ) -> None:
     alpha, beta = trainers
@@ -125,7 +125,7 @@ def test_j_turns_to_each_job_and_the_end_of_one_frees_the_verdict(
     terminal.wait_for("rc=0")
 
 
-def test_job_of_a_loader_is_the_job(terminal: Terminal, trainers: tuple[Trainer, Trainer]) -> None:
+def test_a_pid_of_a_loader_selects_its_job(terminal: Terminal, trainers: tuple[Trainer, Trainer]) -> None:
     alpha, beta = trainers
     for trainer in (alpha, beta):
         start(terminal, "--job", str(trainer.loader()))
@@ -136,7 +136,7 @@ def test_job_of_a_loader_is_the_job(terminal: Terminal, trainers: tuple[Trainer,
         terminal.wait_gone("rc=0")
 
 
-def test_what_is_no_job_is_said(terminal: Terminal) -> None:
+def test_a_pid_without_a_job_is_reported(terminal: Terminal) -> None:
     start(terminal, "--job", "4194303")
     text = terminal.wait_for("rc=2")
     assert "usage: --job 4194303: no such process" in text

@@ -1,4 +1,4 @@
-"""Our column of the table in docs/screen.md: so many keys, pressed in the real app, and the answer is on the screen."""
+"""The column about iotop-ai in the table of docs/screen.md: after this many keys, the real app shows the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.tui.shown import showing, text
 
 
 def counted() -> dict[str, int]:
-    """Keys by the question of each row, as the table says."""
+    """The number of keys in each row of the table, by its question."""
     rows = [line.split("|") for line in (TOP / "docs" / "screen.md").read_text().splitlines() if line.startswith("| (")]
     return {row[1].strip(): int(row[2].split()[0]) for row in rows}
 
@@ -23,7 +23,7 @@ def counted() -> dict[str, int]:
 TOLD = counted()
 
 
-async def test_nothing_is_pressed_for_most() -> None:
+async def test_most_questions_need_no_key() -> None:
     unasked = [question[:3] for question, keys in TOLD.items() if keys == 0]
     assert unasked == ["(a)", "(b)", "(c)", "(d)"]
     async with showing([*frames(starved_snapshots(30, onset=10)), starved()]) as (app, _):
@@ -39,7 +39,7 @@ async def test_nothing_is_pressed_for_most() -> None:
     assert "r_await" in lines[1]
 
 
-async def test_by_reads_alone() -> None:
+async def test_sorting_by_reads_alone_takes_one_key() -> None:
     keys = [">"]
     assert TOLD["(a) the same, by what it reads alone"] == len(keys)
     async with showing([starved()]) as (app, pilot):
@@ -48,13 +48,13 @@ async def test_by_reads_alone() -> None:
         assert app.main.view.sort == "read"
 
 
-def test_ten_minutes_ago_is_one_key() -> None:
+def test_going_back_ten_minutes_takes_one_key() -> None:
     (leap,) = (action for action in MAIN_ACTIONS if action.command == "leap(-1)")
     assert TOLD["(e) ten minutes ago, live"] == len(leap.keys) == 1
     assert LEAP_S == 600
 
 
-async def test_a_time_of_yesterday(tmp_path: Path) -> None:
+async def test_going_to_a_time_of_yesterday_takes_the_documented_keys(tmp_path: Path) -> None:
     live = stalling(90)
     keys = ["at", "0", "8", "colon", "5", "4", "enter"]
     assert TOLD["(f) yesterday at 14:30, a recording being open"] == len(keys)

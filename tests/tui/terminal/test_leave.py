@@ -1,4 +1,4 @@
-"""How the live screen gives the terminal back when it is stopped, hung up or broken."""
+"""How the live screen restores the terminal when the program is stopped, hung up or fails."""
 
 import os
 import shlex
@@ -35,10 +35,10 @@ except ValueError as error:
 
 
 @STOPS
-def test_ctrl_z_and_fg() -> None:
+def test_ctrl_z_and_fg_stop_and_continue_the_screen() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")
-        terminal.wait_for(" q ?")  # the first frame, before the app has the terminal
+        terminal.wait_for(" q ?")  # this is the first frame, before the app controls the terminal
         terminal.keys("C-z")
         terminal.wait_for("Stopped")
         assert terminal.mode()["alternate_on"] == "0"
@@ -54,7 +54,7 @@ def test_ctrl_z_and_fg() -> None:
         terminal.wait_for("after=42")
 
 
-def test_a_hangup_ends_it() -> None:
+def test_a_hangup_ends_the_program() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")
         terminal.wait_for(" q ?")
@@ -64,7 +64,7 @@ def test_a_hangup_ends_it() -> None:
         assert terminal.mode()["alternate_on"] == "0"
 
 
-def test_a_terminal_that_is_gone_ends_it() -> None:
+def test_a_terminal_that_is_gone_ends_the_program() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(COMMAND + "\n")
         terminal.wait_for(" q ?")
@@ -76,7 +76,7 @@ def test_a_terminal_that_is_gone_ends_it() -> None:
         assert not os.path.exists(f"/proc/{child}")
 
 
-def test_what_breaks_is_one_line() -> None:
+def test_an_exception_is_reported_in_one_line() -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(f"{shlex.quote(sys.executable)} -c {shlex.quote(BROKEN)} && echo never || echo rc=$?\n")
         text = terminal.wait_for("rc=2")
@@ -103,7 +103,7 @@ main(["--no-smart", "-d", "0.5"])
 """
 
 
-def test_an_app_that_waits_for_ever_ends_by_force(tmp_path: Path) -> None:
+def test_an_app_that_waits_for_ever_is_ended_by_force(tmp_path: Path) -> None:
     stuck = tmp_path / "stuck"
     with Terminal(80, 24) as terminal:
         words = [sys.executable, "-c", STUCK, str(stuck)]

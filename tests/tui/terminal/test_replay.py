@@ -24,7 +24,7 @@ from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.rigs.tmux import Terminal, why_no_tmux
 
 pytestmark = [
-    pytest.mark.alone,  # else the verdict may be about another test
+    pytest.mark.alone,  # otherwise the verdict could be about another test
     pytest.mark.timeout(180),
     pytest.mark.skipif(bool(why_no_tmux() or why_no_fuse_disk()), reason=why_no_tmux() or why_no_fuse_disk()),
 ]
@@ -32,7 +32,7 @@ pytestmark = [
 INTERVAL_S = 0.25
 CALM_S, SLOW_S, LONG_S = 4.0, 14.0, 90.0
 SEEN_S = 4.0
-"""Once the verdict has been about the disk for this long, SLOW_S of slow reads suffice; else up to LONG_S."""
+"""If the verdict has been about the disk for this long, SLOW_S of slow reads suffice; otherwise up to LONG_S."""
 READER = """
 import mmap, os, sys
 fd = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT)
@@ -44,7 +44,7 @@ while True:
 
 @pytest.fixture(scope="module")
 def stall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """(path, device): a recording of a disk that answers at once, and then takes 60 ms for each read."""
+    """The path of a recording, and its device: a disk that is fast at first, and then takes 60 ms for each read."""
     folder = tmp_path_factory.mktemp("stall")
     path = str(folder / "stall.iotop.jsonl")
     with FuseDisk(folder, 16) as disk:
@@ -60,7 +60,8 @@ def stall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
                     disk.set(delay_us=60_000)
                     reader = disk.popen(sys.executable, "-c", READER, disk.node)
                 seen_s += INTERVAL_S * (frame.verdict.primary.subject == disk.name)
-                if passed > CALM_S + (SLOW_S if seen_s > SEEN_S else LONG_S):  # beside other work, it is seen later
+                # on a busy machine the verdict comes later
+                if passed > CALM_S + (SLOW_S if seen_s > SEEN_S else LONG_S):
                     break
         finally:
             source.close()
@@ -71,7 +72,7 @@ def stall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]
         yield path, disk.name
 
 
-def test_stepped_to_the_stall(stall: tuple[str, str]) -> None:
+def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
     path, device = stall
     size, changed = os.path.getsize(path), os.stat(path).st_mtime_ns
     verdicts = [line.verdict for line in FileRecording(path).lines() if isinstance(line, VerdictLine)]
@@ -99,7 +100,7 @@ def test_stepped_to_the_stall(stall: tuple[str, str]) -> None:
         terminal.keys("@")
         terminal.type("100%\n")
         text = terminal.wait_until(
-            # Another program of this machine may have the first row.
+            # The first row may belong to another program of this machine.
             lambda text: (
                 "► REPLAY" in text and here not in text and "r_await" in text and device in text.partition(" path ")[0]
             ),

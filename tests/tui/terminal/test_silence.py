@@ -1,4 +1,4 @@
-"""The real screen while no reading comes: a reading that hangs, a stopped remote end, a pause."""
+"""The real screen while no reading arrives: a reading hangs, the remote end is stopped, or the screen is paused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ sys.exit(main(["--no-smart", "-d", "0.5"]))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)], ids=str)
-def test_a_reading_that_hangs_is_told_and_goes_away(tmp_path: Path, size: tuple[int, int]) -> None:
+def test_a_reading_that_hangs_is_reported_until_it_answers(tmp_path: Path, size: tuple[int, int]) -> None:
     stop = tmp_path / "stop"
     command = f"{shlex.quote(sys.executable)} -c {shlex.quote(STUCK)} {shlex.quote(str(stop))}"
     with Terminal(*size) as terminal:
@@ -52,7 +52,7 @@ def test_a_reading_that_hangs_is_told_and_goes_away(tmp_path: Path, size: tuple[
         assert " live" not in rule
         assert re.search(r"^ [A-Z]+ .* 4 s old$", text.splitlines()[0])
         assert "reading memory hangs" in text.splitlines()[1]
-        terminal.keys("o")  # keys answer all the same
+        terminal.keys("o")  # keys still have their effect
         terminal.wait_for("active rows")
         terminal.wait_for("6 s old")
         stop.unlink()
@@ -64,7 +64,7 @@ def test_a_reading_that_hangs_is_told_and_goes_away(tmp_path: Path, size: tuple[
         assert leave(terminal) < LEAVES_S + 1.0
 
 
-def test_a_pause_and_a_recording_are_not_called_silent(tmp_path: Path) -> None:
+def test_a_pause_and_a_replay_are_not_called_silent(tmp_path: Path) -> None:
     file = tmp_path / "x.iotop.jsonl"
     subprocess.run([PROGRAM, "record", "--no-smart", "-d", "0.5", "--duration", "3", "-o", str(file)], check=True)
     with Terminal(80, 24) as terminal:
@@ -87,7 +87,7 @@ def test_a_pause_and_a_recording_are_not_called_silent(tmp_path: Path) -> None:
         leave(terminal)
 
 
-def test_the_other_end_that_stops_is_told_and_goes_away() -> None:
+def test_a_remote_end_that_stops_is_reported_until_it_continues() -> None:
     record = shlex.join([PROGRAM, "record", "--no-smart", "-d", "0.5", "-o", "-"])
     with Terminal(100, 30) as terminal:
         started(terminal, f"{record} | {PROGRAM} replay --allow-root -")

@@ -1,4 +1,4 @@
-"""Terminals of all kinds: what is drawn on them, at which sizes, and that they are usable after."""
+"""Terminals of all kinds: what is drawn on them, at which sizes, and that they remain usable."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ sys.exit(main(["--no-smart", "-d", "0.5"]))
 """
 
 
-def test_a_panel_that_breaks_is_one_line_with_its_log(tmp_path: Path) -> None:
+def test_a_panel_that_fails_is_reported_in_one_line_with_its_log(tmp_path: Path) -> None:
     with opened(tmp_path, 120) as terminal:
         start(terminal, tmp_path, f"{shlex.quote(sys.executable)} -c {shlex.quote(BREAKING)}")
         record(terminal, tmp_path)
@@ -57,13 +57,13 @@ def test_a_panel_that_breaks_is_one_line_with_its_log(tmp_path: Path) -> None:
         assert "in rows" in written
 
 
-def test_a_storm_of_sizes(tmp_path: Path) -> None:
+def test_many_changes_of_size_end_with_a_whole_screen(tmp_path: Path) -> None:
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
         for width, height in ((60, 15), (250, 70), (20, 5), (81, 23), (1, 1), (160, 48), (40, 60)) * 3:
             terminal.resize(width, height)
         terminal.resize(80, 24)
-        # Pictures of the sizes before are still to come, so the last row is where all of it must be.
+        # Pictures of earlier sizes may still arrive, so the test waits until the last row is in its place.
         text = terminal.wait_until(
             lambda seen: (
                 seen.split("\n")[23].startswith(" q ?") and {"path", "disk", "process"} <= set(TITLE.findall(seen))
@@ -76,17 +76,17 @@ def test_a_storm_of_sizes(tmp_path: Path) -> None:
         usable(terminal)
 
 
-def test_a_size_that_comes_and_goes_is_painted_over(tmp_path: Path) -> None:
-    """A terminal that was smaller for a moment has lost its rows, although its size is what it was."""
+def test_a_size_that_changes_only_for_a_moment_is_painted_again(tmp_path: Path) -> None:
+    """A terminal that was smaller for a moment has lost rows, although its size is the same as before."""
     tmp_path.chmod(0o700)
     environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
     command = [*shlex.split(PROGRAM), "-d", "60"]
     with PtyPair(command, 80, 24, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as line:
-        line.wait_for("\x1b[?2004h")  # the app has the terminal
+        line.wait_for("\x1b[?2004h")  # from here on the app controls the terminal
         line.wait_for("process", line.wait_for("path"))
         line.type("r")
         at = line.wait_for("smallest first")
-        while line.read(0.3):  # all that the start has to paint
+        while line.read(0.3):  # read all that the start paints
             at = len(line.written)
         for _ in range(3):
             line.resize(1, 1)
@@ -111,7 +111,7 @@ def test_a_size_that_comes_and_goes_is_painted_over(tmp_path: Path) -> None:
         ({"LC_ALL": "C"}, 2**24, True),
     ],
 )
-def test_no_more_colours_and_glyphs_than_the_terminal_has(
+def test_a_terminal_gets_only_the_colours_and_glyphs_that_it_has(
     tmp_path: Path, environment: dict[str, str], most: int, ascii_only: bool
 ) -> None:
     with opened(tmp_path, **environment) as terminal:
@@ -137,8 +137,8 @@ def test_no_more_colours_and_glyphs_than_the_terminal_has(
         assert text.isascii() == ascii_only
 
 
-def test_the_linux_console(tmp_path: Path) -> None:
-    """On a bare pseudo-terminal: no byte and no sequence that such a console would show as rubbish."""
+def test_a_linux_console_shows_no_rubbish(tmp_path: Path) -> None:
+    """It is simulated by a bare pseudo-terminal: no byte or sequence may be sent that such a console does not know."""
     tmp_path.chmod(0o700)
     environment = {**os.environ, "TERM": "linux", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
     environment.pop("COLORTERM", None)
@@ -146,7 +146,7 @@ def test_the_linux_console(tmp_path: Path) -> None:
         line.wait_for("\x1b[?2004h")
         for key, answer in (
             ("r", "smallest first"),
-            ("\x1b>", "by read"),  # what the last answer has in its place is not written again
+            ("\x1b>", "by read"),  # text that the previous picture has in the same place is not written again
             ("\x1b[[A", "this help"),
             ("\x1b", "path"),
             (":", "actions"),
@@ -180,8 +180,8 @@ def test_the_linux_console(tmp_path: Path) -> None:
 
 
 @STOPS
-def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_path: Path) -> None:
-    """A Linux console has none, and others may have it switched off."""
+def test_without_an_alternate_screen_the_prompt_comes_below_the_last_picture(tmp_path: Path) -> None:
+    """A Linux console has no alternate screen, and in other terminals it may be switched off."""
     with opened(tmp_path) as terminal:
         terminal.tmux("set-option", "-g", "alternate-screen", "off")
         start(terminal, tmp_path)
@@ -202,7 +202,7 @@ def test_without_a_second_screen_the_prompt_comes_below_the_last_picture(tmp_pat
 
 @pytest.mark.skipif(shutil.which("screen") is None, reason="needs GNU screen")
 @pytest.mark.parametrize("second", ["on", "off"])
-def test_inside_gnu_screen(tmp_path: Path, second: str) -> None:
+def test_the_screen_works_inside_gnu_screen(tmp_path: Path, second: str) -> None:
     rc = tmp_path / "screenrc"
     rc.write_text(f"startup_message off\ndefutf8 on\naltscreen {second}\n")
     sockets = tmp_path / "sockets"
@@ -229,8 +229,8 @@ def test_inside_gnu_screen(tmp_path: Path, second: str) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd() or "there")
 @pytest.mark.skipif(shutil.which("mosh") is None, reason="needs mosh")
-def test_inside_mosh(tmp_path: Path) -> None:
-    """It sends pictures instead of bytes, many keys in one packet, and draws what it believes to know."""
+def test_the_screen_works_inside_mosh(tmp_path: Path) -> None:
+    """mosh sends pictures, puts many keys in one packet, and draws only what it believes has changed."""
     there, here = tmp_path / "there-state", tmp_path / "here"
     here.mkdir()
     with Sshd(tmp_path) as server, opened(here, **server.environment) as terminal:
@@ -261,7 +261,7 @@ def test_inside_mosh(tmp_path: Path) -> None:
         assert not os.path.exists(f"/proc/{client}")
 
 
-def test_the_screen_begins_as_it_was_left(tmp_path: Path) -> None:
+def test_the_screen_starts_with_the_view_of_its_last_run(tmp_path: Path) -> None:
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
         terminal.keys("t", "7")
@@ -289,7 +289,7 @@ def test_the_screen_begins_as_it_was_left(tmp_path: Path) -> None:
         terminal.wait_for("rc=0")
 
 
-def test_keys_of_the_settings_file_and_no_mouse(own_folder: Path) -> None:
+def test_keys_of_the_settings_file_work_and_the_mouse_can_be_off(own_folder: Path) -> None:
     folder = own_folder / "config" / "iotop-ai"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text('mouse = false\n[keys]\n"sort.next" = ["F7", "ctrl+n"]\n"app.quit" = ["x"]\n')
@@ -302,7 +302,7 @@ def test_keys_of_the_settings_file_and_no_mouse(own_folder: Path) -> None:
         terminal.wait_for("sorted by write")
         terminal.keys("q", "?")
         terminal.wait_for("── help")
-        terminal.wait_for("F7")  # the help is painted from the top on
+        terminal.wait_for("F7")  # the help is painted from the top on, so this key comes last
         terminal.keys("Escape")
         terminal.wait_gone("── help")
         terminal.keys("x")
@@ -310,14 +310,14 @@ def test_keys_of_the_settings_file_and_no_mouse(own_folder: Path) -> None:
 
 
 @pytest.mark.alone
-def test_bytes_of_a_refresh(tmp_path: Path) -> None:
-    """On a slow link: most seconds take less than 6 KB. A new verdict may paint all of the screen, and is left out."""
+def test_a_refresh_takes_few_bytes(tmp_path: Path) -> None:
+    """On a slow link most seconds take under 6 KB. A new verdict may paint all, so it is not counted."""
     with opened(tmp_path) as terminal:
         written = tmp_path / "bytes"
         terminal.record(written)
         start(terminal, tmp_path, PROGRAM.replace("-d 0.5", "-d 1"))
         terminal.keys(">")
-        terminal.wait_for("sorted by")  # by now the app has painted all of it
+        terminal.wait_for("sorted by")  # by now the app has painted the whole screen
         seconds = []
         for _ in range(6):
             begin, size = time.monotonic(), written.stat().st_size

@@ -1,4 +1,4 @@
-"""The live screen in a real terminal: it paints, each key does what it says, nothing jumps, and it leaves cleanly."""
+"""The live screen in a real terminal: it is painted, each key has its effect, nothing jumps, and it ends cleanly."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ while True:
 """
 
 SLOW_DISK = pytest.mark.xdist_group("a slow disk")
-"""One of them at a time."""
+"""Only one test at a time may use the slow disk."""
 
 
 @pytest.fixture(scope="module")
 def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The kernel name of a second disk that a program reads all the time, 20 ms a read."""
+    """The kernel's name of a second disk, from which a program reads all the time, at 20 ms for each read."""
     if why := why_no_fuse_disk():
         pytest.skip(why)
     with FuseDisk(tmp_path_factory.mktemp("disk"), 16) as disk:
@@ -52,12 +52,12 @@ def slow_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def own_disks() -> list[str]:
-    """Names of the real disks. A screen of these alone gets no row for a loop device of another program."""
+    """The names of the real disks. If only these are shown, a loop device of another program adds no row."""
     return sorted(path.name for path in Path("/sys/block").iterdir() if (path / "device").exists())
 
 
 def sections(text: str) -> dict[str, int]:
-    """Row of each section rule by the first word of its title."""
+    """The row of each section's rule, by the first word of its title."""
     found = {}
     for number, line in enumerate(text.splitlines()):
         if match := RULE.match(line):
@@ -66,12 +66,12 @@ def sections(text: str) -> dict[str, int]:
 
 
 def has_job(text: str) -> bool:
-    """Whether the line of a job's time shows: any program on this machine may be a job, and end."""
+    """Whether the line about a job's time is shown. Any program on this machine may be a job, and may end."""
     return any(line.startswith(" time ") for line in text.splitlines())
 
 
 def rows_of(text: str, title: str) -> list[str]:
-    """The rows under a section rule, up to the next rule; [] if missing."""
+    """The rows below a section's rule, up to the next rule; [] if the section is missing."""
     lines = text.splitlines()
     at = sections(text)
     if title not in at:
@@ -82,28 +82,28 @@ def rows_of(text: str, title: str) -> list[str]:
 
 
 def chosen(text: str) -> str:
-    """Name of the device that carries the mark."""
+    """The name of the device that is marked as selected."""
     return next((row[1:].split()[0] for row in rows_of(text, "disk") if row.startswith(">")), "")
 
 
 def running(terminal: Terminal, *disks: str) -> str:
-    """Start the program, of all disks or of some, and wait for its whole screen."""
+    """Start the program for all disks or for these, and wait for its whole screen."""
     terminal.type(COMMAND + (f" --device {','.join(disks)}" if disks else "") + "\n")
     return terminal.wait_until(whole, what="the whole screen")
 
 
 def rated(terminal: Terminal) -> str:
-    """The first screen with rates, of which its own cost is one; a disk that works has its row by then."""
+    """The first screen with rates, such as the program's own cost. By then a disk that works has its row."""
     return terminal.wait_for_match(r"(?s).*self +[\d.]+ %.*").string
 
 
 def whole(text: str) -> bool:
-    """Whether the sections and the row of keys, which is painted last, are there."""
+    """Whether all sections and the row of keys are shown; the keys are painted last."""
     return {"path", "disk", "process"} <= sections(text).keys() and text.splitlines()[-1].startswith(" q ")
 
 
 def leave(terminal: Terminal) -> None:
-    """q ends it with 0, and the shell works as before."""
+    """Press q, and check that the program ends with exit code 0 and the shell works as before."""
     terminal.keys("q")
     terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
     terminal.type("echo rc=$? $((40+2))\n")
@@ -115,7 +115,7 @@ def leave(terminal: Terminal) -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("size", SIZES)
-def test_opens_fills_the_screen_and_leaves(size: tuple[int, int]) -> None:
+def test_the_screen_opens_fills_its_size_and_ends(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         start = time.monotonic()
         text = running(terminal)
@@ -128,10 +128,10 @@ def test_opens_fills_the_screen_and_leaves(size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_nothing_jumps(size: tuple[int, int]) -> None:
+def test_nothing_jumps_on_the_screen(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         running(terminal, *own_disks())
-        terminal.type("/no such process\n")  # a list that outgrows its rows takes some of the graphs'
+        terminal.type("/no such process\n")  # without this, a list longer than its rows would take rows from the graphs
         terminal.wait_for("no such process")
         text = rated(terminal)
         last_line = text.splitlines()[-1]
@@ -145,12 +145,12 @@ def test_nothing_jumps(size: tuple[int, int]) -> None:
 
 
 def wait_changed(terminal: Terminal, measure: Callable[[str], object], before: object) -> str:
-    """The first screen on which a measure differs."""
+    """The first screen for which the measure has another value."""
     return terminal.wait_until(lambda text: measure(text) != before, what=f"a change from {before!r}")
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """The titles that say which panel has the focus."""
+    """The titles that show which panel has the focus."""
     return tuple(line.split()[1] for line in text.splitlines() if line.startswith("━"))
 
 
@@ -168,7 +168,8 @@ def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_dis
             there = chosen(wait_changed(terminal, chosen, here))
             terminal.keys(back)
             assert chosen(terminal.wait_until(lambda text, there=there: chosen(text) != there)) == here
-        terminal.keys("Space")  # a verdict moves the disk that it names to the first row, away from below the click
+        # a verdict would move the disk that it names to the first row, so that the click would hit another
+        terminal.keys("Space")
         text = terminal.wait_for("paused")
         other = next(name for name in names if name != chosen(text))
         row = next(n for n, line in enumerate(text.splitlines()) if line[1:].startswith(other + " "))
@@ -193,7 +194,7 @@ def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: s
         )
         terminal.wait_until(lambda text: "nosuchname" in text.splitlines()[-1], what="the filter in the last row")
         terminal.keys("Enter")
-        terminal.keys("Escape", ">")  # in one go, as a fast hand or a slow line sends them: two keys all the same
+        terminal.keys("Escape", ">")  # both arrive together, as from a fast user or over a slow link, but are two keys
         terminal.wait_until(lambda text: "python" in "\n".join(rows_of(text, "process")), what="the reader again")
         terminal.wait_until(lambda text: "by read" in text, what="the order by read")
 
@@ -223,10 +224,11 @@ def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: s
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_panels_pause_interval_and_help(size: tuple[int, int]) -> None:
+def test_panels_pause_interval_and_help_have_their_keys(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         running(terminal, *own_disks())
-        before = sections(rated(terminal)).keys() - {"path"}  # that of any job of this machine, which may end
+        # the path may be about a job of this machine, which may end
+        before = sections(rated(terminal)).keys() - {"path"}
         terminal.keys("5")
         terminal.wait_for("hidden; 5 shows it")
         terminal.keys("5")
@@ -276,7 +278,7 @@ def test_panels_pause_interval_and_help(size: tuple[int, int]) -> None:
 
 
 @SLOW_DISK
-def test_a_smaller_and_a_larger_terminal(slow_disk: str) -> None:
+def test_the_terminal_may_become_smaller_and_larger(slow_disk: str) -> None:
     with Terminal(80, 24) as terminal:
         running(terminal, *own_disks(), slow_disk)
         for size in ((160, 48), (60, 15), (100, 30)):
@@ -290,7 +292,7 @@ def test_a_smaller_and_a_larger_terminal(slow_disk: str) -> None:
 
 @pytest.mark.parametrize("loaded", [False, True])
 def test_sigterm_gives_the_terminal_back(loaded: bool) -> None:
-    """Also while the first frame stands and the rest is still being loaded."""
+    """This includes the time when only the first frame is shown and the rest is still being loaded."""
     with Terminal(80, 24) as terminal:
         running(terminal)
         if loaded:
@@ -308,7 +310,7 @@ def test_sigterm_gives_the_terminal_back(loaded: bool) -> None:
 
 @pytest.mark.parametrize("leaving", [False, True])
 def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
-    """Also one that closes while the program is leaving: nothing stays behind without a terminal."""
+    """This includes a terminal that closes while the program ends: no process may remain without a terminal."""
     with Terminal(80, 24) as terminal:
         running(terminal)
         terminal.wait_app()
@@ -324,7 +326,7 @@ def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
         raise AssertionError("still running after its terminal went")
 
 
-def test_a_filter_that_arrives_at_once_is_text_and_no_keys() -> None:
+def test_a_filter_that_arrives_all_at_once_is_text_and_not_keys() -> None:
     with Terminal(100, 30) as terminal:
         running(terminal)
         terminal.wait_app()
@@ -336,7 +338,7 @@ def test_a_filter_that_arrives_at_once_is_text_and_no_keys() -> None:
         leave(terminal)
 
 
-def test_without_a_terminal_one_line_and_exit_code_2() -> None:
+def test_without_a_terminal_there_is_one_line_and_exit_code_2() -> None:
     done = subprocess.run(PROGRAM, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -346,24 +348,25 @@ def test_without_a_terminal_one_line_and_exit_code_2() -> None:
     assert "snapshot" in line
 
 
-def test_dumb_terminal_one_line_and_exit_code_2() -> None:
+def test_a_dumb_terminal_gives_one_line_and_exit_code_2() -> None:
     with Terminal(80, 24, {"TERM": "dumb"}) as terminal:
         terminal.type(f"{COMMAND}; echo rc=$?\n")
-        # The typed line may break anywhere (it holds the path of the checkout), so only what was printed is read.
+        # The typed line contains the path of the checkout and may be wrapped anywhere, so only the printed lines are
+        # read.
         printed = [line for line in terminal.wait_for("rc=2").splitlines() if line.startswith("usage: ")]
         assert len(printed) == 1
         assert printed[0].startswith("usage: TERM=dumb")
         assert terminal.mode()["alternate_on"] == "0"
 
 
-def test_a_pipe_behind_the_screen_is_refused(tmp_path: Path) -> None:
+def test_a_pipe_as_the_output_of_the_screen_is_refused(tmp_path: Path) -> None:
     with Terminal(80, 24) as terminal:
         terminal.type(f"{COMMAND} | cat > {tmp_path}/out; echo size=$(wc -c < {tmp_path}/out)\n")
         assert "usage: not a terminal" in terminal.wait_for("size=0")
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_what_is_behind_another_screen_stays_behind_it(size: tuple[int, int]) -> None:
+def test_rows_below_another_screen_are_never_painted(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         terminal.type(COMMAND.replace("-d 0.5", "-d 0.2") + "\n")
         terminal.wait_until(lambda text: {"path", "disk", "process"} <= sections(text).keys(), what="the sections")

@@ -20,7 +20,7 @@ SIZES = [(80, 24), (160, 48)]
 
 @pytest.fixture(params=SIZES, ids=str)
 def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Terminal]:
-    """The replay of a trainer on a slow disk, near its end."""
+    """A terminal with the replay of a trainer on a slow disk, near the end of the recording."""
     words = ["-m", "iotop_ai", "replay", str(RECORDING), "--allow-root", "--at", "90%"]
     environment = {"XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(TOP), "PYTHONDONTWRITEBYTECODE": "1"}
     with Terminal(*request.param, environment) as terminal:
@@ -29,7 +29,7 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Termina
         yield terminal
 
 
-def test_enter_opens_the_reasons_and_they_scroll(terminal: Terminal) -> None:
+def test_enter_opens_the_reasons_which_can_be_scrolled(terminal: Terminal) -> None:
     terminal.keys("Enter")
     text = terminal.wait_for("why storage_read")
     assert "time without data" in text
@@ -40,7 +40,7 @@ def test_enter_opens_the_reasons_and_they_scroll(terminal: Terminal) -> None:
     assert " 1 copy /data/data" in text
     terminal.keys("Home")
     terminal.wait_for("why storage_read")
-    terminal.keys("?", "x")  # in one burst: the help opens and is closed
+    terminal.keys("?", "x")  # both arrive together: the help is opened and closed
     terminal.wait_for("why storage_read")
     terminal.keys("?")
     terminal.wait_for("help: reasons")
@@ -50,8 +50,8 @@ def test_enter_opens_the_reasons_and_they_scroll(terminal: Terminal) -> None:
     terminal.wait_for("Enter:why")
 
 
-def test_a_click_on_the_banner_opens_them(terminal: Terminal) -> None:
-    terminal.keys("r")  # what answers a key has its layout, too; before, a click is lost
+def test_a_click_on_the_banner_opens_the_reasons(terminal: Terminal) -> None:
+    terminal.keys("r")  # when a key has an effect, the layout exists; a click before that would be lost
     terminal.wait_for("smallest first")
     terminal.click(20, 1)
     terminal.wait_for("why storage_read")
@@ -61,7 +61,7 @@ def test_a_click_on_the_banner_opens_them(terminal: Terminal) -> None:
     terminal.wait_for("Enter:why")
 
 
-def test_the_jobs_are_listed_and_one_is_chosen(terminal: Terminal) -> None:
+def test_the_jobs_are_listed_and_one_is_selected(terminal: Terminal) -> None:
     terminal.type("J")
     text = terminal.wait_for("AU%")
     assert "trainer.py of root" in text
@@ -74,7 +74,7 @@ def test_the_jobs_are_listed_and_one_is_chosen(terminal: Terminal) -> None:
     terminal.wait_for("Enter:jobs")
 
 
-def test_c_copies_what_why_prints_through_tmux(terminal: Terminal, tmp_path: Path) -> None:
+def test_the_key_c_copies_the_text_of_why_through_tmux(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("c")
     terminal.wait_for("done: copied")
     text = (tmp_path / "iotop-ai" / "copied.txt").read_text()
@@ -82,7 +82,7 @@ def test_c_copies_what_why_prints_through_tmux(terminal: Terminal, tmp_path: Pat
     assert "\npath      root trainer.py > 2 workers > /data/data" in text
 
 
-def test_in_a_replay_nothing_is_acknowledged_and_it_says_why(terminal: Terminal, tmp_path: Path) -> None:
+def test_in_a_replay_nothing_can_be_acknowledged_and_the_reason_is_shown(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("x")
     terminal.wait_for("only a failing disk or GPU")
     assert not (tmp_path / "iotop-ai" / "acknowledged.json").exists()

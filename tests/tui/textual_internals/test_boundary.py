@@ -1,4 +1,4 @@
-"""Private parts of Textual are used in tui/textual_internals/ alone, and each assumption about them holds."""
+"""Only tui/textual_internals/ uses private parts of Textual, and each assumption about them is true."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from iotop_ai.tui.textual_internals.web_packets import START_LINE, Packet, web_d
 TUI = Path(iotop_ai.tui.__file__).parent
 OUTSIDE = [path for path in sorted(TUI.rglob("*.py")) if path.parent.name != "textual_internals"]
 PUBLIC = {"_replace", "_asdict", "_fields", "_exit"}
-"""Methods of NamedTuple, and os._exit."""
+"""The underscored methods of NamedTuple, and os._exit, which are public."""
 
 
 def module_name(path: Path) -> str:
@@ -33,7 +33,7 @@ def module_name(path: Path) -> str:
 
 
 def own_names(cls: type) -> set[str]:
-    """The private names that a class's source uses on ``self``."""
+    """The private names that the source of a class uses on ``self``."""
     tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
     on_self = {
         node.attr
@@ -45,7 +45,7 @@ def own_names(cls: type) -> set[str]:
 
 
 def textual_names(cls: type) -> set[str]:
-    """The private names of the Textual classes that a class inherits from: methods, and attributes of ``self``."""
+    """The private names of a class's Textual bases: their methods, and the attributes they set on ``self``."""
     names: set[str] = set()
     for base in cls.__mro__:
         if base.__module__.startswith("textual."):
@@ -55,7 +55,7 @@ def textual_names(cls: type) -> set[str]:
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
-def test_no_other_file_touches_a_private_attribute_of_textual(path: Path) -> None:
+def test_no_other_file_uses_a_private_attribute_of_textual(path: Path) -> None:
     tree = ast.parse(path.read_text())
     foreign = {
         f"{ast.unparse(node)}, line {node.lineno}"
@@ -72,23 +72,23 @@ def test_no_other_file_touches_a_private_attribute_of_textual(path: Path) -> Non
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
-def test_no_class_of_ours_uses_a_private_name_of_its_textual_base(path: Path) -> None:
+def test_no_class_of_ours_reuses_a_private_name_of_its_textual_base(path: Path) -> None:
     module = importlib.import_module(module_name(path))
     for cls in vars(module).values():
         if isinstance(cls, type) and cls.__module__ == module.__name__ and issubclass(cls, MessagePump | Driver):
             assert own_names(cls) & textual_names(cls) == set(), cls
 
 
-async def test_a_batch_is_counted() -> None:
+async def test_a_batch_of_updates_is_counted() -> None:
     app = App[None]()
     assert not app._batch_count
     with app.batch_update():
         assert app._batch_count
 
 
-async def test_the_driver_is_known_and_an_exit_is_noted() -> None:
+async def test_the_driver_is_found_and_an_exit_is_noted() -> None:
     app = App[None]()
-    restore_terminal(app)  # without a driver it does nothing
+    restore_terminal(app)  # without a driver, this does nothing
     async with app.run_test():
         assert isinstance(app._driver, Driver)
         assert not app._exit
@@ -96,7 +96,7 @@ async def test_the_driver_is_known_and_an_exit_is_noted() -> None:
         assert app._exit
 
 
-async def test_an_exception_ends_the_app_and_is_kept() -> None:
+async def test_an_exception_ends_the_app_and_is_stored() -> None:
     class Failing(ExceptionKeepingApp):
         def on_key(self, event: Key) -> None:
             raise ZeroDivisionError("a key")
@@ -128,7 +128,7 @@ async def test_a_theme_removes_the_filters_of_no_color(monkeypatch: pytest.Monke
         assert not any(isinstance(one, NoColor | Monochrome) for one in app.get_line_filters())
 
 
-def test_the_linux_driver_has_the_parts_that_ours_replaces() -> None:
+def test_the_linux_driver_has_the_parts_that_our_driver_replaces() -> None:
     source = inspect.getsource(LinuxDriver)
     for name in ("_key_thread", "_writer_thread", "_file", "fileno", "exit_event", "attrs_before"):
         assert f"self.{name}" in source
@@ -136,7 +136,7 @@ def test_the_linux_driver_has_the_parts_that_ours_replaces() -> None:
     assert "self._debug" in inspect.getsource(Driver)
 
 
-def test_the_web_driver_writes_packets_as_they_are_read() -> None:
+def test_the_web_driver_writes_the_expected_packets() -> None:
     sent: list[bytes] = []
     driver = WebDriver.__new__(WebDriver)
     driver._write = sent.append  # type: ignore[method-assign]

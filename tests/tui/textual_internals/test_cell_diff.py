@@ -1,4 +1,4 @@
-"""CellDiff writes few bytes, and with them a terminal shows the rows' cells."""
+"""CellDiff writes few bytes, from which a terminal gets the right cells of each row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|(.)", re.DOTALL)
 
 
 class Screen:
-    """A terminal that interprets the written bytes: (character, look) by row and column."""
+    """A terminal that interprets the written bytes. Each cell is a character and its style."""
 
     def __init__(self, rows: int) -> None:
         self.cells = [[(" ", "")] * WIDTH for _ in range(rows)]
@@ -58,7 +58,7 @@ class Screen:
 
 
 def _family(code: str) -> str:
-    """The colour that a code replaces, of the letters or the ground; "" for a code that adds to others."""
+    """Which colour a code replaces, that of the letters or of the ground; "" if the code adds to others."""
     first = int(code.split(";")[0])
     if first == 38 or 30 <= first <= 37 or 90 <= first <= 97:
         return "letters"
@@ -66,7 +66,7 @@ def _family(code: str) -> str:
 
 
 def visible_look(char: str, look: tuple[str, ...]) -> str:
-    """The visible part of a look: a blank shows neither colour nor weight of the letters."""
+    """The visible part of a style: on a space, the colour and the weight of letters cannot be seen."""
     if char != " ":
         return " ".join(look)
     return " ".join(
@@ -96,7 +96,7 @@ LINES = st.lists(
 
 
 @given(LINES, st.sampled_from(["dark", "light", "ansi", "mono"]))
-def test_after_each_row_the_terminal_shows_it(lines: list[Line], theme: str) -> None:
+def test_after_each_row_the_terminal_has_the_cells_of_the_row(lines: list[Line], theme: str) -> None:
     diff, fresh, shown = cell_diff(theme), Screen(1), Screen(1)
     before: Row | None = None
     for line in lines:
@@ -110,7 +110,7 @@ def test_after_each_row_the_terminal_shows_it(lines: list[Line], theme: str) -> 
     assert "".join(char for char, _ in shown.cells[0]) == lines[-1].text
 
 
-def test_a_figure_that_changed_takes_a_few_bytes() -> None:
+def test_a_figure_that_changes_takes_a_few_bytes() -> None:
     diff = cell_diff()
     old, new = (diff.row(place(WIDTH, Cell(0, "sda"), Cell(12, text, right=True))) for text in ("12.5", "12.7"))
     text = diff.paint([(0, 7, old, new)])
@@ -125,13 +125,13 @@ def test_an_unchanged_row_takes_no_bytes() -> None:
     assert diff.paint([(0, 0, row, row)]) == ""
 
 
-def test_another_colour_of_a_blank_takes_no_bytes() -> None:
+def test_a_changed_colour_of_a_space_takes_no_bytes() -> None:
     diff = cell_diff()
     old, new = (diff.row(Line((Span(" " * WIDTH, token),))) for token in ("text", "bad"))
     assert diff.paint([(0, 0, old, new)]) == ""
 
 
-def test_a_blank_that_becomes_inverse_or_underlined_is_painted() -> None:
+def test_a_space_that_becomes_inverse_or_underlined_is_painted() -> None:
     diff = cell_diff()
     plain, line = (diff.row(Line((Span(" " * WIDTH, token),))) for token in ("text", "_text"))
     assert diff.paint([(0, 0, plain, line)]).count(" ") == WIDTH
@@ -139,7 +139,7 @@ def test_a_blank_that_becomes_inverse_or_underlined_is_painted() -> None:
     assert diff.paint([(0, 0, plain, block)]).count(" ") == WIDTH
 
 
-def test_a_row_with_a_wide_character_is_painted_whole() -> None:
+def test_a_row_with_a_wide_character_is_painted_as_a_whole() -> None:
     diff = cell_diff()
     old = diff.row(place(WIDTH, Cell(0, "模型"), Cell(10, "1")))
     new = diff.row(place(WIDTH, Cell(0, "模型"), Cell(10, "2")))
@@ -147,19 +147,19 @@ def test_a_row_with_a_wide_character_is_painted_whole() -> None:
     assert re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", diff.paint([(0, 0, old, new)])) == "模型      2" + " " * 13
 
 
-def test_a_row_with_a_character_beyond_16_bits_is_painted_whole() -> None:
+def test_a_row_with_a_character_of_more_than_16_bits_is_painted_as_a_whole() -> None:
     diff = cell_diff()
     old, new = (diff.row(place(WIDTH, Cell(0, "𝐀"), Cell(10, figure))) for figure in "12")
     assert old.jagged
     assert re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", diff.paint([(0, 0, old, new)])) == "𝐀         2" + " " * 13
 
 
-def test_without_colours_only_weight_is_sent() -> None:
+def test_without_colours_only_the_weight_is_sent() -> None:
     diff = CellDiff(ThemeStyles("dark").style, None)
     assert ";2;" not in diff.paint([(0, 0, None, diff.row(Line((Span("x" * WIDTH, "bad"),))))])
 
 
-def test_equal_looks_need_no_sequence() -> None:
+def test_equal_styles_need_no_sequence() -> None:
     same = CellDiff(lambda token, background: Style(bold=True), ColorSystem.TRUECOLOR)
     text = same.paint([(0, 0, None, same.row(Line((Span("a", "x"), Span("b", "y")))))])
     assert text == "\x1b[1;1H\x1b[1mab\x1b[0m"

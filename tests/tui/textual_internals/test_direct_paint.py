@@ -1,4 +1,4 @@
-"""The direct painter leaves the same cells on the terminal as Textual alone, over a session of Frames and keys."""
+"""In a session of Frames and keys, our painter leaves the same cells on the terminal as Textual alone would."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.tui.textual_internals.test_cell_diff import visible_look
 
 WIDTH, HEIGHT = 100, 30
 TITLES = re.compile(r"\x1b\][^\x07]*\x07")
-"""OSC sequences, which change no cell."""
+"""Matches OSC sequences, which change no cell."""
 SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|(.)", re.DOTALL)
 KEYS = {
     3: ("tab", "tab", "tab", "down"),
@@ -43,13 +43,13 @@ KEYS = {
     38: ("escape", "space"),
     40: ("space", "n"),
 }
-"""Keys after a Frame, by the Frame's number."""
+"""The keys that are pressed after a Frame, by the Frame's number."""
 
 Cells = list[list[tuple[str, str]]]
 
 
 class Terminal:
-    """Interprets what Textual and the painter write, into cells of (character, look)."""
+    """Interprets what Textual and our painter write, as cells of a character and its style."""
 
     def __init__(self) -> None:
         self.cells: Cells = [[(" ", "")] * WIDTH for _ in range(HEIGHT)]
@@ -72,7 +72,7 @@ class Terminal:
                 self._style((codes or "0").split(";"))
             else:
                 assert not char or char in "\r\n", repr(char)
-                assert codes.startswith("?") or not kind, (codes, kind)  # a mode
+                assert codes.startswith("?") or not kind, (codes, kind)  # this sequence sets a mode
 
     def _style(self, codes: list[str]) -> None:
         while codes:
@@ -94,7 +94,7 @@ class Terminal:
 
 
 async def cells_of_session(frames: list[Frame]) -> tuple[list[Cells], int]:
-    """The cells after each Frame and its keys; the number of bytes written."""
+    """The cells after each Frame and its keys, and the number of bytes written in all."""
     terminal = Terminal()
     seen: list[Cells] = []
 
@@ -130,7 +130,7 @@ async def cells_of_session(frames: list[Frame]) -> tuple[list[Cells], int]:
 
 
 def without_cached_codes(render: Callable[..., str]) -> Callable[..., str]:
-    """A way to render a Style, without the codes that it keeps of another test's terminal, perhaps of 256 colours."""
+    """Render a Style without its cached codes, which may be for another test's terminal with 256 colours."""
 
     def rendered(style: Style, *words: object, **options: object) -> str:
         style._ansi = None
@@ -139,9 +139,9 @@ def without_cached_codes(render: Callable[..., str]) -> Callable[..., str]:
     return rendered
 
 
-async def test_its_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # else one session may be too slow to show it as long
+    monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # otherwise the message could disappear in a slow session
     monkeypatch.setattr(Style, "render", without_cached_codes(Style.render))
     monkeypatch.setattr(Strip, "render_style", staticmethod(without_cached_codes(Strip.render_style)))
     frames = stalling(50, (10, 30))

@@ -1,4 +1,4 @@
-"""The input thread that sleeps: keys arrive, also a lone Escape, and it ends at once."""
+"""The input thread, which sleeps until a key comes: keys arrive, including a single Escape, and it ends at once."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ class Listening(BlockingInputDriver):
 
 
 def listening(app, handle: int) -> Listening:
-    """A driver of the app whose thread reads keys from the descriptor."""
+    """A driver of the app, whose thread reads keys from this descriptor."""
     driver = Listening(app, mouse=False)
     driver.seen = []
     driver.fileno = handle
@@ -63,7 +63,7 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     start = time.monotonic()
     driver.disable_input()
     assert not thread.is_alive()
-    assert time.monotonic() - start < 5  # without a key it would sleep for ever
+    assert time.monotonic() - start < 5  # if it were not woken up, it would sleep for ever
     os.close(writing)
     os.close(reading)
 
@@ -82,10 +82,10 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
         (["\x1b\t"], ["escape", "tab"]),
     ],
 )
-async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
+async def test_an_escape_and_the_key_right_after_it_are_two_keys(
     handlers: None, monkeypatch: pytest.MonkeyPatch, chunks: list[str], keys: list[str]
 ) -> None:
-    monkeypatch.setattr(driver_module, "ESCAPE_WAIT_MS", 500)  # the chunks may come late beside other work
+    monkeypatch.setattr(driver_module, "ESCAPE_WAIT_MS", 500)  # on a busy machine the parts of the input may come late
     reading, writing = os.pipe()
     driver = listening(App(), reading)
     for chunk in chunks:
@@ -99,7 +99,7 @@ async def test_an_escape_and_the_key_right_behind_it_are_two_keys(
     os.close(reading)
 
 
-async def test_alt_is_alt_where_it_is_bound(handlers: None) -> None:
+async def test_alt_with_a_letter_is_one_key_where_it_is_bound(handlers: None) -> None:
     class Alt(App):
         uses_alt = True
 
@@ -113,8 +113,8 @@ async def test_alt_is_alt_where_it_is_bound(handlers: None) -> None:
     os.close(reading)
 
 
-async def test_keys_for_the_shell_are_kept(handlers: None) -> None:
-    """Keys typed after the shell's screen is back do not belong to the app."""
+async def test_keys_for_the_shell_are_left_to_it(handlers: None) -> None:
+    """Keys that are typed when the shell has its screen back do not belong to the app."""
     ours, theirs = pty.openpty()
 
     class Writer:
@@ -148,7 +148,7 @@ async def test_a_closed_terminal_causes_no_busy_loop(handlers: None) -> None:
     os.close(reading)
 
 
-def test_another_textual_gets_its_own_driver() -> None:
+def test_another_version_of_textual_uses_its_own_driver() -> None:
     assert driver_class(version="9.0.0") is None
     made = driver_class(True, [1])
     assert made is not None
@@ -172,5 +172,5 @@ async def test_the_alternate_screen_is_entered_once(handlers: None) -> None:
     assert written == ["x", "\x1b[?1049h"]
 
 
-def test_the_version_is_textuals_own() -> None:
+def test_the_checked_version_is_that_of_textual() -> None:
     assert installed_version() == textual.__version__

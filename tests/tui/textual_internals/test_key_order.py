@@ -18,7 +18,7 @@ SLOW_S = 0.02
 
 
 class Above(Screen[None]):
-    """Opens slowly; any key closes it."""
+    """A screen that opens slowly, and that any key closes."""
 
     def on_key(self, event: Key) -> None:
         assert isinstance(self.app, Main)
@@ -29,7 +29,7 @@ class Above(Screen[None]):
 
 
 class Focused(Widget, can_focus=True):
-    """Takes the keys first."""
+    """A widget that gets the keys first."""
 
 
 class Below(Screen[None]):
@@ -74,7 +74,7 @@ class Main(App[None]):
         ("nzonoxn", ["below n", "above n", "above x", "below n"], 1),
     ],
 )
-async def test_each_key_of_a_burst_acts_on_the_screen_that_the_one_before_it_leaves(
+async def test_each_key_of_a_burst_acts_on_the_screen_that_the_previous_key_leaves(
     keys: str, seen: list[str], open_screens: int
 ) -> None:
     app = Main()

@@ -1,4 +1,4 @@
-"""The alerts of the screen apart from it: what hangs or fails while they are read delays nothing."""
+"""The alerts of the screen, without the app: a hang or a failure while they are read delays nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RULES = (
 
 
 class Box:
-    """An app that keeps its messages."""
+    """An app that keeps the messages it gets."""
 
     def __init__(self) -> None:
         self.held: list[AlertsChanged] = []
@@ -37,7 +37,7 @@ class Box:
 
 
 def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
-    """Alerts whose rules are read."""
+    """Alerts whose rules have been read."""
     ready = threading.Event()
 
     def begin(say: object) -> RunningAlerts:
@@ -52,7 +52,7 @@ def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
     return alerts
 
 
-def test_a_rule_that_fires_and_ends_is_a_message_each_and_an_event() -> None:
+def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() -> None:
     box, notes = Box(), list[str]()
     alerts = begun(box, notes)
     for second in range(30):
@@ -66,7 +66,7 @@ def test_a_rule_that_fires_and_ends_is_a_message_each_and_an_event() -> None:
     assert [note.split(":")[0] for note in notes] == ["warning hot firing", "warning hot resolved"]
 
 
-def test_two_at_once_ring_once_and_a_silent_bell_never() -> None:
+def test_two_alerts_at_once_ring_once_and_with_the_bell_off_never() -> None:
     box = Box()
     begun(box, []).put(at(0, 95.0))
     assert [message.bell for message in box.held] == [True]
@@ -76,7 +76,7 @@ def test_two_at_once_ring_once_and_a_silent_bell_never() -> None:
     assert [message.bell for message in quiet.held] == [False]
 
 
-def test_rules_that_are_never_read_delay_nothing() -> None:
+def test_rules_that_cannot_be_read_delay_nothing() -> None:
     box, released = Box(), threading.Event()
 
     def begin(say: object) -> None:
@@ -90,7 +90,7 @@ def test_rules_that_are_never_read_delay_nothing() -> None:
     released.set()
 
 
-def test_an_invalid_file_is_an_answer() -> None:
+def test_an_invalid_file_is_reported() -> None:
     box = Box()
 
     def begin(say: object) -> None:

@@ -1,4 +1,4 @@
-"""The playback thread: the Frame of each request, and that the newest request wins."""
+"""The playback thread: it gives the Frame of each request, and the newest request replaces older ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Box:
         return True
 
     def until(self, seen: Callable[[Message], bool]) -> Message:
-        """The first message, from now back or to come, for which ``seen`` is true."""
+        """The first message for which ``seen`` is true, of those that came (the newest first) or will come."""
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             for message in list(self.messages):
@@ -52,13 +52,13 @@ class Box:
         raise AssertionError(f"not sent: {[type(m).__name__ for m in self.messages][-10:]}")
 
     def at(self, frame: Frame) -> PlaybackFrame:
-        """Wait until the playback is at a Frame, decoded whole."""
+        """Wait until the playback shows this Frame with all its values."""
         found = self.until(lambda m: isinstance(m, PlaybackFrame) and not m.early and m.frame == frame)
         assert isinstance(found, PlaybackFrame)
         return found
 
     def timeline(self, known: Frame) -> Timeline:
-        """The time line, once it has been read up to that Frame."""
+        """Wait until the time line was read up to this Frame, and return it."""
         self.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.known_ns == known.snapshot.wall_ns)
         return [m.timeline for m in self.messages if isinstance(m, TimelineUpdate)][-1]
 
@@ -84,7 +84,7 @@ def playback(tmp_path: Path, live: list[Frame], box: Box) -> Iterator[PlaybackTh
     assert not [m for m in box.messages if isinstance(m, SourceEnded)]
 
 
-def test_seeks_and_steps(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_seeks_and_steps_give_their_frames(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     playback.seek(live[120].snapshot.wall_ns)
     assert not box.at(live[120]).state.ended
     playback.step(-1)
@@ -98,7 +98,7 @@ def test_seeks_and_steps(playback: PlaybackThread, live: list[Frame], box: Box) 
     box.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
 
 
-def test_the_newest_request_wins(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_the_newest_request_replaces_older_ones(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for i in (10, 190, 70, 150, 30, 130):
         playback.seek(live[i].snapshot.wall_ns)
     playback.step(1)
@@ -109,14 +109,14 @@ def test_the_newest_request_wins(playback: PlaybackThread, live: list[Frame], bo
     assert shown[-1].frame == live[132]
 
 
-def test_skips_add_up(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_several_skips_add_up(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for _ in range(6):
         playback.skip(10)
     wanted = live[0].snapshot.wall_ns + 60 * 10**9
     box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
 
 
-def test_the_first_key_counts_from_the_picture(tmp_path: Path, live: list[Frame], box: Box) -> None:
+def test_the_first_skip_counts_from_the_frame_that_is_shown(tmp_path: Path, live: list[Frame], box: Box) -> None:
     cursor = FrameCursor([FileRecording(record(tmp_path / "b", live))])
     shown = cursor.seek(live[100].snapshot.wall_ns)
     playback = PlaybackThread(cursor, box, Clock())
@@ -127,7 +127,7 @@ def test_the_first_key_counts_from_the_picture(tmp_path: Path, live: list[Frame]
     assert playback.close()
 
 
-def test_changes_of_the_verdict_and_marks(tmp_path: Path, box: Box) -> None:
+def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
     live = stalling()
     cursor = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])
     cursor.seek(0)
@@ -201,7 +201,7 @@ def test_kernel_events_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_time_line_of_other_rules_is_folded_anew(tmp_path: Path, seed: int, box: Box) -> None:
+def test_a_time_line_of_other_rules_is_computed_again(tmp_path: Path, seed: int, box: Box) -> None:
     live = stalling(130 + seed)
     path = Path(record(tmp_path / "old", live))
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
@@ -216,8 +216,8 @@ def test_a_time_line_of_other_rules_is_folded_anew(tmp_path: Path, seed: int, bo
     assert playback.close()
 
 
-def test_the_verdict_before_the_kept_part_is_known() -> None:
-    """The verdict line is older than what the ring still holds."""
+def test_the_verdict_from_before_the_kept_part_is_known() -> None:
+    """The line with this verdict is older than everything that the ring still has."""
     live = stalling(400, (5, 390))
     ring = Ring(most_s=90.0)
     for frame in live[:300]:
@@ -236,7 +236,7 @@ def test_the_verdict_before_the_kept_part_is_known() -> None:
     ring.close()
 
 
-def test_a_gap_is_drawn(tmp_path: Path, box: Box) -> None:
+def test_a_gap_is_on_the_time_line(tmp_path: Path, box: Box) -> None:
     live = stalling(60)
     without = [*live[:20], *live[40:]]
     cursor = FrameCursor([FileRecording(record(tmp_path / "gap", without))])
@@ -248,7 +248,7 @@ def test_a_gap_is_drawn(tmp_path: Path, box: Box) -> None:
     assert playback.close()
 
 
-def test_it_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_a_replay_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for _ in range(6):
         playback.faster(1)
     playback.seek(live[-30].snapshot.wall_ns)
@@ -262,7 +262,7 @@ def test_it_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Fram
     assert order == sorted(order)
 
 
-def test_a_key_at_the_very_end_is_kept(tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_pressed_at_the_very_end_is_not_lost(tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     live = lived(11, 4)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(0)
@@ -286,7 +286,7 @@ def test_a_key_at_the_very_end_is_kept(tmp_path: Path, box: Box, monkeypatch: py
 
 
 def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float = 1.0) -> list[int]:
-    """The second of the recording that is shown at each second of playing."""
+    """The second of the recording that is shown in each second of playing."""
     cursor, clock = FrameCursor([FileRecording(path)]), SetClock()
     frame: Frame | None = cursor.seek(0)
     while frame is not None and frame.snapshot.seq < begin:
@@ -307,17 +307,17 @@ def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float =
 
 
 @pytest.mark.parametrize(("speed", "step"), [(1.0, 1), (4.0, 4)])
-def test_the_clock_set_back_skips_no_time(tmp_path: Path, box: Box, speed: float, step: int) -> None:
+def test_a_clock_that_was_set_back_skips_no_time(tmp_path: Path, box: Box, speed: float, step: int) -> None:
     path = record(tmp_path / "a", clock_set_back(150, 100, 60))
     assert played_seconds(path, 96, 10, box, speed) == [96 + i * step for i in range(10)]
 
 
-def test_a_pause_in_the_recording_is_not_waited_for(tmp_path: Path, box: Box) -> None:
+def test_a_pause_in_the_recording_is_skipped(tmp_path: Path, box: Box) -> None:
     path = record(tmp_path / "a", clock_set_back(150, 100, -3600))
     assert played_seconds(path, 97, 6, box)[-1] >= 101
 
 
-def test_graphs_get_earlier_samples(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_graphs_get_the_earlier_samples(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     playback.seek(live[180].snapshot.wall_ns)
     found = box.until(lambda m: isinstance(m, PastSamples) and m.at_ns == live[180].snapshot.at_ns)
     assert isinstance(found, PastSamples)

@@ -1,4 +1,4 @@
-"""The line base: only changed rows are painted again, and outside text is never markup."""
+"""The widget for lines: only changed rows are painted again, and text from outside is never markup."""
 
 import pytest
 from textual.app import App
@@ -49,7 +49,7 @@ async def test_only_changed_rows_are_painted_again() -> None:
         assert app.panel.render_line(3).text.rstrip() == "new"
 
 
-async def test_removed_rows_leave_blanks() -> None:
+async def test_removed_rows_become_blank() -> None:
     app = Host()
     async with app.run_test(size=(WIDTH, 10)) as pilot:
         app.panel.show([line(f"row {n}") for n in range(10)])
@@ -61,7 +61,7 @@ async def test_removed_rows_leave_blanks() -> None:
 
 
 @pytest.mark.parametrize("name", ["[/x]", "[bold]", "[@click=app.quit]", "a\x1b]0;owned\x07b", "\u202egpj", "\x9b2J"])
-async def test_outside_text_is_text(name: str) -> None:
+async def test_text_from_outside_is_not_markup(name: str) -> None:
     app = Host()
     async with app.run_test(size=(WIDTH, 10)) as pilot:
         shown = clean(name)
@@ -75,7 +75,7 @@ async def test_outside_text_is_text(name: str) -> None:
         assert app.is_running
 
 
-async def test_a_click_names_the_row_and_the_mouse_underlines_its_name() -> None:
+async def test_a_click_names_its_row_and_the_mouse_underlines_clickable_text() -> None:
     app = Host()
     async with app.run_test(size=(WIDTH, 10)) as pilot:
         app.panel.show([line("title"), line(">sda  /data  735", key="disk:sda")])
@@ -92,7 +92,7 @@ async def test_a_click_names_the_row_and_the_mouse_underlines_its_name() -> None
         assert not any(s.style is not None and s.style.underline for s in app.panel.render_line(1))
 
 
-async def test_a_crop_is_a_part_of_the_row() -> None:
+async def test_a_cropped_row_is_a_part_of_the_row() -> None:
     app = Host()
     async with app.run_test(size=(WIDTH, 10)) as pilot:
         app.panel.show([line("0123456789")])
@@ -100,7 +100,7 @@ async def test_a_crop_is_a_part_of_the_row() -> None:
         assert [s.text for s in app.panel.render_lines(Region(3, 0, 4, 1))] == ["3456"]
 
 
-async def test_no_color_leaves_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_no_color_there_is_no_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     app = Host("mono")
     async with app.run_test(size=(WIDTH, 10)) as pilot:

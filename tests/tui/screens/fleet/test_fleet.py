@@ -1,4 +1,4 @@
-"""The fleet's screens in the app, which asks a server with the kept answers of a real Prometheus."""
+"""The fleet's screens in the app, which queries a server that has the recorded answers of a real Prometheus."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Shown(NamedTuple):
         return [line.text for line in screen.panel.lines]
 
     def names(self) -> list[str]:
-        """Of the machines in the list."""
+        """The names of the machines in the list."""
         return [word for row in self.rows() for word in row.split()[:1] if word.startswith(("gpu", "node", "blank"))]
 
     async def press(self, *keys: str) -> None:
@@ -58,7 +58,7 @@ async def showing(size: tuple[int, int] = (100, 30), interval_s: float = 3600.0)
             yield one
 
 
-async def test_the_machines_with_most_lost_are_first_and_keys_order_them() -> None:
+async def test_the_machines_that_lost_most_are_first_and_keys_change_the_order() -> None:
     async with showing() as shown:
         assert shown.rows()[0].startswith(" FAILING  8 of 11 machines have trouble; ")
         assert shown.rows()[1].startswith(" waits    slurm 48213 for rank 8 on gpu09: data disk")
@@ -71,7 +71,7 @@ async def test_the_machines_with_most_lost_are_first_and_keys_order_them() -> No
         assert shown.names()[:2] == ["node01", "gpu09"]
 
 
-async def test_the_machine_under_the_cursor_has_its_graphs_and_reasons() -> None:
+async def test_the_machine_under_the_cursor_has_graphs_and_reasons() -> None:
     async with showing() as shown:
         await shown.press("greater_than_sign", "greater_than_sign", "end")
         await shown.press("up")
@@ -96,7 +96,7 @@ async def test_a_filter_is_typed_kept_and_cleared() -> None:
         assert "no machine matches nothing like it" in "\n".join(shown.rows())
 
 
-async def test_jobs_over_machines_name_the_straggler() -> None:
+async def test_jobs_on_several_machines_name_their_straggler() -> None:
     async with showing() as shown:
         await shown.press("j")
         text = "\n".join(shown.rows())
@@ -107,7 +107,7 @@ async def test_jobs_over_machines_name_the_straggler() -> None:
         assert set(shown.names()[:2]) == {"gpu07", "gpu08"}
 
 
-async def test_a_server_that_stops_answering_is_told_and_its_figures_stay() -> None:
+async def test_a_server_that_stops_answering_is_reported_and_its_figures_stay() -> None:
     async with showing() as shown:
         for fault, words in ((b"", "closes the connection"), (b"<html>", "not Prometheus's JSON")):
             shown.server.fault = fault
@@ -131,13 +131,13 @@ async def test_before_the_first_answer_the_reason_is_shown() -> None:
     assert app.opened == ""
 
 
-async def test_enter_leaves_with_the_machine_to_open() -> None:
+async def test_enter_leaves_the_screen_with_the_machine_to_open() -> None:
     async with showing() as shown:
         await shown.press("greater_than_sign", "enter")
         assert shown.app.opened == "gpu05"
 
 
-async def test_help_pause_interval_and_sizes() -> None:
+async def test_help_pause_interval_and_sizes_work() -> None:
     async with showing() as shown:
         await shown.press("question_mark")
         assert shown.rows()[0].startswith("── help: fleet")
@@ -159,12 +159,12 @@ CHANGES = {
     ),
     "fleet_jobs": ("down", "up", "last", "first", "page_down", "page_up", "pause"),
 }
-"""Actions of which each key changes what is shown, in this order."""
+"""The actions of which each key changes what is shown, in the order in which they are pressed."""
 ELSEWHERE = {
     "fleet": {"open", "jobs", "find", "clear", "refresh", "help"},
     "fleet_jobs": {"back", "help"},
 }
-"""Actions that the other tests press."""
+"""The actions whose keys are pressed in other tests."""
 
 
 @pytest.mark.parametrize("screen", CHANGES)
@@ -202,7 +202,7 @@ async def test_each_message_stays_for_its_whole_time() -> None:
         assert shown.app._message_timer not in (None, first)
 
 
-async def test_r_asks_once_while_paused() -> None:
+async def test_the_key_r_queries_once_while_paused() -> None:
     async with showing() as shown:
         await shown.press("space")
         assert shown.app.state.shown.view.mode == "paused"

@@ -1,4 +1,4 @@
-"""The main screen's controllers alone, without Textual's app."""
+"""The controllers of the main screen, without the app of Textual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.tui.test_app import Upstream
 
 
 class Paper:
-    """A canvas that counts its redraws."""
+    """A canvas that counts how often it is redrawn."""
 
     columns = 80
 
@@ -51,7 +51,7 @@ def state(paper: Paper) -> MainState:
     return MainState(FRAMES[0], View(), paper)
 
 
-def test_time_pauses_and_sets_the_interval_upstream(state: MainState, paper: Paper) -> None:
+def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: MainState, paper: Paper) -> None:
     source = Upstream()
     recording = RecordingActions(state, source, None, lambda message: True)
     time = TimeActions(state, source, recording, lambda: None)
@@ -95,7 +95,7 @@ async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
 
 
 @pytest.mark.parametrize("key", ["down", "pageup", "f5", "left"])
-def test_a_key_that_types_nothing_leaves_the_selected_filter(state: MainState, key: str) -> None:
+def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, key: str) -> None:
     state.update(pattern="python")
     lists = ListActions(state, lambda *_: None)
     lists.find()
@@ -116,7 +116,7 @@ def test_a_key_that_types_replaces_the_selected_filter(
     assert state.view.pattern == left
 
 
-def test_sums_on_a_paused_screen_begin_at_the_shown_frame(state: MainState) -> None:
+def test_sums_on_a_paused_screen_begin_at_the_frame_that_is_shown(state: MainState) -> None:
     source = Upstream()
     recording = RecordingActions(state, source, None, lambda message: True)
     time = TimeActions(state, source, recording, lambda: None)

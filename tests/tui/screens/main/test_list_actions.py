@@ -1,4 +1,4 @@
-"""Lists to choose from: devices, columns to sort by, columns to show; and the tree of processes."""
+"""Lists from which the user selects: devices, columns to sort by, columns to show; and the tree of processes."""
 
 import pytest
 
@@ -27,7 +27,7 @@ async def test_a_device_is_found_by_typing() -> None:
         assert shown.view.device == ""
 
 
-async def test_the_jobs_device_is_followed_until_another_is_chosen() -> None:
+async def test_the_device_of_the_job_is_followed_until_another_is_selected() -> None:
     async with showing() as shown:
         await shown.press("d", *"of the job", "enter")
         assert shown.view.follow_job
@@ -38,7 +38,7 @@ async def test_the_jobs_device_is_followed_until_another_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("key", ["s", "f6"])
-async def test_sorting_by_a_list(key: str) -> None:
+async def test_a_column_to_sort_by_is_selected_from_a_list(key: str) -> None:
     async with showing() as shown:
         await shown.press(key)
         assert [entry.action.name for entry in listed(shown).matches] == list(SORT_KEYS)
@@ -60,7 +60,7 @@ async def test_columns_are_hidden_and_shown_again(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["t", "f5"])
-async def test_the_tree(key: str) -> None:
+async def test_a_key_switches_the_tree_on_and_off(key: str) -> None:
     async with showing() as shown:
         view = await shown.press(key)
         assert view.tree
@@ -69,7 +69,7 @@ async def test_the_tree(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["d", "s", "C"])
-async def test_every_list_is_left_without_a_change(key: str) -> None:
+async def test_every_list_can_be_left_without_a_change(key: str) -> None:
     async with showing() as shown:
         before = shown.view
         await shown.press(key, "down", "x", "escape")
@@ -78,10 +78,10 @@ async def test_every_list_is_left_without_a_change(key: str) -> None:
 
 
 @pytest.mark.parametrize("back", ["z", "escape", "3"])
-async def test_a_panel_has_the_whole_window_and_gives_it_back(back: str) -> None:
+async def test_a_panel_can_fill_the_window_and_be_reduced_again(back: str) -> None:
     async with showing() as shown:
         before = [line for line in shown.screen() if line.startswith("── ")]
-        await shown.press("z")  # the banner, which has the focus, has no more to show: the processes
+        await shown.press("z")  # the banner has the focus but cannot be zoomed, so the processes are
         assert shown.view.zoom == shown.view.focus == "process"
         lines = shown.screen()
         assert lines[1].startswith("━━ process ")

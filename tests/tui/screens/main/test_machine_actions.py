@@ -1,4 +1,4 @@
-"""The keys that change the machine: where they are refused, and that the dialog takes every key."""
+"""The keys that change the machine: where they are refused, and that their dialog takes every key."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def showing(
     ],
 )
 @pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
-async def test_without_permission_a_notice_takes_the_keys(view: View, why: str, key: str) -> None:
+async def test_without_permission_a_notice_is_shown_and_takes_the_keys(view: View, why: str, key: str) -> None:
     async with showing(view) as shown:
         assert why in await shown.press(key)
         before = shown.app.main.view
@@ -84,7 +84,7 @@ async def test_without_permission_a_notice_takes_the_keys(view: View, why: str, 
         assert shown.app.main.view == before
         await shown.press("escape")
         assert not shown.asking
-    async with showing(source=MemoryRecording()) as shown:  # a recording cannot be changed
+    async with showing(source=MemoryRecording()) as shown:  # nothing can be changed on a recorded machine
         assert "only on the live screen" in await shown.press(key)
         assert isinstance(shown.app.screen, NoticeScreen)
 
@@ -99,7 +99,7 @@ async def test_the_dialog_is_over_the_screen_and_escape_closes_it(size: tuple[in
         await shown.pilot.pause()
         assert shown.app.main.newest is LATER
         assert "DROP CACHES" in shown.text
-        await shown.press("q")  # typed, not quit
+        await shown.press("q")  # q is typed into the dialog and does not quit
         assert shown.asking
         await shown.press("escape")
         assert not shown.asking
@@ -107,11 +107,11 @@ async def test_the_dialog_is_over_the_screen_and_escape_closes_it(size: tuple[in
         assert not shown.source.events
 
 
-async def test_keys_of_one_burst_go_into_the_dialog() -> None:
+async def test_all_keys_that_arrive_together_go_into_the_dialog() -> None:
     async with showing() as shown:
         await shown.press("D", "d", "r")
         assert isinstance(shown.app.screen, DropCachesScreen)
-        assert not shown.app.main.view.reverse  # r is a key of the main screen
+        assert not shown.app.main.view.reverse  # on the main screen, r would reverse the order
 
 
 async def test_a_wrong_word_drops_nothing() -> None:
@@ -135,7 +135,7 @@ async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
         assert not shown.asking
 
 
-async def test_a_path_that_does_not_answer_does_not_hold_up_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_path_that_does_not_answer_does_not_block_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
 
     def exists(path: str) -> bool:
@@ -165,7 +165,7 @@ async def test_the_delay_accounting_dialog_can_be_left() -> None:
         assert not shown.asking
 
 
-async def test_a_process_has_to_be_chosen_first() -> None:
+async def test_a_process_must_be_selected_first() -> None:
     async with showing() as shown:
         assert "choose a process first" in await shown.press("k", *"term")
         await shown.press("enter")
@@ -193,7 +193,7 @@ async def test_an_invalid_command_does_nothing() -> None:
         assert not shown.source.events
 
 
-async def test_a_cursor_key_acts_before_the_key_typed_behind_it() -> None:
+async def test_a_cursor_key_takes_effect_before_the_key_that_follows_it() -> None:
     async with showing() as shown:
         for _ in range(12):
             if shown.app.main.view.focus == "process":

@@ -1,4 +1,4 @@
-"""The mark in the list of processes: it stays on its group, whichever of its processes are active."""
+"""The cursor in the list of processes: it stays on its group, whichever of its processes are active."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORKERS = (100, 200, 300)
 
 
 def reading(*pids: int, alive: tuple[int, ...] = WORKERS) -> Frame:
-    """A frame whose workers of these pids read, and the others that are alive are idle."""
+    """A Frame in which the workers with these pids read, while the others that are alive are idle."""
 
     def machine(tick: int) -> Machine:
         busy = pids if tick == 4 else ()
@@ -64,7 +64,7 @@ async def showing(one: Frame, **choices: object) -> AsyncIterator[Shown]:
     ("before", "after", "row"),
     [((200, 300), WORKERS, "worker x3"), (WORKERS, (200, 300), "worker x2"), (WORKERS, (), "worker x3")],
 )
-async def test_the_mark_stays_on_its_group(before: tuple[int, ...], after: tuple[int, ...], row: str) -> None:
+async def test_the_cursor_stays_on_its_group(before: tuple[int, ...], after: tuple[int, ...], row: str) -> None:
     async with showing(reading(*before)) as shown:
         await shown.press("down", "down")
         await shown.show(reading(*after))
@@ -73,7 +73,7 @@ async def test_the_mark_stays_on_its_group(before: tuple[int, ...], after: tuple
         assert f"{row} tagged" in await shown.press("escape", "T")
 
 
-async def test_the_mark_returns_to_the_active_row() -> None:
+async def test_the_cursor_returns_to_the_active_row() -> None:
     async with showing(reading(*WORKERS)) as shown:
         await shown.press("down", "down")
         await shown.show(reading())
@@ -85,7 +85,7 @@ async def test_the_mark_returns_to_the_active_row() -> None:
         assert shown.marked == ["train.py alice"]
 
 
-async def test_a_marked_idle_row_stays_the_idle_one() -> None:
+async def test_the_cursor_on_an_idle_row_stays_on_that_row() -> None:
     async with showing(reading(200, 300)) as shown:
         await shown.press("down", "end")
         await shown.show(reading(300))
@@ -94,7 +94,7 @@ async def test_a_marked_idle_row_stays_the_idle_one() -> None:
         assert shown.marked == ["worker x3"]
 
 
-async def test_a_click_marks_the_group() -> None:
+async def test_a_click_moves_the_cursor_to_the_group() -> None:
     async with showing(reading(200, 300)) as shown:
         panel = shown.app.main.panels["process"]
         row = next(y for y, line in enumerate(panel.lines) if "worker x2" in line.text)
@@ -107,7 +107,7 @@ async def test_a_click_marks_the_group() -> None:
 
 @pytest.mark.parametrize("key", ["k", "T", "enter"])
 @pytest.mark.parametrize("tree", [False, True])
-async def test_no_key_acts_while_the_marked_row_is_missing(tree: bool, key: str) -> None:
+async def test_no_key_acts_while_the_row_of_the_cursor_is_missing(tree: bool, key: str) -> None:
     async with showing(reading(*WORKERS), tree=tree) as shown:
         await shown.press("down", "down")
         assert shown.marked
@@ -119,7 +119,7 @@ async def test_no_key_acts_while_the_marked_row_is_missing(tree: bool, key: str)
         assert not isinstance(shown.app.screen, ProcessDetailScreen)
 
 
-async def test_enter_opens_the_first_process_while_none_was_marked() -> None:
+async def test_without_a_cursor_enter_opens_the_first_process() -> None:
     async with showing(reading(*WORKERS)) as shown:
         shown.app.main.panels["process"].focus()
         await shown.press("enter")

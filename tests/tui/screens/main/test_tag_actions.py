@@ -1,4 +1,4 @@
-"""The keys that tag: by process and not by row, everywhere, and actions on all tagged ones."""
+"""The keys for tags, which belong to processes and not to rows, and actions on all tagged processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["live", "paused", "replay", "back"])
-async def test_a_tag_stays_while_the_process_does(mode: str) -> None:
+async def test_a_tag_stays_as_long_as_its_process(mode: str) -> None:
     async with showing(VIEW._replace(mode=mode), size=(120, 40)) as shown:
         main = shown.app.main
         assert "choose a process first" in await shown.press("T")
@@ -29,7 +29,7 @@ async def test_a_tag_stays_while_the_process_does(mode: str) -> None:
         assert "pt_data_worker x64 tagged, 64 in all" in text
         assert "*pt_data_worker x64" in text
         assert "process 64 tagged" in text
-        assert "train.py x8 tagged, 72 in all" in await shown.press("T")  # the cursor is on the next row
+        assert "train.py x8 tagged, 72 in all" in await shown.press("T")  # after a tag the cursor is on the next row
         await shown.press("s", *"name", "enter", "slash", *"train", "enter", "t")
         assert len(main.view.tagged) == 72
         main.state.newest = LATER
@@ -65,7 +65,7 @@ async def test_an_ended_process_is_untagged() -> None:
     ("view", "why"),
     [(VIEW._replace(mode="replay"), "not available in a replay"), (VIEW._replace(readonly=True), "read-only")],
 )
-async def test_tags_act_only_where_actions_are_allowed(view: object, why: str) -> None:
+async def test_tags_are_used_only_where_actions_are_allowed(view: object, why: str) -> None:
     async with showing(view, size=(120, 40)) as shown:  # type: ignore[arg-type]
         shown.app.main.panels["process"].focus()
         await shown.press("down", "T")
@@ -94,7 +94,7 @@ async def test_every_tagged_process_has_its_event(kept: Path) -> None:
         main = shown.app.main
         main.panels["process"].focus()
         await shown.press("down", "T", "k", *"nice 5", "enter")
-        # These processes are made up: any process with such a pid here started at another time.
+        # These processes are made up, so any real process with one of their pids has another start time.
         text = await shown.until(lambda text: "of 64 tagged" in text)
         assert "failed: nice 5: 0 of 64 tagged; not done to pt_data_worker (" in text
         assert not shown.source.events
@@ -104,7 +104,7 @@ async def test_every_tagged_process_has_its_event(kept: Path) -> None:
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
 
-async def test_a_row_or_all_tagged_rows_are_copied(kept: Path) -> None:
+async def test_one_row_or_all_tagged_rows_are_copied(kept: Path) -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         assert "choose a row first" in await shown.press("y")

@@ -1,4 +1,4 @@
-"""A live session: look back while it continues, mark, and record with the minute before."""
+"""A live session: show earlier moments while it continues, set a mark, and record with the minute before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WAIT_S = 20.0
 
 
 class Session:
-    """A live app whose source is fed by the test. marks: those put into the source."""
+    """A live app whose source gets its Frames from the test. marks: the marks that the app put into the source."""
 
     def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None) -> None:
         self.feed: queue.Queue[Frame | None] = queue.Queue()
@@ -63,7 +63,7 @@ class Session:
         return text(self.app)
 
     async def come(self, first: int, last: int) -> None:
-        """Snapshots first to last come in."""
+        """Let the Snapshots from first to last arrive."""
         for frame in LIVE[first : last + 1]:
             self.feed.put(frame)
         await self.until(lambda: self.app.main.newest == LIVE[last])
@@ -92,7 +92,7 @@ async def living(
         session.feed.put(None)
 
 
-async def test_stepping_back_and_to_now_while_live() -> None:
+async def test_keys_step_back_and_return_to_now_on_a_live_machine() -> None:
     async with living() as session:
         await session.come(1, 100)
         await session.press("left_square_bracket")
@@ -114,7 +114,7 @@ async def test_stepping_back_and_to_now_while_live() -> None:
         assert "live" in session.text("path")
 
 
-async def test_its_time_line_reaches_now_with_changes_and_marks() -> None:
+async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> None:
     async with living() as session:
         await session.come(1, 112)
         assert not session.app.main.panels["timeline"].display
@@ -135,7 +135,7 @@ async def test_its_time_line_reaches_now_with_changes_and_marks() -> None:
         assert "mark: epoch 20" in session.screen()
         await session.press("v")
         await session.until(lambda: session.shown == changes[0])
-        # Frames that come meanwhile are reached too.
+        # Frames that arrive meanwhile are reached, too.
         width = row.count("━")
         await session.come(111, 129)
         await session.until(lambda: session.text("timeline").count("━") < width)
@@ -145,7 +145,7 @@ async def test_its_time_line_reaches_now_with_changes_and_marks() -> None:
 
 
 @pytest.mark.parametrize("key", ["end", "escape"])
-async def test_a_key_returns_to_now(key: str) -> None:
+async def test_a_key_returns_to_the_present(key: str) -> None:
     async with living() as session:
         await session.come(1, 90)
         before = len(session.app.main.view.past)
@@ -159,7 +159,7 @@ async def test_a_key_returns_to_now(key: str) -> None:
         assert len(session.app.main.view.past) == before
 
 
-async def test_figures_of_the_past_are_unchanged() -> None:
+async def test_figures_of_earlier_moments_are_unchanged() -> None:
     async with living() as session:
         await session.come(1, 120)
         await session.press("left_square_bracket", "at", *"-40s", "enter")
@@ -170,12 +170,12 @@ async def test_figures_of_the_past_are_unchanged() -> None:
         assert session.shown == LIVE[120]
 
 
-async def test_one_key_looks_back_by_ten_minutes_or_as_far_as_is_kept() -> None:
+async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() -> None:
     async with living() as session:
         await session.come(1, 100)
         await session.press("right_curly_bracket")
         assert session.app.main.view.mode == "live"
-        await session.press("left_curly_bracket")  # 100 s are kept
+        await session.press("left_curly_bracket")  # the last 100 s are kept
         await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
         await session.press("right_curly_bracket")
         await session.until(lambda: session.shown != LIVE[0])
@@ -183,9 +183,9 @@ async def test_one_key_looks_back_by_ten_minutes_or_as_far_as_is_kept() -> None:
         await session.until(lambda: session.app.main.view.mode == "live")
 
 
-async def test_looking_back_needs_a_history() -> None:
+async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
     async with living() as session:
-        session.app.keeper = SessionRecorder(Clock())  # without a ring
+        session.app.keeper = SessionRecorder(Clock())  # this recorder has no ring
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
         await session.press("right_square_bracket", "at", *"-10m", "enter", "v")
@@ -193,18 +193,18 @@ async def test_looking_back_needs_a_history() -> None:
         assert session.app.main.view.mode == "live"
 
 
-async def test_a_mark_is_set_at_now() -> None:
+async def test_a_mark_is_set_at_the_present_moment() -> None:
     async with living() as session:
         await session.press("apostrophe", "escape")
         assert session.marks == []
         await session.press("apostrophe", "enter")
         assert session.marks == [("mark", "by key")]
         assert "done: mark set at 08:53:20" in session.screen()
-        await session.press("apostrophe", *"lr", "space", "q", "enter")  # q is text here, not quit
+        await session.press("apostrophe", *"lr", "space", "q", "enter")  # here q is text and does not quit
         assert session.marks[1:] == [("mark", "lr q")]
 
 
-async def test_a_time_is_asked_for_at_now_too() -> None:
+async def test_a_time_can_be_entered_on_the_live_screen() -> None:
     async with living() as session:
         await session.come(1, 120)
         await session.press("at", *"-40s", "enter")
@@ -215,7 +215,7 @@ async def test_a_time_is_asked_for_at_now_too() -> None:
         assert session.app.main.view.mode == "live"
 
 
-async def test_a_recording_has_the_minute_before_it(tmp_path: Path) -> None:
+async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -243,7 +243,7 @@ async def test_a_recording_has_the_minute_before_it(tmp_path: Path) -> None:
     assert recording.closed()
 
 
-async def test_leaving_closes_the_recording(tmp_path: Path) -> None:
+async def test_leaving_the_screen_closes_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
         await session.come(1, 3)
@@ -253,7 +253,7 @@ async def test_leaving_closes_the_recording(tmp_path: Path) -> None:
     assert FileRecording(str(path)).closed()
 
 
-async def test_an_action_still_running_at_exit_is_recorded(tmp_path: Path) -> None:
+async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     events: list[Event] = []
 
@@ -279,7 +279,7 @@ async def test_an_action_still_running_at_exit_is_recorded(tmp_path: Path) -> No
     assert recording.closed()
 
 
-async def test_a_refusal_is_shown(tmp_path: Path) -> None:
+async def test_a_refused_recording_is_reported(tmp_path: Path) -> None:
     def record(preroll: tuple[str, ...]) -> Recorder:
         raise InputError("the disk is full")
 
@@ -290,7 +290,7 @@ async def test_a_refusal_is_shown(tmp_path: Path) -> None:
         assert "live" in session.text("path")
 
 
-async def test_recording_trouble_is_shown(tmp_path: Path) -> None:
+async def test_trouble_of_a_recording_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a"
     make = lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=1 << 60)  # noqa: E731
     async with living(make) as session:
@@ -304,7 +304,7 @@ async def test_recording_trouble_is_shown(tmp_path: Path) -> None:
         assert "● REC stopped" in session.text("path")
 
 
-async def test_a_remote_screen_is_read_only_and_outlives_its_source() -> None:
+async def test_a_remote_screen_is_read_only_and_stays_when_its_source_ends() -> None:
     async with living(view=View(remote=True, utc_offset_s=0)) as session:
         await session.come(1, 70)
         assert "► REMOTE" in session.text("path")
@@ -321,7 +321,7 @@ async def test_a_remote_screen_is_read_only_and_outlives_its_source() -> None:
         assert "► REMOTE ended" in session.text("path")
 
 
-def test_the_folder_of_a_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_goes_into_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, open_to_all = tmp_path / "own", tmp_path / "all"
     own.mkdir()
     open_to_all.mkdir()
@@ -361,13 +361,13 @@ def test_the_folder_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: p
 
 
 class Still(Clock):
-    """It is always the same second."""
+    """A clock on which it is always the same second."""
 
     def wall_ns(self) -> int:
         return 10**18
 
 
-def test_two_recordings_begun_in_one_second_have_two_names(tmp_path: Path) -> None:
+def test_two_recordings_that_begin_in_one_second_have_different_names(tmp_path: Path) -> None:
     sinks = [open_file(Still(), str(tmp_path)) for _ in range(3)]
     names = [Path(sink.path).name.removesuffix(".iotop.jsonl") for sink in sinks]
     for sink in sinks:

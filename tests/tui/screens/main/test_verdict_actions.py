@@ -1,4 +1,4 @@
-"""The keys about the verdict in the real app: reasons, jobs, another job, copy, acknowledge."""
+"""The keys about the verdict in the real app: the reasons, the jobs, another job, copying, acknowledging."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 class Live(MemoryRecording):
-    """Acts as the machine itself."""
+    """A recording that acts like the live machine."""
 
     live = True
 
@@ -70,7 +70,7 @@ async def test_enter_on_the_banner_opens_its_reasons_and_escape_goes_back(size: 
         assert app.is_running
 
 
-async def test_a_click_on_the_banner_opens_them_too_and_the_wheel_scrolls() -> None:
+async def test_a_click_on_the_banner_opens_its_reasons_and_the_wheel_scrolls() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         await pilot.click(offset=(20, 1))
         await pilot.pause()
@@ -79,7 +79,7 @@ async def test_a_click_on_the_banner_opens_them_too_and_the_wheel_scrolls() -> N
         await until(lambda: app.screen.scroll_rows == 3)
 
 
-async def test_the_reasons_scroll_and_follow() -> None:
+async def test_the_reasons_scroll_and_follow_the_newest_verdict() -> None:
     frames = play((JOB_STARVED, 26))
     async with showing(frames[24]) as (app, pilot):
         await pilot.press("enter", "down", "down")
@@ -101,7 +101,7 @@ async def test_the_reasons_scroll_and_follow() -> None:
         assert "why storage_read" in text(app)
 
 
-async def test_help_opens_from_the_reasons_and_comes_back() -> None:
+async def test_help_opens_from_the_reasons_and_returns_to_them() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         await pilot.press("enter", "question_mark")
         assert "help" in text(app)
@@ -111,7 +111,7 @@ async def test_help_opens_from_the_reasons_and_comes_back() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_j_chooses_the_next_job_and_wraps(size: tuple[int, int]) -> None:
+async def test_the_key_j_selects_the_next_job_and_after_the_last_the_first(size: tuple[int, int]) -> None:
     async with showing(two(JOB_STARVED, FED), size) as (app, pilot):
         assert "STARVED" in text(app)
         await pilot.press("j")
@@ -124,7 +124,7 @@ async def test_j_chooses_the_next_job_and_wraps(size: tuple[int, int]) -> None:
         assert "STARVED" in text(app)
 
 
-async def test_the_chosen_job_stays_chosen_as_time_goes_on() -> None:
+async def test_the_selected_job_stays_selected_as_time_goes_on() -> None:
     tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
     frames = play((replace(JOB_STARVED, tasks=tasks, beside=FED), 24))
     async with showing(frames[20]) as (app, pilot):
@@ -134,15 +134,15 @@ async def test_the_chosen_job_stays_chosen_as_time_goes_on() -> None:
             await pilot.pause()
         await until(lambda: app.main.newest is frames[-1])
         assert app.main.frame.verdict.job_pid == 500
-        assert app.main.newest.verdict.job_pid == 50  # the recording does not depend on the viewer
+        assert app.main.newest.verdict.job_pid == 50  # what is recorded does not depend on the viewer's choice
 
 
-async def test_a_job_named_on_the_command_line_has_the_verdict() -> None:
+async def test_the_verdict_is_about_the_job_named_on_the_command_line() -> None:
     async with showing(two(JOB_STARVED, FED), view=View(job=602)) as (app, _):
         assert app.main.frame.verdict.job_pid == 500
 
 
-async def test_without_another_job_j_says_so() -> None:
+async def test_without_another_job_the_key_j_reports_that() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         await pilot.press("j")
         assert "it is the only job" in app.main.view.message
@@ -152,7 +152,7 @@ async def test_without_another_job_j_says_so() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_jobs_are_listed_and_enter_chooses(size: tuple[int, int]) -> None:
+async def test_the_jobs_are_listed_and_enter_selects_one(size: tuple[int, int]) -> None:
     async with showing(two(JOB_STARVED, FED), size) as (app, pilot):
         await pilot.press("J")
         await pilot.pause()
@@ -171,9 +171,9 @@ async def test_the_jobs_are_listed_and_enter_chooses(size: tuple[int, int]) -> N
         assert app.main.frame.verdict.job_pid == 500
 
 
-async def test_a_click_marks_a_job_and_a_second_one_chooses_it() -> None:
+async def test_a_click_marks_a_job_and_a_second_click_selects_it() -> None:
     async with showing(two(JOB_STARVED, FED)) as (app, pilot):
-        await pilot.click(offset=(20, 5))  # the path
+        await pilot.click(offset=(20, 5))  # this click is on the path
         await pilot.pause()
         assert isinstance(app.screen, JobsScreen)
         await pilot.click(offset=(5, 3))
@@ -184,7 +184,7 @@ async def test_a_click_marks_a_job_and_a_second_one_chooses_it() -> None:
         assert app.main.frame.verdict.job_pid == 500
 
 
-async def test_enter_elsewhere_opens_the_focused_panel() -> None:
+async def test_on_another_panel_enter_opens_that_panel() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
@@ -193,7 +193,7 @@ async def test_enter_elsewhere_opens_the_focused_panel() -> None:
         assert not isinstance(app.screen, ReasoningScreen)
 
 
-async def test_copy_writes_what_why_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_copying_gives_the_text_that_why_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.delenv("TMUX", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -206,7 +206,7 @@ async def test_copy_writes_what_why_prints(tmp_path: Path, monkeypatch: pytest.M
         assert str(file) in app.main.view.message
 
 
-def test_copy_uses_osc_52_or_names_the_file(tmp_path: Path) -> None:
+def test_copying_uses_osc_52_or_names_a_file(tmp_path: Path) -> None:
     sent: list[str] = []
     answer = copy_text("x\n", sent.append, {"TERM": "xterm"}, tmp_path)
     assert (sent, answer) == (["x\n"], f"done: copied, also in {tmp_path / 'copied.txt'}")
@@ -221,7 +221,7 @@ def test_copy_uses_osc_52_or_names_the_file(tmp_path: Path) -> None:
     assert copy_text("x", sent.append, {"TERM": "linux"}, nowhere).startswith("failed: ")
 
 
-async def test_x_does_not_acknowledge_a_disk_that_does_not_answer(
+async def test_the_key_x_does_not_acknowledge_a_disk_that_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
@@ -234,7 +234,7 @@ async def test_x_does_not_acknowledge_a_disk_that_does_not_answer(
     assert not Acknowledged(tmp_path / "iotop-ai").read()
 
 
-async def test_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing(play((ill(), 25))[-1]) as (app, pilot):
         await pilot.press("x")
@@ -243,7 +243,7 @@ async def test_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch: pytest
         assert kept == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
 
 
-async def test_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_key_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         await pilot.press("x")
@@ -254,7 +254,7 @@ async def test_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_picture_keeps_the_verdict_about_the_leading_job() -> None:
+async def test_a_saved_picture_has_the_verdict_about_the_leading_job() -> None:
     frame = two(JOB_STARVED, FED)
     async with showing(frame) as (app, pilot):
         await pilot.press("j")
