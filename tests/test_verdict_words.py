@@ -155,7 +155,7 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
 
 @each(*sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
 def test_a_healthy_machine_is_not_unsure_after_the_first_window(name: str) -> None:
-    """An exception are two seconds, for which its activity has to last before it is named."""
+    """Two seconds are excepted, for which the machine's activity has to last before it is named."""
     states = {frame.verdict.state for frame in [one for one in decided(name) if not one.verdict.measuring][2:]}
     assert states <= {State.OK, State.CALM, State.BUSY}
 

@@ -1,4 +1,4 @@
-/* A process with any name and any arguments that keeps writing a little: shown by every monitor.
+/* A process with any name and any arguments, which keeps writing a little so that every monitor lists it.
  *
  *   HOSTILE_NAME=comm HOSTILE_FILE=path hostile [any arguments]
  */

@@ -61,7 +61,7 @@ def state(top: Path) -> list[tuple[object, ...]]:
 
 
 def give(top: Path, mode: int = 0o755, uid: int = UID) -> None:
-    """Give a tree to the user nobody."""
+    """Make the user nobody the owner of a tree."""
     for path in [top, *top.rglob("*")]:
         os.chown(path, uid, uid, follow_symlinks=False)
     top.chmod(mode)

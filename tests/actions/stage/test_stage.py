@@ -120,7 +120,7 @@ def loop_filesystem(folder: Path, mebibytes: int) -> Iterator[Path]:
 
 @pytest.fixture
 def dataset(tmp_path: Path) -> Path:
-    """Files of several sizes, hostile names, a link, an empty folder, a pipe."""
+    """A folder with files of several sizes, hostile names, a link, an empty folder and a pipe."""
     top = tmp_path / "data"
     (top / "sub" / "empty").mkdir(parents=True)
     for i in range(6):
@@ -370,7 +370,7 @@ def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path:
         found = made(source, small)
         assert found.fits is False
         assert refusal(found, None, update=True, anyway=True) == "it does not fit"
-        # rsync goes first: it runs as nobody, and could not continue a copy that belongs to root
+        # rsync goes first: it runs as the user nobody, and could not continue a copy that belongs to root
         for how in reversed(COPIERS):
             with pytest.raises(UnknownError, match="No space left"):
                 copy(how, source, small)

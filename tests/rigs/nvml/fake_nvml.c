@@ -2,26 +2,26 @@
  *
  *   cc -shared -fPIC -O1 -fvisibility=hidden -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so.1 fake_nvml.c
  *
- * Every value comes from the text file $FAKE_NVML, read again at each call, so a test changes a running machine
- * (write the new file beside it and rename it):
+ * Every value comes from the text file $FAKE_NVML, which is read again at each call. A test can therefore change a
+ * running machine, by writing a new file beside it and renaming it:
  *
  *   count=2   driver=570.124.06   nvml=12.570.124.06   cuda=12080
  *   init_ret=18                  nvmlInit returns this
- *   delay_us=200000              every call takes this long; delay_us.nvmlDeviceGetPowerUsage=... only that one
- *   jitter_us.nvmlDeviceGetPowerUsage=9000   that one takes up to so long, each time another time
+ *   delay_us=200000              every call takes this long; delay_us.nvmlDeviceGetPowerUsage=... delays only that call
+ *   jitter_us.nvmlDeviceGetPowerUsage=9000   this call takes up to so long, a different time each time
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
- *   gpu0.err=15                  every call on that GPU returns this; gpu0.err.nvmlDeviceGetPowerUsage=4 only that one
- *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: none told
- *   gpu0.generation=2            lost until the library was closed by all its users and opened again
- *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 its nvmlValueType
- *   gpu0.fi.198.per_s=1000       one that grows by so much a second; gpu0.energy_mw=... the energy counter at that power
+ *   gpu0.err=15                  every call on this GPU returns 15; gpu0.err.nvmlDeviceGetPowerUsage=4 for one call
+ *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: unknown
+ *   gpu0.generation=2            the GPU is lost until all users have closed the library and opened it again
+ *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 is its nvmlValueType
+ *   gpu0.fi.198.per_s=1000       a field that grows by this much per second; gpu0.energy_mw=... makes the energy counter grow
  *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
  *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
- *   gpu0.events=8                event types; xid_seq=1 xid_gpu=0 xid=79 one event, each time xid_seq grows
- *   gpu0.ecc00=3                 type and counter of nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
- *   gpu0.sram=PARITY,SECDED,CORRECTED,EXCEEDED of this boot   gpu0.mem_err107=2 type, counter, place
- *   gpu0.enc=7 dec jpg ofa       how busy an engine is   gpu0.fi.161.0=3 a field of one link
+ *   gpu0.events=8                the event types; xid_seq=1 xid_gpu=0 xid=79 is one event each time that xid_seq grows
+ *   gpu0.ecc00=3                 the errors of this type and counter in nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
+ *   gpu0.sram=PARITY,SECDED,CORRECTED,EXCEEDED since boot   gpu0.mem_err107=2 by type, counter, place
+ *   gpu0.enc=7 dec jpg ofa       how busy an engine is   gpu0.fi.161.0=3 is a field of one link
  *   gpu0.nvlink0=1               state of a link; gpu0.fabric=STATE,STATUS
  *
  * $FAKE_NVML_LOG names a file to which each called function's name is appended.
@@ -42,7 +42,7 @@ typedef void *Handle;
 enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
 enum { FIRST_HANDLE = 1000, MOST_PROCESSES = 64 };
 
-static int opened, generation; /* users now; how often the first of them came */
+static int opened, generation; /* the number of present users; how often the library went from no user to one */
 
 /* ---- the text file ---- */
 
@@ -108,7 +108,7 @@ static U32 count(void)
 	return value;
 }
 
-/* ---- what every call does first ---- */
+/* ---- the first steps of every call ---- */
 
 static Ret enter(const char *function, int gpu)
 {
@@ -263,7 +263,7 @@ EXPORT Ret nvmlDeviceGetIndex(Handle handle, U32 *out)
 }
 EXPORT Ret nvmlDeviceGetMinorNumber(Handle handle, U32 *out) { return nvmlDeviceGetIndex(handle, out); }
 
-/* ---- one text, one number ---- */
+/* ---- getters of one text or one number ---- */
 
 #define TEXT(function, key)                                                                                            \
 	EXPORT Ret function(Handle handle, char *out, U32 size)                                                        \
@@ -323,10 +323,10 @@ NUMBER(nvmlDeviceGetGpuMaxPcieLinkGeneration, "pcie_gen_gpu")
 NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, "power_default_mw")
 NUMBER(nvmlDeviceGetRetiredPagesPendingStatus, "pages_pending")
 
-/* A counter that grows by so much a second, so that its rate has a known answer. */
+/* A counter that grows by a fixed amount per second, so that its rate is known. */
 static U64 grown(U64 per_s) { return (unsigned __int128)per_s * now_us() / 1000000; }
 
-/* energy_mw: it grows at that power. */
+/* energy_mw: the power at which the energy counter grows. */
 EXPORT Ret nvmlDeviceGetTotalEnergyConsumption(Handle handle, U64 *out)
 {
 	U64 power;
@@ -338,13 +338,13 @@ EXPORT Ret nvmlDeviceGetTotalEnergyConsumption(Handle handle, U64 *out)
 	return gpu_number(gpu, "energy_mj", out) ? OK : NOT_SUPPORTED;
 }
 LONG_NUMBER(nvmlDeviceGetCurrentClocksThrottleReasons, "throttle")
-SELECTED(nvmlDeviceGetTemperature, "temp")          /* temp0: the GPU's own sensor */
+SELECTED(nvmlDeviceGetTemperature, "temp")          /* temp0: the sensor of the GPU */
 SELECTED(nvmlDeviceGetTemperatureThreshold, "temp_thr")
 SELECTED(nvmlDeviceGetClockInfo, "clock")           /* clock0 graphics, 1 SM, 2 memory, 3 video */
 SELECTED(nvmlDeviceGetMaxClockInfo, "max_clock")
 SELECTED(nvmlDeviceGetPcieThroughput, "pcie_kbs")   /* pcie_kbs0 sent, 1 received */
 
-/* What other monitors ask for, and no test of ours needs answered. */
+/* Functions that other monitors call, and that no test of ours needs. */
 #define NOBODY(function)                                                                                               \
 	EXPORT Ret function(Handle handle)                                                                             \
 	{                                                                                                              \
@@ -402,7 +402,7 @@ static int memory_of(int gpu, U64 *total, U64 *used, U64 *reserved)
 	return gpu_number(gpu, "mem_total", total);
 }
 
-EXPORT Ret nvmlDeviceGetMemoryInfo(Handle handle, U64 *out) /* total, free, used with what is reserved */
+EXPORT Ret nvmlDeviceGetMemoryInfo(Handle handle, U64 *out) /* total, free, and used, which includes reserved memory */
 {
 	U64 total, used, reserved;
 	ENTER_GPU(handle);
@@ -450,7 +450,7 @@ struct process {
 };
 enum { SM = 2, INSTANCE = 6 };
 
-/* The n-th colon-separated part of one process; 0 when it is not there. */
+/* The n-th colon-separated part of one process; 0 if it is missing. */
 static long long part(const char *one, int n)
 {
 	for (; n && one; n--)
@@ -519,7 +519,7 @@ EXPORT Ret nvmlDeviceGetProcessUtilization(Handle handle, struct utilization *ou
 PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2, "procs")
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, "gprocs")
 
-/* ---- what came with newer drivers ---- */
+/* ---- functions of newer drivers ---- */
 
 #ifndef OLD_DRIVER
 

@@ -1,10 +1,10 @@
-/* A FUSE file system that passes everything to a folder, and fails or hangs as a control file says.
+/* A FUSE filesystem that passes everything to a folder, and fails or hangs when a control file asks for it.
  *
  *   failfs FOLDER CONTROL MOUNTPOINT [fuse options]
  *
- * CONTROL holds "<what> <name>" and is read again at every write, truncation and fsync, so a test changes a running
- * file system. what: "ok"; "eio" (they fail with EIO); "sync" (only fsync does); "hang" (they wait until it says
- * otherwise). name: the one file that it is about, "*" for all.
+ * CONTROL contains "<what> <name>" and is read again at every write, truncation and fsync, so that a test can change a
+ * running filesystem. what: "ok"; "eio" (these calls fail with EIO); "sync" (only fsync fails); "hang" (these calls
+ * wait until CONTROL changes). name: the only file that is affected, or "*" for all.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE

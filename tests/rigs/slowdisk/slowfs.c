@@ -1,10 +1,10 @@
-/* A FUSE file system of one file, /disk.img, that passes every request to a backing file after a delay.
+/* A FUSE filesystem with one file, /disk.img, that passes every request to a backing file after a delay.
  *
  *   slowfs BACKING CONTROL MOUNTPOINT [fuse options]
  *
- * CONTROL holds "<delay_us> <bytes_per_s> <fail 0|1>" and is read again at every request, so a test changes a
- * running disk. The delay is per request at any depth; bytes_per_s (0: no limit) is shared by all requests;
- * fail answers EIO. A loop device over /disk.img is then a slow block device.
+ * CONTROL contains "<delay_us> <bytes_per_s> <fail 0|1>" and is read again at every request, so that a test can change
+ * a running disk. The delay applies to each request, however many are queued; bytes_per_s (0: no limit) is shared by
+ * all requests; with fail=1 each request gets EIO. A loop device over /disk.img is then a slow block device.
  */
 #define FUSE_USE_VERSION 31
 #define _GNU_SOURCE

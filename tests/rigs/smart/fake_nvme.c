@@ -3,7 +3,7 @@
  *   cc -shared -fPIC -O1 -o fake_nvme.so fake_nvme.c -ldl
  *   LD_PRELOAD=$PWD/fake_nvme.so FAKE_NVME=/dev/nvme8=$PWD/a.conf,/dev/nvme9=$PWD/b.conf smartctl -a /dev/nvme9
  *
- * The file is read again at every ioctl, one key=value a line: model serial fw temp_k spare spare_thr used
+ * The file is read again at every ioctl. It has one key=value per line: model serial fw temp_k spare spare_thr used
  * critical_warning duread duwritten reads writes busy hours cycles unsafe media_errors err_entries warn_time crit_time
  * sensor1_k sensor2_k warn_k crit_k capacity; and faults: open_errno=13, ioctl_errno=5, delay_ms=5000.
  */

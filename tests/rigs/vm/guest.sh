@@ -1,5 +1,5 @@
 #!/bin/bash
-# Process 1 of the guest before the agent; $1: the folder of this file, as on the host.
+# The first process of the guest, which becomes the agent. $1: the folder of this file, the same as on the host.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM=xterm-256color
 mount -t tmpfs t /run
 mount -t tmpfs t /tmp

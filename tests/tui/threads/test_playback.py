@@ -42,7 +42,7 @@ class Box:
         return True
 
     def until(self, seen: Callable[[Message], bool]) -> Message:
-        """The first message for which ``seen`` is true, of those that came (the newest first) or will come."""
+        """The first message for which ``seen`` is true, of those that came or will come."""
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             for message in list(self.messages):
