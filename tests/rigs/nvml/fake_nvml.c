@@ -11,15 +11,15 @@
  *   jitter_us.nvmlDeviceGetPowerUsage=9000   this call takes up to so long, a different time each time
  *   gpu0.uuid=GPU-...            a key that is absent makes its call NOT_SUPPORTED (3), as on consumer cards
  *   gpu0.err=15                  every call on this GPU returns 15; gpu0.err.nvmlDeviceGetPowerUsage=4 for one call
- *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); BYTES -1: unknown
+ *   gpu0.procs=PID:BYTES:SM:MEM:ENC:DEC:INSTANCE,...   gpu0.gprocs=PID:BYTES (graphics), mprocs (MPS); -1: unknown
  *   gpu0.generation=2            the GPU is lost until all users have closed the library and opened it again
  *   gpu0.fi.82=61                a field value of nvmlDeviceGetFieldValues; gpu0.fi.74.type=1 is its nvmlValueType
- *   gpu0.fi.198.per_s=1000       a field that grows by this much per second; gpu0.energy_mw=... makes the energy counter grow
+ *   gpu0.fi.198.per_s=1000       a field that grows by this much per second; gpu0.energy_mw=... does it for energy
  *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
  *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
  *   gpu0.events=8                the event types; xid_seq=1 xid_gpu=0 xid=79 is one event each time that xid_seq grows
- *   gpu0.ecc00=3                 the errors of this type and counter in nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
+ *   gpu0.ecc00=3                 errors by type and counter, for nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
  *   gpu0.sram=PARITY,SECDED,CORRECTED,EXCEEDED since boot   gpu0.mem_err107=2 by type, counter, place
  *   gpu0.enc=7 dec jpg ofa       how busy an engine is   gpu0.fi.161.0=3 is a field of one link
  *   gpu0.nvlink0=1               state of a link; gpu0.fabric=STATE,STATUS

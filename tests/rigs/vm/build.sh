@@ -1,6 +1,7 @@
 #!/bin/bash
 # build.sh OUT: unpack a Debian kernel with its modules, without installing it, and build an initramfs of 2 MB that
-# mounts the host's / read-only over 9p below a tmpfs. This takes about 5 s and 400 MB. The cloud kernel has neither 9p nor AHCI.
+# mounts the host's / read-only over 9p below a tmpfs. This takes about 5 s and 400 MB. The cloud kernel is not used,
+# because it has neither 9p nor AHCI.
 set -e
 OUT=$(realpath -m "$1")
 mkdir -p "$OUT"
