@@ -19,7 +19,7 @@
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
  *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
  *   gpu0.events=8                the event types; xid_seq=1 xid_gpu=0 xid=79 is one event each time that xid_seq grows
- *   gpu0.ecc00=3                 errors by type and counter, for nvmlDeviceGetTotalEccErrors; gpu0.rows=CORR,UNC,PENDING,FAILED
+ *   gpu0.ecc00=3                 nvmlDeviceGetTotalEccErrors by type and counter; gpu0.rows=CORR,UNC,PENDING,FAILED
  *   gpu0.sram=PARITY,SECDED,CORRECTED,EXCEEDED since boot   gpu0.mem_err107=2 by type, counter, place
  *   gpu0.enc=7 dec jpg ofa       how busy an engine is   gpu0.fi.161.0=3 is a field of one link
  *   gpu0.nvlink0=1               state of a link; gpu0.fabric=STATE,STATUS
