@@ -209,10 +209,10 @@ for name in loaded:
                     later.add(node.module)
 print(sorted(later - loaded))
 """
-"""What functions of the sampling thread import, of modules that are not loaded once a source runs."""
+"""Prints the modules that functions of the sampling thread import, and that a running source has not loaded yet."""
 
 
 def test_a_running_source_imports_nothing_more_of_the_program() -> None:
-    """The program's own folder may hang as well: a job that appears later must not make the sampling thread wait."""
+    """The folder of the program may hang, too; a job that appears later must not make the sampling thread wait."""
     done = subprocess.run([sys.executable, "-c", LATER], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "[]", "")
