@@ -84,7 +84,7 @@ def test_the_closing_frame_has_the_last_events_and_no_new_reading() -> None:
     assert last.history == (*newest.history, last.sample)[-len(last.history) :]
 
 
-def test_the_closing_frame_has_the_interval_of_its_last_reading() -> None:
+def test_the_closing_frame_comes_a_minimum_time_after_the_last_one() -> None:
     newest = list(frames(session(16, 5)))[-1]
     before = newest.snapshot
     last = closing(newest, (), before.at_ns + 1, before.wall_ns + 1)

@@ -51,7 +51,7 @@ def test_every_problem_has_its_gpus() -> None:
     assert sum(cause.negative for cause in CAUSES.values()) >= 3
 
 
-def test_ranks_wait_for_each_other_and_the_late_one_draws_most_power(tmp_path: Path) -> None:
+def test_the_late_rank_draws_most_power_while_the_others_wait(tmp_path: Path) -> None:
     conf, log = tmp_path / "gpu.conf", tmp_path / "log"
     conf.write_text("count=2\n")
     command = [sys.executable, "tests/scenarios/ranks.py", str(tmp_path), "--log", str(log), "--gpu", str(conf)]

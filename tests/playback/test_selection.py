@@ -206,7 +206,7 @@ def test_a_file_whose_writer_was_killed_agrees(tmp_path: Path) -> None:
         {"k": "tally", "m": 1, "t": 1, "v": "no array"},
     ],
 )
-def test_a_line_written_by_another_program_agrees(tmp_path: Path, bad: dict[str, Any]) -> None:
+def test_totals_of_another_program_do_not_change_the_diagnosis(tmp_path: Path, bad: dict[str, Any]) -> None:
     path = tmp_path / "a.iotop.jsonl"
     record(path, lived(9, 50), keyframe_every=20)
     lines = path.read_bytes().splitlines(keepends=True)

@@ -25,7 +25,7 @@ def test_the_first_snapshot_prints_nothing(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == ""
 
 
-def test_accumulated_bytes_count_from_the_first_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
+def test_accumulated_figures_count_from_the_first_snapshot(capsys: pytest.CaptureFixture[str]) -> None:
     print_blocks(MemoryRecording(pair()), Settings(accumulated=True), count=1)
     titles = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("Device")).split()
     assert titles[1:3] == ["r", "rkB"]

@@ -40,7 +40,7 @@ def test_descendants_of_an_inner_training_process_belong_to_that_process() -> No
 
 
 @given(st.lists(st.dictionaries(st.integers(2, 30), st.integers(1, 30), max_size=29), min_size=1, max_size=6))
-def test_the_followed_descendants_are_those_of_a_full_search(turns: list[dict[int, int]]) -> None:
+def test_the_followed_descendants_include_those_of_a_full_search(turns: list[dict[int, int]]) -> None:
     followed, builder = Descendants(), TrackedDictBuilder[ProcessKey, ProcessInfo]()
     seen: dict[int, int] = {}
     for turn in turns:

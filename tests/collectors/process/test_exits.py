@@ -62,7 +62,7 @@ def test_damaged_messages_are_ignored() -> None:
     assert list(attributes(b"\x02\x00\x01\x00")) == []
 
 
-def test_exit_codes_are_named() -> None:
+def test_exit_codes_are_computed_from_wait_statuses() -> None:
     assert [exit_code(status) for status in (0, 256, 255 << 8, 15, 139)] == [0, 1, 255, -15, -11]
 
 

@@ -65,7 +65,7 @@ def test_the_ids_in_an_environment_are_read(variables: dict[str, str], found: Ra
         (RankIds(master="localhost.localdomain:29500"), ""),
     ],
 )
-def test_ranks_on_several_machines_have_the_same_group(ids: RankIds, group: str) -> None:
+def test_the_group_of_a_rank_names_its_run_and_its_master(ids: RankIds, group: str) -> None:
     assert ids.group == group
 
 

@@ -22,7 +22,7 @@ def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[Proce
     return tuple(sorted(table.info)), shot._replace(processes=changed)
 
 
-def test_a_pid_that_was_used_again_is_not_in_the_title() -> None:
+def test_a_process_whose_pid_was_reused_is_not_a_target() -> None:
     keys, newest = later(100, ProcessInfo("sshd", ("/usr/sbin/sshd",), "root", 0))
     target = process_target(newest, keys)
     assert target is not None

@@ -88,7 +88,7 @@ def test_other_classes_name_the_evidence_that_is_missing() -> None:
     assert "cpu_prep" in page
 
 
-def test_a_measuring_machine_has_the_other_rows() -> None:
+def test_while_measuring_the_page_reports_that_no_rule_can_judge_yet() -> None:
     assert "no rule has its whole window yet" in text(last(IDLE, 4))
 
 

@@ -82,7 +82,7 @@ def test_a_watched_validation_does_not_end_the_measurement() -> None:
     assert steps.COUNTER.data_ns >= 80e6
 
 
-def test_the_wait_is_measured_if_steps_fetch_nothing_themselves() -> None:
+def test_a_wait_within_a_step_is_measured_only_by_a_watched_loader() -> None:
     one = TrainingSession(record=False, separable=False)
     one.begin()
     one.waiting()

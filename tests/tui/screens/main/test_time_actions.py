@@ -321,7 +321,7 @@ async def test_a_remote_screen_is_read_only_and_stays_when_its_source_ends() -> 
         assert "► REMOTE ended" in session.text("path")
 
 
-def test_a_recording_goes_into_a_folder_that_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_goes_into_a_private_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own, open_to_all = tmp_path / "own", tmp_path / "all"
     own.mkdir()
     open_to_all.mkdir()
