@@ -12,7 +12,7 @@ def screenshot(main: MainScreen) -> str:
     user.
     """
     state = main.state
-    frame, message = state.original, state.view.message
+    frame, message = state.received, state.view.message
     state.frame = frame._replace(snapshot=Redactor(state.view.cmdline).snapshot(frame.snapshot))
     state.update(message="", for_picture=True)
     try:

@@ -18,7 +18,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict.status_line import (
-    MEANINGS,
+    FIELD_MEANINGS,
     NO_STATE,
     checked_format,
     default_line,
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="a recording in progress: print its newest state and verdict"
     )
-    parser.add_argument("--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in MEANINGS)}")
+    parser.add_argument(
+        "--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in FIELD_MEANINGS)}"
+    )
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
         "--follow", action="store_true", help="print a line per interval, without end; tmux shows the newest"

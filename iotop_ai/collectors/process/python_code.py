@@ -21,7 +21,7 @@ from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.process.stack import PythonCode, StackFrame, parse_folded, with_source
 from iotop_ai.model.reading import Status
 
-LOOKS, SECONDS = 100, 5
+SAMPLES, SECONDS = 100, 5
 _SPARE_S = 10.0
 """The additional time that py-spy gets, in seconds: it first reads the symbols of all libraries of the process."""
 _OUTPUT = 4 << 20
@@ -38,7 +38,7 @@ def py_spy_path() -> str:
 
 
 def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
-    """Sample the process LOOKS times in SECONDS seconds. uid: the UID of the process's user.
+    """Sample the process SAMPLES times in SECONDS seconds. uid: the UID of the process's user.
 
     Raises Unavailable with the reason and the remedy.
     """
@@ -58,7 +58,7 @@ def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
 def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
     output = os.memfd_create("py-spy", os.MFD_CLOEXEC)
     try:
-        rate = str(LOOKS // SECONDS)
+        rate = str(SAMPLES // SECONDS)
         argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames", "--format", "raw"]
         argv += ["--rate", rate, "--duration", str(SECONDS), "--output", f"/proc/self/fd/{output}", "--pid", str(pid)]
         done = run(

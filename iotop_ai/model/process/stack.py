@@ -27,14 +27,14 @@ class StackFrame(NamedTuple):
 class CodeLine(NamedTuple):
     """A line of the program, and how often the samples found it.
 
-    looks: the number of samples in which its thread was at this line
+    samples: the number of samples in which its thread was at this line
     calls: the names of the functions that the line called, outermost first
     inner: the innermost call
     text: the source of the line; "" if unknown
     """
 
     frame: StackFrame
-    looks: int
+    samples: int
     calls: tuple[str, ...] = ()
     inner: StackFrame | None = None
     text: str = ""
@@ -45,7 +45,7 @@ class ThreadCode(NamedTuple):
 
     tid: int
     name: str
-    looks: int
+    samples: int
     lines: tuple[CodeLine, ...]
 
 
@@ -53,11 +53,11 @@ class PythonCode(NamedTuple):
     """The lines of Python that a process's threads execute.
 
     threads: the main thread first, then the threads with the most samples
-    looks: the largest number of samples of one thread
+    samples: the largest number of samples of one thread
     """
 
     threads: tuple[ThreadCode, ...]
-    looks: int
+    samples: int
     seconds: float
 
 
@@ -78,8 +78,8 @@ def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
         if who in threads or len(threads) < MOST_THREADS:
             threads.setdefault(who, Counter())[frames] += int(count)
     out = [_thread(tid, name, stacks) for (tid, name), stacks in threads.items()]
-    out.sort(key=lambda one: (one.tid != pid, one.name != "MainThread", -one.looks, one.tid))
-    return PythonCode(tuple(out), max((one.looks for one in out), default=0), seconds)
+    out.sort(key=lambda one: (one.tid != pid, one.name != "MainThread", -one.samples, one.tid))
+    return PythonCode(tuple(out), max((one.samples for one in out), default=0), seconds)
 
 
 def _parse_frame(text: str) -> StackFrame | None:
@@ -91,18 +91,18 @@ def _parse_frame(text: str) -> StackFrame | None:
 
 def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
     """The code of one thread: its stacks summed by the line of the program that they contain."""
-    looks: Counter[StackFrame] = Counter()
+    counts: Counter[StackFrame] = Counter()
     below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
     for frames, count in stacks.items():
         at = own_frame_index(frames)
-        looks[frames[at]] += count
+        counts[frames[at]] += count
         below.setdefault(frames[at], Counter())[frames[at + 1 :]] += count
     lines = []
-    for frame, count in looks.most_common(MOST_LINES):
+    for frame, count in counts.most_common(MOST_LINES):
         calls = below[frame].most_common(1)[0][0]
         names = tuple(call.function for call in calls[-MOST_CALLS:])
         lines.append(CodeLine(frame, count, names, calls[-1] if calls else None))
-    return ThreadCode(tid, name, looks.total(), tuple(lines))
+    return ThreadCode(tid, name, counts.total(), tuple(lines))
 
 
 def own_frame_index(frames: tuple[StackFrame, ...]) -> int:

@@ -12,12 +12,12 @@ from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
 
-_LATE = 0.75
+_LEAST_COVERED = 0.75
 """The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because cgroups and
 disks are read one after the other.
 """
-_FEW, _ELSEWHERE = 0.02, 1.3
-"""_FEW: the share of a disk's bytes that is negligible. _ELSEWHERE: a job that reads more than this multiple of the
+_FEW, _MOST_OF_DISK = 0.02, 1.3
+"""_FEW: the share of a disk's bytes that is negligible. _MOST_OF_DISK: a job that reads more than this multiple of the
 disk's bytes gets most of them from other places.
 """
 
@@ -74,7 +74,7 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
             return None
         total += moved * sample.block.seconds
         covered += sample.block.seconds
-        if covered >= _LATE * seconds:
+        if covered >= _LEAST_COVERED * seconds:
             return total / covered
     return None
 
@@ -97,4 +97,4 @@ def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float 
         if rates is None or rates.read_bytes_per_s is None:
             return None
         own += rates.read_bytes_per_s
-    return None if own > _ELSEWHERE * read else min(1.0, own / read)
+    return None if own > _MOST_OF_DISK * read else min(1.0, own / read)

@@ -306,6 +306,6 @@ def _share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else part / whole
 
 
-def worst(sentences: Sequence[Meaning]) -> str:
+def worst_token(sentences: Sequence[Meaning]) -> str:
     """The token of the gravest sentence; "dim" if there are none."""
     return sentences[0].token if sentences else "dim"

@@ -10,7 +10,7 @@ from iotop_ai.present.gpu.context import detail_of, gpu_sentences
 from iotop_ai.present.gpu.facts import facts
 from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
 from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
-from iotop_ai.present.gpu.meaning import Meaning, worst
+from iotop_ai.present.gpu.meaning import Meaning, worst_token
 from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.graphs import room
@@ -85,7 +85,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
 def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning]) -> list[Line]:
     """The state word and the GPU's identity, then the sentences with their remedies."""
     every = gpus(frame, view)
-    token = worst(sentences)
+    token = worst_token(sentences)
     word, hue = STATE_WORDS.get(token, "UNSURE"), {"text": "ok"}.get(token, token)
     if sentences:
         word, hue = _WORDS.get(sentences[0].id, (word, hue))

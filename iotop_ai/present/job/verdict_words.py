@@ -29,7 +29,7 @@ from iotop_ai.present.verdict.advice import (
     whole,
     word,
 )
-from iotop_ai.present.verdict.culprit import NONE, Culprit
+from iotop_ai.present.verdict.culprit import NO_CULPRIT, Culprit
 
 BLOCKED = 0.5
 
@@ -409,7 +409,7 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
     return out
 
 
-def job_waits(frame: Frame, width: int, culprit: Culprit = NONE) -> Line | None:
+def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line | None:
     """The time of the job's workers in each state, in a fixed order; None when unknown.
 
     For a job without workers, it is the trainer's time. The state that the verdict names has the verdict's colour.

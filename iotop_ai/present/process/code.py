@@ -11,7 +11,7 @@ from iotop_ai.present.text.units import percent, plural
 from iotop_ai.store.format.secrets import note_redacted
 
 _MOST_THREADS = 6
-LOOKING = "py-spy looks at its stack for 5 s; it is not stopped ..."
+SAMPLING = "py-spy looks at its stack for 5 s; it is not stopped ..."
 
 
 def code_text(code: PythonCode) -> str:
@@ -20,7 +20,7 @@ def code_text(code: PythonCode) -> str:
         return ""
     first = code.threads[0]
     line = first.lines[0]
-    out = f"{percent(line.looks / first.looks)} % of {first.looks} looks in {place_text(line.frame)}"
+    out = f"{percent(line.samples / first.samples)} % of {first.samples} looks in {place_text(line.frame)}"
     if line.text:
         out += f", {source_text(line)}"
     if line.calls:
@@ -45,19 +45,19 @@ def calls_text(line: CodeLine) -> str:
     return f"{names} ({place_text(line.inner)})" if line.inner is not None else names
 
 
-def code_rows(code: Reading[PythonCode] | None, width: int, *, looking: bool, blocked: frozenset[int]) -> list[Line]:
+def code_rows(code: Reading[PythonCode] | None, width: int, *, sampling: bool, blocked: frozenset[int]) -> list[Line]:
     """The section "code" of a process's screen.
 
-    looking: whether py-spy is still at work. blocked: the ids of the threads that wait in the kernel for a device; they
-    are listed after the first thread.
+    sampling: whether py-spy is still at work. blocked: the ids of the threads that wait in the kernel for a device;
+    they are listed after the first thread.
     """
-    if looking:
-        return [rule(width, "code"), row(width, [Span(f" {LOOKING}", "dim")])]
+    if sampling:
+        return [rule(width, "code"), row(width, [Span(f" {SAMPLING}", "dim")])]
     if code is None:
         return []
     if code.value is None:
         return [rule(width, "code"), reason_row(width, code)]
-    note = [Span(f"{code.value.looks} looks in {code.value.seconds:.0f} s by py-spy", "dim")]
+    note = [Span(f"{code.value.samples} looks in {code.value.seconds:.0f} s by py-spy", "dim")]
     out = [rule(width, "code", note)]
     first, *others = code.value.threads
     others.sort(key=lambda one: one.tid not in blocked)
@@ -71,7 +71,7 @@ def _thread_rows(thread: ThreadCode, width: int) -> list[Line]:
     out: list[Line] = []
     for line in thread.lines:
         name = [] if out else [Cell(1, cut(plain(thread.name) or str(thread.tid or "thread"), 15), "dim")]
-        share = percent(line.looks / thread.looks)
+        share = percent(line.samples / thread.samples)
         where = place_text(line.frame)
         line_cells = [*name, Cell(20, share, "strong" if not out else "text", right=True), Cell(22, "%", "dim")]
         at = 24 + cells(where) + 2

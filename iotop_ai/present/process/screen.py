@@ -58,7 +58,7 @@ class ProcessPage(NamedTuple):
     detail: what was read about the process; None before the first reading. before: the threads in the previous reading.
     absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
     been overdue. scroll: the first row shown of the parts that scroll. code: the lines of Python in which the process
-    was seen; None if the user has not asked. looking: whether py-spy is still looking for them.
+    was seen; None if the user has not asked. sampling: whether py-spy is still looking for them.
     """
 
     key: ProcessKey
@@ -68,7 +68,7 @@ class ProcessPage(NamedTuple):
     late_s: float = 0.0
     scroll: int = 0
     code: Reading[PythonCode] | None = None
-    looking: bool = False
+    sampling: bool = False
 
 
 def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
@@ -102,7 +102,7 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
     spread = height >= TALL
-    code = code_rows(page.code, width, looking=page.looking, blocked=_blocked(page))
+    code = code_rows(page.code, width, sampling=page.sampling, blocked=_blocked(page))
     parts = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=spread)
     body = stack_sections([code, parts], width, spread=spread)
     return top, body, max(0, height - len(top))

@@ -200,7 +200,7 @@ class _Facts(NamedTuple):
     """The age of cpu% and state in seconds if they are older than ``FRESH`` ticks; otherwise 0."""
     hue: str = ""
     """The verdict's colour if the verdict names the process; otherwise ""."""
-    named: str = ""
+    named_column: str = ""
     """The column that shows why the verdict names the process; otherwise ""."""
     disk: str = ""
     disk_hue: str = ""
@@ -260,7 +260,7 @@ def _row(
     words = [_word(group, facts, spot, seconds) for spot in at]
     if facts.hue:
         ids = [spot.column.id for spot in at]
-        words = [(w[0], facts.hue, w[2]) if id_ == facts.named else w for id_, w in zip(ids, words, strict=True)]
+        words = [(w[0], facts.hue, w[2]) if id_ == facts.named_column else w for id_, w in zip(ids, words, strict=True)]
     return Line(layout_row(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
 
 

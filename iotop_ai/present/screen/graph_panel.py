@@ -57,7 +57,7 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     return out
 
 
-def slot_count(frame: Frame, view: View) -> int:
+def low_panel_graph_count(frame: Frame, view: View) -> int:
     """The number of graphs in a low panel. It depends on the machine, not on its load, so that panels do not move."""
     return FIRST if frame.snapshot.gpu.value or devices.selected_device(frame, view) is not None else 1
 

@@ -17,7 +17,7 @@ from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from iotop_ai.present.screen.actions import all_actions
-from iotop_ai.present.screen.graph_panel import graph_rows, slot_count
+from iotop_ai.present.screen.graph_panel import graph_rows, low_panel_graph_count
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
 from iotop_ai.present.screen.keymap import keys_of_action
@@ -82,7 +82,7 @@ _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP = 4
 _TITLED_FROM = 20
 """The height of a screen from which on the titles of hidden panels are shown."""
-_CLOSE = ("doctor", "keys", "banner", "time", "timeline")
+_WITHOUT_GAP = ("doctor", "keys", "banner", "time", "timeline")
 """The panels that have no blank row above them."""
 
 
@@ -163,7 +163,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     # The time bar belongs to the banner.
     time = counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
-    graphs = slot_count(frame, view)
+    graphs = low_panel_graph_count(frame, view)
     problems = bool(view.problems)
     return _planned(
         width, height, view.hidden, time, timeline, problems, graphs, disks, parts, every, folded, links, listed
@@ -295,7 +295,7 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
         rows = getattr(heights, name)
         if not rows:
             continue
-        if out and heights.gaps and name not in (*_CLOSE, *hidden) and (name != "system" or rows >= 4):
+        if out and heights.gaps and name not in (*_WITHOUT_GAP, *hidden) and (name != "system" or rows >= 4):
             y += 1
         rows = min(rows, height - y)
         if name == "keys":

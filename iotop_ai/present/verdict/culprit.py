@@ -52,7 +52,7 @@ class Culprit(NamedTuple):
     memory: bool = False
 
 
-NONE = Culprit()
+NO_CULPRIT = Culprit()
 
 
 @cached_per_frame
@@ -61,7 +61,7 @@ def culprit_of(frame: Frame, view: View) -> Culprit:
     first = frame.verdict.primary
     disk, disk_hue = _disk(frame)
     if first.state not in LOUD:
-        return Culprit(disk=disk, disk_hue=disk_hue) if disk else NONE
+        return Culprit(disk=disk, disk_hue=disk_hue) if disk else NO_CULPRIT
     args = dict(first.args)
     pids, cell = _processes(frame, first, args)
     mount = args.get("mount") if first.class_id in ("fs_full", "network_fs") else None

@@ -131,7 +131,7 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
         standing = MET if one.value != one.threshold else UNMET
     else:
         standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
-    return Fact(what_is(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+    return Fact(metric_words(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
 
 
 def _any_counts(one: Evidence) -> bool:
@@ -159,7 +159,7 @@ def counts_below(finding: Finding, metric: str) -> bool:
     return metric in _IDLE_BELOW and finding.state is not State.OK and not no_progress
 
 
-def what_is(metric: str) -> str:
+def metric_words(metric: str) -> str:
     """A dotted metric id in words: "sda: time of a read", "GPUs busy"."""
     family, _, rest = metric.partition(".")
     subject, _, field = rest.rpartition(".")

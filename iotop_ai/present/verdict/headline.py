@@ -294,7 +294,7 @@ def _because_idle(a: Args) -> Spans:
     return [_plain("CPU "), _strong(percent(a, "cpu")), COMMA, _plain(gpu), COMMA, _plain("disks below 1 MB/s")]
 
 
-def _figures_behind(a: Args) -> list[str]:
+def _further_figures(a: Args) -> list[str]:
     """The reasons with a number, which support the cause; [] if the first reason, shown in the headline, has
     a number.
     """
@@ -313,7 +313,7 @@ def _because_failing(a: Args) -> Spans:
         out = [_plain("its temperature is past its limit; nothing else in its health report is critical")]
     else:
         out = [_plain("its own health report is critical")]
-        for i, reason in enumerate(_figures_behind(a)):
+        for i, reason in enumerate(_further_figures(a)):
             out += [COMMA if i else _plain(": "), _strong(reason)]
     if number(a, "await_ms") is not None:
         out = [_plain("it answers in "), *latency(a)]

@@ -14,7 +14,7 @@ from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.banner import HUE
 from iotop_ai.present.verdict.headline import text_of
 
-MEANINGS = {
+FIELD_MEANINGS = {
     "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; ? before 10 s are seen",
     "lost": "time that the job loses, 78%",
     "headline": "the verdict's sentence",
@@ -42,8 +42,8 @@ _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 
 
 def status_fields(frame: Frame, view: View = View()) -> dict[str, str]:  # noqa: B008 - a frozen record
-    """The value of each field of MEANINGS. tmux would interpret a format such as #{pane_id} in a name from outside, so
-    a blank after the # makes it plain text.
+    """The value of each field of FIELD_MEANINGS. tmux would interpret a format such as #{pane_id} in a name from
+    outside, so a blank after the # makes it plain text.
     """
     return {name: _TMUX_FORMAT.sub("# ", value) for name, value in _fields(frame, view).items()}
 
@@ -105,8 +105,8 @@ def checked_format(text: str) -> str:
     for found in _FIELD.finditer(text):
         if found[0] in ("{", "}"):
             raise UsageError(f"--format {text!r}: a single {found[0]}; write it twice")
-        if found[1] is not None and found[1] not in MEANINGS:
-            raise UsageError(f"--format: no field {{{found[1]}}}; fields: {', '.join(MEANINGS)}")
+        if found[1] is not None and found[1] not in FIELD_MEANINGS:
+            raise UsageError(f"--format: no field {{{found[1]}}}; fields: {', '.join(FIELD_MEANINGS)}")
     return text
 
 

@@ -124,15 +124,15 @@ class ProcessDetailScreen(ScrolledScreen):
         if absent:
             self.main.change(absent)
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
-            self.page = self.page._replace(looking=True, scroll=0)
-        elif not self.page.looking:
+            self.page = self.page._replace(sampling=True, scroll=0)
+        elif not self.page.sampling:
             self.main.change("py-spy is still looking at another process")
         self.draw()
 
     def on_code_read(self, message: CodeRead) -> None:
         """Show the lines of Python."""
         if message.key == self.page.key:
-            self.page = self.page._replace(code=message.code, looking=False)
+            self.page = self.page._replace(code=message.code, sampling=False)
             self.draw()
 
     def _uid(self) -> int | None:

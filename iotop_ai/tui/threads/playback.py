@@ -179,7 +179,7 @@ class PlaybackThread:
             self._state = self._state._replace(playing=False)
         self._put(_SeekRequest(steps=count))
 
-    def change(self, step: int) -> None:
+    def to_verdict_change(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
 
         def find(at: int) -> tuple[int, str] | None:
@@ -206,7 +206,7 @@ class PlaybackThread:
             self._state = self._state._replace(playing=not self._state.playing)
         self._put(_SeekRequest())
 
-    def faster(self, step: int) -> None:
+    def change_speed(self, step: int) -> None:
         """Double (step +1) or halve (step -1) the speed."""
         with self._ready:
             speed = min(FASTEST, max(SLOWEST, self._state.speed * 2.0**step))
@@ -234,7 +234,7 @@ class PlaybackThread:
     def _run(self) -> None:
         try:
             self._end_ns = self._cursor.end_wall_ns()
-            self._rebase()
+            self._restart_clock()
             while not self._closing:
                 with self._ready:
                     request, self._request = self._request, None
@@ -260,7 +260,7 @@ class PlaybackThread:
         for _ in range(abs(request.steps)):
             if (self._cursor.forward() if request.steps > 0 else self._cursor.back(self._superseded)) is None:
                 break
-        self._rebase()
+        self._restart_clock()
         self._post()
 
     def _early(self, frame: Frame) -> None:
@@ -276,7 +276,7 @@ class PlaybackThread:
             state, self._state = self._state, self._state._replace(note="")
         self._app.post_message(PlaybackFrame(frame, state._replace(ended=ended, judged_anew=self._cursor.judged_anew)))
 
-    def _rebase(self) -> None:
+    def _restart_clock(self) -> None:
         frame = self._cursor.frame
         self._waiting, self._set_back_at = False, None
         wall_ns = frame.snapshot.wall_ns if frame else self._cursor.begin_wall_ns
@@ -317,7 +317,7 @@ class PlaybackThread:
         if moved:
             self._post()
         if after is None:
-            self._rebase()
+            self._restart_clock()
             self._waiting = self._state.follows
             if not self._state.follows:
                 with self._ready:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.model.errors import UsageError
-from iotop_ai.present.verdict.status_line import MEANINGS, checked_format, default_line, formatted, status_fields
+from iotop_ai.present.verdict.status_line import FIELD_MEANINGS, checked_format, default_line, formatted, status_fields
 from tests.cli.program import PLAIN, TOP, command, iotop
 from tests.diagnosis.build import JOB_STARVED, play
 from tests.tui.recorded import record, stalling
@@ -30,7 +30,7 @@ def test_a_name_is_not_a_format_of_tmux() -> None:
 
 def test_a_starved_machine_has_its_line() -> None:
     fields = status_fields(STARVED[-1])
-    assert set(fields) == set(MEANINGS)
+    assert set(fields) == set(FIELD_MEANINGS)
     line = default_line(fields)
     assert len(line) <= 80
     assert line.startswith("STARVED ")

@@ -12,7 +12,7 @@ import pytest
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.process.python_code import LOOKS, py_spy_path, read_python_code, source_line
+from iotop_ai.collectors.process.python_code import SAMPLES, py_spy_path, read_python_code, source_line
 from iotop_ai.model.process.stack import StackFrame
 from iotop_ai.model.reading import Status
 
@@ -43,11 +43,11 @@ def test_the_line_in_which_a_process_waits_is_found(child: subprocess.Popen[byte
     code = read_python_code(Root(), child.pid, HERE)
     main = code.threads[0]
     assert main.tid == child.pid
-    assert LOOKS // 4 < main.looks <= LOOKS
+    assert SAMPLES // 4 < main.samples <= SAMPLES
     line = main.lines[0]
     assert (line.frame.file, line.frame.line, line.frame.function) == (str(tmp_path / "wait_for_data.py"), 4, "fetch")
     assert line.text == "return results.get()"
-    assert line.looks > 0.8 * main.looks
+    assert line.samples > 0.8 * main.samples
     assert line.inner is not None
     assert line.inner.file.endswith(("threading.py", "queue.py"))
     assert child.poll() is None

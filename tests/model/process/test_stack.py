@@ -20,8 +20,8 @@ thread (81): MainThread 3
 def test_samples_are_summed_by_the_programs_own_line() -> None:
     code = parse_folded(FOLDED, 81, 5.0)
     main, loader, nameless = code.threads
-    assert (code.looks, code.seconds) == (100, 5.0)
-    assert (main.tid, main.name, main.looks) == (81, "MainThread", 100)
+    assert (code.samples, code.seconds) == (100, 5.0)
+    assert (main.tid, main.name, main.samples) == (81, "MainThread", 100)
     assert main.lines == (
         CodeLine(
             StackFrame("main", "/r/train.py", 7), 70, ("get", "wait"), StackFrame("wait", f"{LIB}/threading.py", 320)
@@ -34,7 +34,7 @@ def test_samples_are_summed_by_the_programs_own_line() -> None:
         ),
     )
     assert loader.lines == (CodeLine(StackFrame("load", "/r/data.py", 4), 99),)
-    assert (nameless.tid, nameless.name, nameless.looks) == (0, "", 5)
+    assert (nameless.tid, nameless.name, nameless.samples) == (0, "", 5)
 
 
 def test_the_main_thread_comes_first_however_often_it_was_sampled() -> None:
@@ -57,7 +57,7 @@ def test_names_from_the_process_are_cleaned() -> None:
 
 def test_an_empty_text_has_no_lines_of_code() -> None:
     assert parse_folded("", 1, 5.0).threads == ()
-    assert parse_folded("", 1, 5.0).looks == 0
+    assert parse_folded("", 1, 5.0).samples == 0
 
 
 def test_the_source_is_added_to_its_lines() -> None:

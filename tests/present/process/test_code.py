@@ -30,7 +30,7 @@ def known(code: PythonCode) -> Reading[PythonCode]:
 
 def test_the_rows_have_each_line_with_its_share_and_hide_secrets() -> None:
     rows = [
-        row.text for row in code_rows(known(PythonCode((MAIN,), 100, 5.0)), 100, looking=False, blocked=frozenset())
+        row.text for row in code_rows(known(PythonCode((MAIN,), 100, 5.0)), 100, sampling=False, blocked=frozenset())
     ]
     assert "100 looks in 5 s by py-spy" in rows[0]
     assert rows[1].split() == ["MainThread", "78", "%", "train.py:88", "next(iter(loader))"]
@@ -41,16 +41,16 @@ def test_the_rows_have_each_line_with_its_share_and_hide_secrets() -> None:
 
 def test_blocked_threads_are_listed_after_the_main_thread() -> None:
     others = tuple(ThreadCode(100 + n, f"w{n}", 50 - n, (STEP,)) for n in range(9))
-    rows = code_rows(known(PythonCode((MAIN, *others), 100, 5.0)), 100, looking=False, blocked=frozenset((107,)))
+    rows = code_rows(known(PythonCode((MAIN, *others), 100, 5.0)), 100, sampling=False, blocked=frozenset((107,)))
     names = [row.text.split()[0] for row in rows if " w" in row.text]
     assert names == ["w7", "w0", "w1", "w2", "w3"]
     assert rows[-1].text.strip() == "4 more threads"
 
 
 def test_the_rows_show_a_running_py_spy_and_a_missing_right() -> None:
-    looking = code_rows(None, 80, looking=True, blocked=frozenset())
-    assert "py-spy looks" in looking[1].text
-    assert code_rows(None, 80, looking=False, blocked=frozenset()) == []
+    sampling = code_rows(None, 80, sampling=True, blocked=frozenset())
+    assert "py-spy looks" in sampling[1].text
+    assert code_rows(None, 80, sampling=False, blocked=frozenset()) == []
     lack: Reading[PythonCode] = Reading(None, Status.DENIED, "py-spy needs CAP_SYS_PTRACE", "sudo", 1, 1)
-    denied = code_rows(lack, 80, looking=False, blocked=frozenset())
+    denied = code_rows(lack, 80, sampling=False, blocked=frozenset())
     assert "py-spy needs CAP_SYS_PTRACE (sudo)" in denied[1].text

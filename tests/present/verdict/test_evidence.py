@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.finding import Evidence, Finding, Severity
-from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, what_is
+from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, metric_words
 from tests.diagnosis.build import play
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
@@ -62,7 +62,7 @@ def test_a_latency_is_compared_with_the_normal_one() -> None:
     ],
 )
 def test_metrics_are_described_in_words(metric: str, words: str) -> None:
-    assert what_is(metric) == words
+    assert metric_words(metric) == words
 
 
 @pytest.mark.parametrize(
@@ -101,6 +101,6 @@ def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
     assert of("gpu_throttle", Evidence("gpus.0.temperature_celsius", 91.0, "celsius", 90.0)) == [
         ("91 C", ">= 90 C", MET)
     ]
-    assert what_is("jobs.50.time.host") == "main thread runs, GPU idle"
-    assert what_is("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
-    assert what_is("gpus.others.busy_ratio") == "other GPUs: busy"
+    assert metric_words("jobs.50.time.host") == "main thread runs, GPU idle"
+    assert metric_words("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
+    assert metric_words("gpus.others.busy_ratio") == "other GPUs: busy"

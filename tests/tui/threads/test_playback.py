@@ -141,15 +141,15 @@ def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, b
     assert line.marks == ((live[20].snapshot.wall_ns, "epoch 20"), (live[90].snapshot.wall_ns, "epoch 90"))
     assert line.gaps == ()
     starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
-    playback.change(1)
+    playback.to_verdict_change(1)
     box.at(starved)
     playback.mark(1)
     assert box.at(live[90]).state.note == "mark: epoch 90"
-    playback.change(-1)
+    playback.to_verdict_change(-1)
     box.at(starved)
-    playback.change(-1)
+    playback.to_verdict_change(-1)
     box.at(live[0])
-    playback.change(-1)
+    playback.to_verdict_change(-1)
     box.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no further change of the verdict")
     assert playback.close()
 
@@ -250,7 +250,7 @@ def test_a_gap_is_on_the_time_line(tmp_path: Path, box: Box) -> None:
 
 def test_a_replay_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
     for _ in range(6):
-        playback.faster(1)
+        playback.change_speed(1)
     playback.seek(live[-30].snapshot.wall_ns)
     box.at(live[-30])
     playback.toggle()
@@ -272,7 +272,7 @@ def test_a_key_pressed_at_the_very_end_is_not_lost(tmp_path: Path, box: Box, mon
     def replace(state: PlaybackState, **changes: Any) -> PlaybackState:
         made = whole(state, **changes)
         if changes == {"playing": False}:
-            key = threading.Thread(target=playback.faster, args=(1,))
+            key = threading.Thread(target=playback.change_speed, args=(1,))
             key.start()
             key.join(0.2)
         return made
@@ -292,7 +292,7 @@ def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float =
     while frame is not None and frame.snapshot.seq < begin:
         frame = cursor.forward()
     thread = PlaybackThread(cursor, box, clock, playing=True, speed=speed)
-    thread._rebase()
+    thread._restart_clock()
     shown = []
     for second in range(seconds):
         clock.now_ns = second * 10**9

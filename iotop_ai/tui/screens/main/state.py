@@ -59,7 +59,7 @@ class MainState:
 
     @frame.setter
     def frame(self, frame: Frame) -> None:
-        self.original = frame
+        self.received = frame
         """The Frame as it was received, with its verdict about the job that the diagnosis chose."""
         self._frame = with_job_verdict(frame, self.view.job, self._fold_cache)
         job = job_with(frame.snapshot, self.view.job) if self.view.job else None

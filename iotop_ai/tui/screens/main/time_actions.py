@@ -156,7 +156,7 @@ class TimeActions:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
         if (moving := self._moving) is not None:
-            moving.faster(step)
+            moving.change_speed(step)
             return
         if state.view.remote:
             state.change("not available from another machine: set the interval there")
@@ -197,7 +197,7 @@ class TimeActions:
     def verdict(self, step: int) -> None:
         """Go to the next or previous change of the verdict."""
         if self.playback is not None:
-            self.playback.change(step)
+            self.playback.to_verdict_change(step)
 
     def mark(self) -> None:
         """Set a mark at this moment; in the past, go to the next mark."""

@@ -43,7 +43,7 @@ class VerdictActions:
         """Choose the job of this process for the verdict. pid: 0 to let the diagnosis choose the job."""
         state = self._state
         state.update(job=pid)
-        state.frame = state.original
+        state.frame = state.received
         job = job_with(state.frame.snapshot, pid) if pid else None
         state.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
 
@@ -52,7 +52,7 @@ class VerdictActions:
         no job.
         """
         state = self._state
-        pid, frame = state.view.job, state.original
+        pid, frame = state.view.job, state.received
         if not pid or frame.snapshot.jobs.value is None or job_with(frame.snapshot, pid) is not None:
             return
         name, seen_pid = state.job_seen
