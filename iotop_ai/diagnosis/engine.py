@@ -17,7 +17,7 @@ from iotop_ai.diagnosis.rules.job.exit import ENDS
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
 from iotop_ai.diagnosis.verdict.cures import with_cures
-from iotop_ai.diagnosis.verdict.hysteresis import hold
+from iotop_ai.diagnosis.verdict.hysteresis import decide_active
 from iotop_ai.diagnosis.verdict.nothing_fits import MEASURING, NOTHING_FITS, Since, unknown
 from iotop_ai.diagnosis.verdict.ruled_out import ruled_out
 from iotop_ai.diagnosis.verdict.slow_disk import slow_disk
@@ -30,7 +30,7 @@ from iotop_ai.model.signal_coverage import GROUPS_ALL, signal_groups
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS, PRECEDENCE, State
 
-HIDING = ("loop", "ram", "zram", "sr", "fd")
+SHOWN_ONLY_IF_USED = ("loop", "ram", "zram", "sr", "fd")
 """Name prefixes of the devices that are shown only while they are in use."""
 _ACTIVE_NS = 60_000_000_000
 _CHANGES_NS = 3_600_000_000_000
@@ -66,7 +66,7 @@ def fold(
     longest = max((p for f in ("block", "processes") if (p := facts.periods.of(f)) is not None), default=0.0)
     needed = max(limits.shortest_s, limits.periods * longest)
     claims = [c for rule in RULES for c in rule(facts)]
-    held, pending = hold(carry, claims, facts, watched - needed)
+    held, pending = decide_active(carry, claims, facts, watched - needed)
     since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
     on = open_findings((one.finding for one in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, on, decided)
@@ -134,7 +134,7 @@ def _active(carry: FoldState, history: tuple[Sample, ...], now: int) -> dict[str
     active = {name: at for name, at in carry.active_ns.items() if now - at <= _ACTIVE_NS}
     if history and history[-1].block.value is not None:
         for key, rates in history[-1].block.value.items():
-            if key.name.startswith(HIDING) and rates.active:
+            if key.name.startswith(SHOWN_ONLY_IF_USED) and rates.active:
                 active[key.name] = now
     return active
 

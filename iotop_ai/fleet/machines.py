@@ -75,7 +75,7 @@ class _Assembly:
             by_machine.setdefault(part.machine, []).append(part)
         for name, own in by_machine.items():
             if name in self._machines:
-                self._machines[name] = self._machines[name]._replace(parts=tuple(own))
+                self._machines[name] = self._machines[name]._replace(job_parts=tuple(own))
         loose = self._add_alerts()
         machines = tuple(self._machines[name] for name in sorted(self._machines)[:MOST_MACHINES])
         findings = {one.name: primary for one in machines if (primary := one.primary) is not None}

@@ -28,7 +28,7 @@ class SessionRecorder:
     ring: makes the ring with the last hour; None for no ring. The ring is made when the second Frame arrives, because
     importing its writer is slow. record: makes the recorder of a file that begins with the given lines, or raises an
     error; None if recording is not possible. cmdline: how much of the command lines a file contains. pending: returns
-    the events that no Snapshot up to a sequence number contains; a file ends with them. why_elsewhere: returns why a
+    the events that no Snapshot up to a sequence number contains; a file ends with them. why_other_folder: returns why a
     file is not in the current folder; "" if it is there.
     """
 
@@ -39,9 +39,9 @@ class SessionRecorder:
         record: Callable[[tuple[str, ...]], Recorder] | None = None,
         cmdline: str = "names",
         pending: Callable[[int], tuple[Event, ...]] = lambda seq: (),
-        why_elsewhere: Callable[[], str] = str,
+        why_other_folder: Callable[[], str] = str,
     ) -> None:
-        self.why_elsewhere = why_elsewhere
+        self.why_other_folder = why_other_folder
         self._clock = clock
         self._make_ring = ring
         self._ring: Ring | None = None

@@ -54,7 +54,7 @@ def test_each_machine_has_its_verdict_and_its_cause() -> None:
 
 def test_a_share_of_the_window_comes_from_the_counters() -> None:
     one = machines()["gpu03"]
-    (part,) = one.parts
+    (part,) = one.job_parts
     assert part.share("data_disk") == pytest.approx(0.67, abs=0.05)
     assert part.gpus == 1
     assert sum(part.seconds or ()) == pytest.approx(WINDOW_S, rel=0.1)

@@ -17,7 +17,7 @@ WAITING = 64
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
 LONGEST_WAIT_S = 30.0
-TRIES_EACH = 4
+TRIES_PER_MESSAGE = 4
 """The most attempts per hour, as a multiple of ``at_most``: failed messages do not count towards ``at_most``."""
 MOST_TIMEOUTS = 6
 """The most timeouts that one message can take: a mail or a service needs several steps, each with its own timeout."""
@@ -133,8 +133,8 @@ class Outbox:
         now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most
         sent, tried = self._sent[delivery.name], self._tried[delivery.name]
         why = f"{at_most} an hour were sent" if sent.count(now_ns) >= at_most else ""
-        if not why and tried.count(now_ns) >= TRIES_EACH * at_most:
-            why = f"{TRIES_EACH * at_most} an hour were tried"
+        if not why and tried.count(now_ns) >= TRIES_PER_MESSAGE * at_most:
+            why = f"{TRIES_PER_MESSAGE * at_most} an hour were tried"
         if why:
             self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
             return

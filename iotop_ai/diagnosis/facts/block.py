@@ -36,7 +36,7 @@ class DeviceFacts(NamedTuple):
     """The measured await divided by normal_ms."""
     serves_serially: bool
     """Whether the device serves requests one after the other, so that %util shows its load."""
-    some: Flags
+    above_normal: Flags
     """For each sample, whether the await is above inflation_some times normal; for a serial device, equal to
     ``saturated``."""
     slow: Flags
@@ -45,7 +45,7 @@ class DeviceFacts(NamedTuple):
     saturated: Flags
     """For each sample, whether the device is saturated: a serial device is busy and slow (disk_busy, disk_await_ms);
     another device is above inflation_severe times normal."""
-    bad: Flags
+    critical: Flags
     """For each sample, whether the device is saturated and its await is above disk_await_bad_ms; a serial device must
     also be busier than disk_busy_bad."""
     is_flat: bool
@@ -190,16 +190,16 @@ def device_facts(
     if serial:
         busy = [None if r is None else r.busy_ratio for r in rates]
         saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
-        bad = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
-        some = slow = saturated
+        critical = both(at_least(busy, limits.disk_busy_bad), at_least(awaits, limits.disk_await_bad_ms))
+        above_normal = slow = saturated
     else:
-        some = at_least(awaits, limits.inflation_some * normal)
+        above_normal = at_least(awaits, limits.inflation_some * normal)
         # Most devices are below the lowest threshold, and thus below the other thresholds too.
-        slow = saturated = bad = some
-        if True in some:
+        slow = saturated = critical = above_normal
+        if True in above_normal:
             slow = at_least(awaits, limits.inflation_slow * normal)
             saturated = at_least(awaits, limits.inflation_severe * normal)
-            bad = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
+            critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
     level, utilised = mean(reads), mean([r.busy_ratio for r in known])
     flat = level and len(reads) >= window.needed and _spread(reads, level) <= limits.steady_variation * level
@@ -215,10 +215,10 @@ def device_facts(
         normal_ms=normal,
         inflation=None if judged is None else judged / normal,
         serves_serially=serial,
-        some=some,
+        above_normal=above_normal,
         slow=slow,
         saturated=saturated,
-        bad=bad,
+        critical=critical,
         is_flat=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
         reads_per_s=mean([r.reads_per_s for r in known]),
         queue_size=mean([r.queue_size for r in known]),

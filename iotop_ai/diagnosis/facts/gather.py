@@ -89,12 +89,12 @@ class Facts(NamedTuple):
         """The samples of the last ``seconds``, as ``window.recent_window`` selects them."""
         return recent_window(self.history, self.snapshot.at_ns, seconds, fields, self.limits, self.periods)
 
-    def on(self, class_id: str, subject: str) -> bool:
+    def is_active(self, class_id: str, subject: str) -> bool:
         """Whether the finding of this class and subject is active. Some rules then compare with a lower threshold."""
         return (class_id, subject) in self.carry.held
 
     @property
-    def judged(self) -> bool:
+    def job_time_is_explained(self) -> bool:
         """Whether the time of an active job is explained, so that the rules about single processes are not needed."""
         return any(
             job.stall is not None and job.active and (job.time is None or job.time.unexplained < UNACCOUNTED)
@@ -102,17 +102,17 @@ class Facts(NamedTuple):
         )
 
     @property
-    def related(self) -> tuple[TaskFacts, ...]:
+    def gpu_task_facts(self) -> tuple[TaskFacts, ...]:
         """The processes on the GPUs and their descendants; all processes if the processes on the GPUs are unknown."""
-        return self.feeding.all()
+        return self.gpu_tasks.all()
 
     @property
-    def feeding(self) -> Tasks:
-        """The same processes as ``related``, made on demand for rules that need only a few of them."""
+    def gpu_tasks(self) -> Tasks:
+        """The same processes as ``gpu_task_facts``, made on demand for rules that need only a few of them."""
         pids = self.gpu.pids
         if pids is None or not self.gpu.used:
             return self.all_tasks
-        return self.lazy.once("feeding", lambda: self._tasks(pids))
+        return self.lazy.once("gpu_tasks", lambda: self._tasks(pids))
 
     def mount(self, device: DeviceFacts) -> str:
         """The nearest mount point of the device or of a device on top of it; "" if nothing is mounted."""

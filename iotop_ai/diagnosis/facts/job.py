@@ -26,8 +26,8 @@ _Parts = tuple[float | None, float | None, float | None, float | None]
 _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}
-_APART = 0.3
-"""A job without workers loads apart from its main thread if threads or children make data in at least this part of its
+_LOADS_OFF_MAIN_THREAD = 0.3
+"""A job without workers loads off its main thread if threads or children make data in at least this part of its
 wait for data."""
 _ACTIVE = 0.1
 """A job without workers and GPUs is idle while its use of a core and its time in state D are below this share."""
@@ -57,7 +57,7 @@ class JobFacts(NamedTuple):
     """For each sample, the share of time in which the main thread waits for a disk."""
     blocked_tasks: float | None
     """The mean number of the job's tasks in state D at one moment."""
-    blind: bool
+    waits_hidden: bool
     """Whether the kernel hides where the trainer sleeps."""
     worker_disk: float | None
     worker_cpu: float | None
@@ -75,7 +75,7 @@ class JobFacts(NamedTuple):
     """The number of the job's GPUs. If the processes on the GPUs are hidden, the only job gets all GPUs in use."""
     age_s: float | None
     """The age of the job's oldest trainer."""
-    apart: float | None = None
+    made_elsewhere_ratio: float | None = None
     """The share of the samples in which the main thread slept while another part of the job made data."""
     time: TimeShares | None = None
     """The shares of the job's time over the window; None if the time was not counted. If known, stall and its parts
@@ -98,11 +98,11 @@ class JobFacts(NamedTuple):
         return len(self.job.workers)
 
     @property
-    def loads_apart(self) -> bool:
+    def loads_off_main_thread(self) -> bool:
         """Whether something other than the main thread makes the data: workers, other threads, or children."""
         if self.workers or self.time is None:
             return bool(self.workers)
-        return (self.apart or 0.0) >= _APART * self.time.data > 0
+        return (self.made_elsewhere_ratio or 0.0) >= _LOADS_OFF_MAIN_THREAD * self.time.data > 0
 
     @property
     def active(self) -> bool:
@@ -305,7 +305,7 @@ def job_facts(
                 _weighted(rates, "main_running_ratio"),
                 _main_disk(window, key),
                 None if blocked is None else blocked * len(job.ranks),
-                _is_blind(rates),
+                _waits_hidden(rates),
                 _weighted(rates, "worker_disk_ratio"),
                 _weighted(rates, "worker_cpu_ratio"),
                 _weighted(rates, "worker_cpu_wait_ratio"),
@@ -326,7 +326,7 @@ def job_facts(
     return tuple(out)
 
 
-def _is_blind(rates: Sequence[JobRates]) -> bool:
+def _waits_hidden(rates: Sequence[JobRates]) -> bool:
     """Whether the place where the trainer sleeps is hidden in at least half of the samples in which it waits."""
     blind, waits = sum(r.blind for r in rates), sum(r.waits for r in rates)
     return bool(blind) and blind * 2 >= waits

@@ -30,7 +30,7 @@ class Neighbour(NamedTuple):
     """The name of the process or of the array."""
     pid: int
     """The pid of one of the processes; 0 if the neighbour is not a process."""
-    many: int
+    process_count: int
     """The number of processes with that name."""
     where: str
     """The systemd unit, batch job or container of the process; "" when unknown."""
@@ -55,7 +55,7 @@ def disk_neighbour(
     if device is None or job.read_bytes_per_s is None:
         return None
     own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
-    on = facts.on("noisy_neighbour", job.subject)
+    on = facts.is_active("noisy_neighbour", job.subject)
     ease = facts.limits.leave_level if on else 1.0
     sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
@@ -64,7 +64,9 @@ def disk_neighbour(
     others = whole - own
     if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
         return None
-    pressed = share(device.some) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
+    pressed = (
+        share(device.above_normal) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
+    )
     if not pressed:
         return None
     inside = {key.pid for key in job.job.members}
@@ -126,7 +128,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     An exhausted CPU quota looks the same to the workers, but it is not a neighbour.
     """
     waits, runs, limits = job.worker_cpu_wait, job.worker_cpu, facts.limits
-    ease = limits.leave_level if facts.on("noisy_neighbour", job.subject) else 1.0
+    ease = limits.leave_level if facts.is_active("noisy_neighbour", job.subject) else 1.0
     use = core_use(facts, job)
     if waits is None or runs is None or not job.workers or use is None:
         return None
@@ -165,5 +167,5 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     where = "" if info is None else job_ids(info.cgroup).label
     # An interpreter is named by its script. A process that uses far less than the largest one is not counted.
     name = key[0] if info is None or not is_python(info) else script_name(info)
-    many = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
-    return Neighbour(PROCESS, name, pid, many, where, sum(row[0] for row in rows), 0.0)
+    process_count = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
+    return Neighbour(PROCESS, name, pid, process_count, where, sum(row[0] for row in rows), 0.0)

@@ -50,9 +50,9 @@ class Group(NamedTuple):
     name: str
     pid: int
     """The pid of one of the processes."""
-    doing: int
+    alike_count: int
     """The number of processes that behave alike."""
-    whole: int
+    name_count: int
     """The number of all processes of that name and user."""
     blocked_ratio: float
     """The mean share of time in state D."""
@@ -249,15 +249,15 @@ class Tasks:
         return _in_order(
             Group(
                 name,
-                keys[doing[0]].pid,
-                len(doing),
-                max(len(doing), alive.get((name, uid), 0)),
-                mean([blocked[i] for i in doing]) or 0.0,
-                mean([cpu[i] for i in doing]),
-                sum([read[i] for i in doing]),
-                sum([write[i] for i in doing]),
+                keys[alike[0]].pid,
+                len(alike),
+                max(len(alike), alive.get((name, uid), 0)),
+                mean([blocked[i] for i in alike]) or 0.0,
+                mean([cpu[i] for i in alike]),
+                sum([read[i] for i in alike]),
+                sum([write[i] for i in alike]),
             )
-            for (name, uid), doing in by.items()
+            for (name, uid), alike in by.items()
         )
 
     def _once(self, what: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
@@ -314,17 +314,17 @@ def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Gro
         by.setdefault((task.name, task.uid), []).append(task)
     alive = _alive(table) if table is not None and by else {}
     groups = []
-    for (name, uid), doing in by.items():
-        read = [task.read_bytes_per_s for task in doing if task.read_bytes_per_s is not None]
-        write = [task.write_bytes_per_s for task in doing if task.write_bytes_per_s is not None]
+    for (name, uid), alike in by.items():
+        read = [task.read_bytes_per_s for task in alike if task.read_bytes_per_s is not None]
+        write = [task.write_bytes_per_s for task in alike if task.write_bytes_per_s is not None]
         groups.append(
             Group(
                 name,
-                doing[0].key.pid,
-                len(doing),
-                max(len(doing), alive.get((name, uid), 0)),
-                mean([task.blocked_ratio for task in doing]) or 0.0,
-                mean([task.cpu_ratio for task in doing]),
+                alike[0].key.pid,
+                len(alike),
+                max(len(alike), alive.get((name, uid), 0)),
+                mean([task.blocked_ratio for task in alike]) or 0.0,
+                mean([task.cpu_ratio for task in alike]),
                 sum(read) if read else None,
                 sum(write) if write else None,
             )
@@ -338,7 +338,7 @@ def _alive(table: ProcessTable) -> Mapping[tuple[str, int], int]:
 
 
 def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
-    return tuple(sorted(groups, key=lambda group: (-group.doing, group.name)))
+    return tuple(sorted(groups, key=lambda group: (-group.alike_count, group.name)))
 
 
 def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:

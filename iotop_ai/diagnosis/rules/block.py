@@ -67,8 +67,8 @@ def _args(facts: Facts, stall: _Stall) -> Args:
         out += (
             ("task", group.name),
             ("pid", float(group.pid)),
-            ("tasks", float(group.doing)),
-            ("tasks_all", float(group.whole)),
+            ("tasks", float(group.alike_count)),
+            ("tasks_all", float(group.name_count)),
             ("blocked", group.blocked_ratio),
         )
     return out
@@ -132,21 +132,21 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         idle. A read from a network filesystem has no device.
     """
     limits = facts.limits
-    if facts.judged:
+    if facts.job_time_is_explained:
         return ()
     out = []
     slow = [
         d
         for d in facts.devices
-        if share(d.slow) >= limits.leave_share or (d.is_flat and share(d.some) >= limits.leave_share)
+        if share(d.slow) >= limits.leave_share or (d.is_flat and share(d.above_normal) >= limits.leave_share)
     ]
-    for group in blocked_groups(facts.feeding, limits) if slow else ():
+    for group in blocked_groups(facts.gpu_tasks, limits) if slow else ():
         device = slowest(carried(group, slow, limits.carried_share))
         lost = _lost(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
             continue
         clear = share(device.slow) >= limits.leave_share
-        flags: Flags = device.slow if clear else device.some
+        flags: Flags = device.slow if clear else device.above_normal
         if facts.gpu.used:
             flags = both(flags, below(facts.gpu.busy, limits.gpu_fair))
         factor = limits.inflation_slow if clear else limits.inflation_some
@@ -171,15 +171,15 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: without workers in state D the disk may be busy for another program: low confidence.
     """
     limits = facts.limits
-    if not facts.gpu.used or facts.judged:
+    if not facts.gpu.used or facts.job_time_is_explained:
         return ()
     idle = below(facts.gpu.busy, limits.gpu_starved)
     device = slowest([d for d in facts.devices if share(d.saturated) >= limits.leave_share])
     if device is None or share(idle) < limits.leave_share:
         return ()
-    waiting = blocked_groups(facts.feeding, limits)
+    waiting = blocked_groups(facts.gpu_tasks, limits)
     group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
-    spinning = [t for t in facts.related if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
+    spinning = [t for t in facts.gpu_task_facts if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
     if group is None and (device.serves_serially or not spinning):
         return ()
     busy = facts.gpu.busy_ratio
@@ -194,7 +194,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
         evidence += (Evidence(f"processes.{top.name}.cpu_ratio", top.cpu_ratio, "ratio", limits.thread_busy),)
     caps = [*_caps(facts, group), 1.0 if group else THREAD_ONLY]
     sure = confidence(BASE, _families(facts, tasks=group is not None), *caps)
-    severe = share(device.bad) >= limits.enter_share
+    severe = share(device.critical) >= limits.enter_share
     level = 1.0 if group is None else group.blocked_ratio / limits.blocked
     return (claim(facts, _finding(facts, stall, evidence, severe, sure), both(idle, device.saturated), level),)
 

@@ -39,8 +39,8 @@ def _args(facts: Facts, group: Group, lost: float) -> Args:
     return (
         ("task", group.name),
         ("pid", float(group.pid)),
-        ("tasks", float(group.doing)),
-        ("tasks_all", float(group.whole)),
+        ("tasks", float(group.alike_count)),
+        ("tasks_all", float(group.name_count)),
         ("cpu", group.cpu_ratio),
         ("blocked", group.blocked_ratio),
         ("idle_cores", facts.idle_cores),
@@ -63,13 +63,13 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
-    if not facts.window.samples or table is None or facts.judged:
+    if not facts.window.samples or table is None or facts.job_time_is_explained:
         return ()
     busy = facts.gpu.busy_ratio
     with_gpu = facts.gpu.used > 0 and busy is not None
     mapped = with_gpu and facts.gpu.pids is not None
     # If the processes on the GPUs are unknown, loaders are recognised by their names only.
-    some = facts.feeding.busy(limits.worker_busy * limits.leave_level) if mapped else facts.feeding.loaders()
+    some = facts.gpu_tasks.busy(limits.worker_busy * limits.leave_level) if mapped else facts.gpu_tasks.loaders()
     workers = [t for t in some if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
     guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
@@ -90,7 +90,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
             group.name,
             _args(facts, group, lost),
             evidence,
-            advice=worker_advice(facts, group.doing),
+            advice=worker_advice(facts, group.alike_count),
             lost_ratio=lost,
         )
         out.append(claim(facts, finding, flags, cpu / limits.worker_busy))
@@ -101,7 +101,9 @@ def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
     """Groups of two or more processes of one name that each keep a core busy, without the known DataLoader names."""
     busy = facts.limits.thread_busy * facts.limits.leave_level
     tasks = (t for t in facts.tasks if not t.loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
-    return tuple(g for g in grouped(tasks, table) if g.doing > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy)
+    return tuple(
+        g for g in grouped(tasks, table) if g.alike_count > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy
+    )
 
 
 def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
@@ -127,12 +129,12 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, table = facts.limits, facts.snapshot.processes.value
     busy = facts.gpu.busy_ratio
-    if table is None or not facts.gpu.used or busy is None or facts.judged:
+    if table is None or not facts.gpu.used or busy is None or facts.job_time_is_explained:
         return ()
     mapped = facts.gpu.pids is not None
     alone = [
         t
-        for t in facts.related
+        for t in facts.gpu_task_facts
         if limits.thread_busy * limits.leave_level <= (t.cpu_ratio or 0.0) <= limits.thread_most
         and (t.cpu_ratio or 0.0) > t.blocked_ratio
         and not t.loader

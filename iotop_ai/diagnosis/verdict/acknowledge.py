@@ -16,12 +16,12 @@ _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
 """Figures that are error codes and not counts; any other code is worse."""
-_GO_ON = ("crc_errors", "warning_temperature_minutes")
+_KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; a further rise alone is not worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
-"""A count in _GO_ON, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at least
-CLEARLY_MORE above that value."""
+"""A count in _KEEPS_RISING, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at
+least CLEARLY_MORE above that value."""
 _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
@@ -56,7 +56,7 @@ def value_of(finding: Finding) -> str:
 def _figures(finding: Finding) -> dict[str, float]:
     """The figures that only grow, by name without the device, and a 1 for each health rule or kind of error.
 
-    For a count in _GO_ON, its growth is included too, which shows how fast the count rises.
+    For a count in _KEEPS_RISING, its growth is included too, which shows how fast the count rises.
     """
     out = {
         one.metric.rpartition(".")[2]: one.value
@@ -68,7 +68,7 @@ def _figures(finding: Finding) -> dict[str, float]:
 
 
 def _counts(name: str) -> bool:
-    return not name.endswith(_GROWTH) or name.removesuffix(_GROWTH) in _GO_ON
+    return not name.endswith(_GROWTH) or name.removesuffix(_GROWTH) in _KEEPS_RISING
 
 
 def worse(finding: Finding, value: str) -> bool:
@@ -84,20 +84,20 @@ def worse(finding: Finding, value: str) -> bool:
         except ValueError:
             return True
     now = _figures(finding)
-    goes_on = (*_GO_ON, *(("errors",) if _CABLE_IN_LOG in now else ()))
+    keeps_rising = (*_KEEPS_RISING, *(("errors",) if _CABLE_IN_LOG in now else ()))
     for name, one in now.items():
         if name not in then:
             # Values that earlier versions acknowledged have no growth.
             if not name.endswith(_GROWTH):
                 return True
         # The acknowledged value has six digits; a large count must not seem worse because of rounding.
-        elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in goes_on):
+        elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in keeps_rising):
             return True
     return False
 
 
-def _worse(name: str, now: float, then: float, goes_on: bool) -> bool:
-    if goes_on:
+def _worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
+    if keeps_rising:
         return now >= max(CLEARLY_TIMES * then, then + CLEARLY_MORE)
     return now != then if name in _CODES else now > then
 

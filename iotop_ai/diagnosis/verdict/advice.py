@@ -30,7 +30,7 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
     if rate and facts.gpu.used and lost < _MOST_LOST:
         out.append(Advice("needed_rate", (("device", device.name), ("rate", rate), ("needed", rate / (1 - lost)))))
     if not device.serves_serially and (device.inflation or 0.0) < facts.limits.inflation_slow:
-        out.append(Advice("more_reads_at_once", (("queue", float(group.doing) if group else None),)))
+        out.append(Advice("more_reads_at_once", (("queue", float(group.alike_count) if group else None),)))
     if not out:
         out.append(Advice("faster_storage", (("device", device.name), ("rate", rate))))
     return tuple(out)
@@ -151,7 +151,7 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     own = next((advice for kind, advice in OTHER_WORKERS if kind in kinds), "")
     if own:
         return (Advice(own, numbers),)
-    if not now and job.loads_apart:
+    if not now and job.loads_off_main_thread:
         return (Advice("parallel_calls" if job.job.framework == "tensorflow" else "more_threads", numbers),)
     if io:
         then = max(2, min(_MOST_FOR_IO, now * 2))

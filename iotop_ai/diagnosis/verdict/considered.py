@@ -12,7 +12,7 @@ from iotop_ai.model.verdict_class import PRECEDENCE
 
 LEAST = 0.2
 """A claim whose share or level is below this is not a sign of its class."""
-SAMPLES, LEVEL, SHARE, WAITS, BEHIND = "samples", "level", "share", "waits", "behind"
+SAMPLES, LEVEL, SHARE, WAITS, EXCLUDED = "samples", "level", "share", "waits", "excluded"
 
 
 class Considered(NamedTuple):
@@ -21,7 +21,7 @@ class Considered(NamedTuple):
     finding: Finding
     why: str
     """Why the claim is not in the verdict. SAMPLES, LEVEL, SHARE: this figure is too low. WAITS: the condition must
-    hold for longer. BEHIND: the claim is active, but another finding excludes it."""
+    hold for longer. EXCLUDED: the claim is active, but another finding excludes it."""
     share: float
     """The part of the samples in which the condition held; ``enter`` is the part that it needs."""
     enter: float
@@ -42,7 +42,7 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
         if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
             continue
         seconds = max(0, now - carry.pending.get(key, now)) / 1e9
-        why = BEHIND if key in carry.held or claim.at_once else _lacks(claim, enter)
+        why = EXCLUDED if key in carry.held or claim.at_once else _lacks(claim, enter)
         out.append(
             Considered(claim.finding, why, claim.share, enter, claim.level, claim.samples, claim.needed, seconds)
         )

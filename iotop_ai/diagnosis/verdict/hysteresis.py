@@ -45,7 +45,7 @@ def _rival(key: Key, others: Iterable[Key]) -> bool:
     return key[0] in RIVALS and any(o != key and o[1] == key[1] and o[0] in RIVALS for o in others)
 
 
-def hold(
+def decide_active(
     carry: FoldState, claims: Iterable[Claim], facts: Facts, spare_s: float
 ) -> tuple[dict[Key, ActiveFinding], dict[Key, int]]:
     """Decide which findings are active.

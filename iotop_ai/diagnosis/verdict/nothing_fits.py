@@ -47,7 +47,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
     args += (("gpu_known", 1.0 if facts.gpu.absent or facts.gpu.visible else 0.0),)
     if group is not None:
         blocked = group.blocked_ratio
-        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.doing)))
+        args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.alike_count)))
         args += (("blocked", blocked), ("write_bytes_per_s", group.write_bytes_per_s))
         evidence.append(Evidence(f"processes.{group.name}.blocked_ratio", blocked, "ratio", facts.limits.blocked))
     if device is not None:
@@ -140,11 +140,16 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
     if (facts.cpu_busy_ratio or 0.0) < facts.limits.busy_cpu * factor:
         return ()
     busy = grouped(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
-    most = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.doing, default=None)
+    most = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.alike_count, default=None)
     out: Args = (("limit", "cpu"), ("cores", None if (n := facts.allowed_cores) is None else float(n)))
     if most is not None:
-        used = (most.cpu_ratio or 0.0) * most.doing
-        out += (("top", most.name), ("top_pid", float(most.pid)), ("top_count", float(most.doing)), ("top_cpu", used))
+        used = (most.cpu_ratio or 0.0) * most.alike_count
+        out += (
+            ("top", most.name),
+            ("top_pid", float(most.pid)),
+            ("top_count", float(most.alike_count)),
+            ("top_cpu", used),
+        )
     return out
 
 

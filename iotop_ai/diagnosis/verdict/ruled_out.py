@@ -38,7 +38,7 @@ def _storage(facts: Facts) -> RuledOut | None:
 def _cpu(facts: Facts) -> RuledOut | None:
     if facts.snapshot.processes.value is None:
         return None
-    top = facts.feeding.busiest()
+    top = facts.gpu_tasks.busiest()
     if top is None:
         return RuledOut("cpu_prep", "no_process_computes")
     if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:

@@ -43,6 +43,6 @@ def _is_slow(device: DeviceFacts, limits: Thresholds, *, stays: bool) -> bool:
     await_ms, factor = _await_ms(device) or 0.0, limits.leave_level if stays else 1.0
     if await_ms < SATURATED_AWAIT_MS * factor:
         return False
-    if share(device.bad) >= (limits.leave_share if stays else limits.enter_share):
+    if share(device.critical) >= (limits.leave_share if stays else limits.enter_share):
         return True
     return (device.busy_ratio or 0.0) >= SATURATED_BUSY_RATIO * factor

@@ -32,7 +32,7 @@ class _Job:
         self.process_began_ns = process_began_ns
         self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
         self.ranks = self.workers = self.gpus = 0
-        self.own = False
+        self.is_recorded_command = False
         self.mount: JobMount | None = None
         self.disk = ""
         self.series: dict[str, Series] | None = None
@@ -107,7 +107,7 @@ class JobFold:
                 one = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
             one.see(job, at)
             one.see_place(table.places.get(key), snapshot.disks.value or {})
-            one.own = one.own or _descends_from_recorder(key, snapshot)
+            one.is_recorded_command = one.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
                 most = MOST_RANKS - self._ranks_with_steps
                 self._ranks_with_steps += one.add_steps(snapshot, sample.steps.value, self._grid, most)
@@ -147,7 +147,7 @@ class JobFold:
             one.ranks,
             one.workers,
             one.gpus,
-            one.own,
+            one.is_recorded_command,
             one.begin_ns,
             one.end_ns,
             counts or TimeCounts(),

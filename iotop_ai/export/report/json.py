@@ -171,7 +171,7 @@ def _job(job: JobStory) -> Object:
         "ranks": job.ranks,
         "workers": job.workers,
         "gpus": job.gpus,
-        "of_recorded_command": job.own,
+        "of_recorded_command": job.is_recorded_command,
         "mount": job.mount or None,
         "filesystem": job.fstype or None,
         "disk": job.disk or None,

@@ -48,9 +48,9 @@ class Steps(NamedTuple):
 class JobStory(NamedTuple):
     """One training job.
 
-    own: whether it belongs to the recorded command. begin_ns, end_ns: wall times. process_began_ns: the wall time at
-    which its process began; None when unknown. counts: the milliseconds of each share of its time; all 0 if not
-    recorded. shares: each share over time, by name, without those that are always 0.
+    is_recorded_command: whether it belongs to the recorded command. begin_ns, end_ns: wall times. process_began_ns: the
+    wall time at which its process began; None when unknown. counts: the milliseconds of each share of its time; all 0
+    if not recorded. shares: each share over time, by name, without those that are always 0.
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
     between two Snapshots. mount, fstype, disk: where it read most from, by its open files; "" when unknown. disk is
@@ -65,7 +65,7 @@ class JobStory(NamedTuple):
     ranks: int | None
     workers: int | None
     gpus: int | None
-    own: bool
+    is_recorded_command: bool
     begin_ns: int
     end_ns: int
     counts: TimeCounts
@@ -240,4 +240,4 @@ class Story(NamedTuple):
     def main_job(self) -> JobStory | None:
         """The job of the recorded command, else the job with most GPUs; among equals, the job watched longest."""
         counted = [job for job in self.jobs if job.recorded]
-        return max(counted, key=lambda job: (job.own, job.gpus or 0, job.counts.whole_ms), default=None)
+        return max(counted, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None)

@@ -181,7 +181,7 @@ class FleetMachine(NamedTuple):
     age_s: float | None = None
     silent: bool = False
     findings: tuple[FleetFinding, ...] = ()
-    parts: tuple[JobPart, ...] = ()
+    job_parts: tuple[JobPart, ...] = ()
     gpus: int | None = None
     gpu_busy: float | None = None
     no_gpu: bool = False
@@ -198,12 +198,12 @@ class FleetMachine(NamedTuple):
     @property
     def lost_gpu_h(self) -> float | None:
         """The GPU-hours lost in the window."""
-        return summed(part.lost_gpu_h for part in self.parts)
+        return summed(part.lost_gpu_h for part in self.job_parts)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
         """How its jobs spent their time, in seconds; each job is weighted with its number of GPUs."""
-        return weighted(self.parts)
+        return weighted(self.job_parts)
 
     @property
     def troubled(self) -> bool:

@@ -174,7 +174,7 @@ def _facts(fleet: Fleet | None, one: FleetMachine) -> list[tuple[str, str]]:
     if seconds := one.seconds:
         parts = [f"{share_words(part.share)} {part.figure} %" for part in parts_of(seconds) if part.figure != "<1"]
         out.append(("time", ", ".join(parts)))
-    if one.parts:
+    if one.job_parts:
         jobs = [job for job in (fleet.jobs if fleet else ()) if any(part.machine == one.name for part in job.parts)]
         out.append(("job", "; ".join(map(job_text, jobs))))
     if one.alerts:

@@ -123,7 +123,7 @@ def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
     """How the machine's jobs spent their time, as a bar."""
     seconds = one.seconds
     if not seconds or not sum(seconds):
-        text = UNDEFINED if one.state and not one.parts else UNKNOWN
+        text = UNDEFINED if one.state and not one.job_parts else UNKNOWN
         return [Cell(first, text, "none" if text == UNDEFINED else "unsure")]
     return span_cells(bar_spans(seconds, room, State(one.state) if one.state in HUE else State.UNSURE), first)
 

@@ -234,7 +234,7 @@ def matches(machine: FleetMachine, pattern: str) -> bool:
     words = pattern.lower().split()
     if not words:
         return True
-    jobs = " ".join(f"{part.script} {part.slurm} {part.unit}" for part in machine.parts)
+    jobs = " ".join(f"{part.script} {part.slurm} {part.unit}" for part in machine.job_parts)
     alerts = " ".join(alert.name for alert in machine.alerts)
     state = f"{machine.state} {cause_words(machine)} {health_words(machine)}"
     text = " ".join((machine.name, state, *machine.sources, alerts, jobs)).lower()

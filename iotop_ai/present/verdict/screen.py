@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
-from iotop_ai.diagnosis.verdict.considered import BEHIND, LEVEL, SAMPLES, WAITS, Considered, considered, without_a_sign
+from iotop_ai.diagnosis.verdict.considered import (
+    EXCLUDED,
+    LEVEL,
+    SAMPLES,
+    WAITS,
+    Considered,
+    considered,
+    without_a_sign,
+)
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
@@ -184,7 +192,7 @@ def _lacks(one: Considered) -> str:
         return f"its signal is at {percent(one.level)} % of its threshold"
     if one.why == WAITS:
         return f"holds for {one.seconds:.0f} s, it must last longer"
-    if one.why == BEHIND:
+    if one.why == EXCLUDED:
         return "holds too, with less weight than the verdict"
     return f"held in {percent(one.share)} % of the samples, it needs {percent(one.enter)} %"
 

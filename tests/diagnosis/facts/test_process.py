@@ -30,8 +30,8 @@ def test_processes_that_feed_the_gpus_are_a_part_of_all() -> None:
     stranger = Task(900, "rsync", 1, read=5e6, blocked=0.9)
     frame = play((Machine(**{**vars(STARVED), "tasks": (*STARVED.tasks, stranger)}), 12))[-1]
     facts = gather(frame.snapshot, frame.history)
-    assert {task.key.pid for task in facts.related} == {50, *range(100, 108)}
-    assert sorted(facts.related) == sorted(task for task in facts.tasks if task.key.pid != 900)
+    assert {task.key.pid for task in facts.gpu_task_facts} == {50, *range(100, 108)}
+    assert sorted(facts.gpu_task_facts) == sorted(task for task in facts.tasks if task.key.pid != 900)
 
 
 def test_the_monitor_and_its_helpers_are_left_out() -> None:
@@ -47,8 +47,8 @@ def test_the_monitor_and_its_helpers_are_left_out() -> None:
 def test_with_a_known_job_on_known_gpus_not_all_processes_are_read() -> None:
     snapshot, history = histories(Training(processes=60, gpus=2), 15)[-1]
     facts = gather(snapshot, history)
-    assert facts.judged
-    assert len(facts.related) < len(facts.tasks)
+    assert facts.job_time_is_explained
+    assert len(facts.gpu_task_facts) < len(facts.tasks)
 
 
 def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float, float | None, float | None]:

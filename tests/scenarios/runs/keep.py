@@ -52,7 +52,7 @@ def _trainer(path: Path) -> int:
     """Return the pid at the top of the recorded command's job."""
     main = read(path).main_job
     assert main is not None
-    assert main.own
+    assert main.is_recorded_command
     return main.pid
 
 

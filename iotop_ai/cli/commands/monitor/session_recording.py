@@ -35,7 +35,7 @@ def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]
 
         return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
 
-    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending, why_elsewhere)
+    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending, why_other_folder)
 
 
 def new_ring() -> Ring:
@@ -93,7 +93,7 @@ def private(folder: str) -> bool:
     return not mode & stat.S_IWOTH and os.access(folder, os.W_OK | os.X_OK)
 
 
-def why_elsewhere() -> str:
+def why_other_folder() -> str:
     """Return the reason why a recording or picture is not put into the current folder; "" if it is put there."""
     try:
         here = os.getcwd()

@@ -95,7 +95,7 @@ def judged_story(
     story, builder = _read(file, args, conditions, pid)
     main = story.main_job
     others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _OTHERS_S * 1000]
-    if not pid and main is not None and main.own and others and file != STDOUT:
+    if not pid and main is not None and main.is_recorded_command and others and file != STDOUT:
         # The verdict may be about another job of the machine, so the file is read again for the command's job.
         return _read(file, args, conditions, main.pid, again=True)
     return story, builder

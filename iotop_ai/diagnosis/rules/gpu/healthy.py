@@ -21,7 +21,7 @@ def _most_blocked(facts: Facts) -> float | None:
     """The largest share of time that a process feeding the GPUs spends in state D; None when unknown."""
     if facts.snapshot.processes.value is None:
         return None
-    return max((t.blocked_ratio for t in facts.related), default=0.0)
+    return max((t.blocked_ratio for t in facts.gpu_task_facts), default=0.0)
 
 
 class _Busy(NamedTuple):
@@ -123,9 +123,9 @@ def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
     """
     limits = facts.limits
     power = facts.gpu.power_ratio
-    if facts.judged or not facts.gpu.used or (power is not None and power < limits.power_share):
+    if facts.job_time_is_explained or not facts.gpu.used or (power is not None and power < limits.power_share):
         return ()
-    if facts.snapshot.processes.value is None or blocked_tasks(facts.feeding, limits):
+    if facts.snapshot.processes.value is None or blocked_tasks(facts.gpu_tasks, limits):
         return ()
     flags = at_least(facts.gpu.busy, limits.gpu_fair)
     finding = Finding(

@@ -52,7 +52,7 @@ def caps(job: JobFacts, share: float, sure: float) -> list[float]:
     out = []
     if job.gpu_busy is None:
         out.append(WITHOUT_GPU)
-    if job.blind:
+    if job.waits_hidden:
         out.append(BLIND)
     if job.job.weak:
         out.append(WEAK)
@@ -73,7 +73,7 @@ def job_args(facts: Facts, job: JobFacts) -> Args:
         ("tasks", float(job.workers or len(job.job.ranks))),
         ("tasks_all", float(job.workers or len(job.job.ranks))),
         ("workers", float(job.workers)),
-        ("threads", float(not job.workers and job.loads_apart)),
+        ("threads", float(not job.workers and job.loads_off_main_thread)),
         ("stall", job.stall),
         ("lost", lost(job)),
         ("disk_share", job.disk),

@@ -32,7 +32,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         over, running = gate(facts, job), job.running
-        if over < limits.leave_level or running is None or not job.loads_apart:
+        if over < limits.leave_level or running is None or not job.loads_off_main_thread:
             continue
         level = min(over, running / limits.decider)
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
@@ -74,7 +74,7 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         over, running = gate(facts, job), job.running
-        if job.loads_apart or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
+        if job.loads_off_main_thread or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
             continue
         if _just_had_workers(facts, job):
             continue

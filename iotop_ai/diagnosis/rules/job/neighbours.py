@@ -17,7 +17,7 @@ def _args(neighbour: Neighbour, kind: str) -> Args:
         ("other", neighbour.name),
         ("other_kind", neighbour.kind),
         ("other_pid", float(neighbour.pid) if neighbour.pid else None),
-        ("others", float(neighbour.many)),
+        ("others", float(neighbour.process_count)),
         ("other_where", neighbour.where),
         ("theirs", neighbour.theirs),
         ("own", neighbour.own),

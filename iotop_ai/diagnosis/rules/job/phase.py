@@ -58,7 +58,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
         if not seen or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
             continue
         limit = [WITHOUT_GPU] if busy is None else []
-        limit += [BLIND] if job.blind else []
+        limit += [BLIND] if job.waits_hidden else []
         limit += [WEAK] if job.job.weak else []
         sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *limit)
         finding = Finding(

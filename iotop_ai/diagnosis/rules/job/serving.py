@@ -45,7 +45,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
             ("asleep", asleep),
         )
         cap = [WITHOUT_GPU] if job.gpu_busy is None else []
-        sure = confidence(BASE, 3, *cap, *([BLIND] if job.blind else []))
+        sure = confidence(BASE, 3, *cap, *([BLIND] if job.waits_hidden else []))
         finding = Finding(
             "serving", Severity.INFO, sure, job.subject, args, evidence, advice=(Advice("more_requests"),)
         )

@@ -107,7 +107,7 @@ def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
     The limit is on the device that the job reads from, or on a device below.
     """
     job, limits = wait.job, facts.limits
-    near = limits.limit_leave if facts.on("io_limit", job.subject) else limits.limit_near
+    near = limits.limit_leave if facts.is_active("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
     below = None if wait.device is None else _numbers(facts, wait.device)
     for limit in job.place.limits:
@@ -141,7 +141,7 @@ def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
         return not wait.job.through_fuse and _on_known_devices(facts, wait.job)
     limits = facts.limits
     slow = (device.inflation or 0.0) >= limits.inflation_slow
-    part = limits.queue_leave if facts.on("io_limit", wait.job.subject) else limits.queue_share
+    part = limits.queue_leave if facts.is_active("io_limit", wait.job.subject) else limits.queue_share
     return not slow and device.queue_size is not None and device.queue_size < part * blocked
 
 
@@ -204,16 +204,16 @@ def _class_of(facts: Facts, wait: Wait) -> str:
         return "noisy_neighbour"
     if _not_in_the_queue(facts, wait):
         return "io_limit"
-    again = limits.refault_leave if facts.on("cache_thrash", subject) else limits.refault_ratio
+    again = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
     if (_refault(facts, wait) or 0.0) >= again:
         return "cache_thrash"
     if device is None:
         return "storage_read"
-    small = limits.small_read_leave_bytes if facts.on("small_random", subject) else limits.small_read_bytes
+    small = limits.small_read_leave_bytes if facts.is_active("small_random", subject) else limits.small_read_bytes
     if device.read_size_bytes is not None and device.read_size_bytes < small:
         return "small_random"
     slow = share(device.slow) >= limits.leave_share
-    most = limits.serial_leave if facts.on("loader_serial", subject) else limits.inflation_some
+    most = limits.serial_leave if facts.is_active("loader_serial", subject) else limits.inflation_some
     if not device.serves_serially and not slow and (device.inflation or 0.0) < most:
         return "loader_serial"
     return "storage_read"

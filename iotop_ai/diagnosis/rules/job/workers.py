@@ -58,7 +58,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         finding = Finding(
             "worker_respawn",
             Severity.WARNING,
-            confidence(BASE, 3, *limit, *([BLIND] if job.blind else [])),
+            confidence(BASE, 3, *limit, *([BLIND] if job.waits_hidden else [])),
             job.subject,
             args,
             evidence,

@@ -71,7 +71,7 @@ class RecordingActions:
             if result is None:
                 return
             if isinstance(result, str):
-                why = keeper.why_elsewhere()
+                why = keeper.why_other_folder()
                 answer = f"done: {why}; recording to {result}" if why else f"done: recording to {result}"
             else:
                 answer = f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
