@@ -25,7 +25,7 @@ class Source(Protocol):
         """Request another interval between Snapshots."""
         ...
 
-    def hold_smart(self, hold: bool) -> None:
+    def suspend_smart_queries(self, suspend: bool) -> None:
         """Request that no disk is queried for SMART, or allow it again; used while a device is saturated."""
         ...
 
@@ -59,7 +59,7 @@ class MemoryRecording:
     def set_interval(self, seconds: float) -> None:
         """Do nothing, because the Snapshots exist already."""
 
-    def hold_smart(self, hold: bool) -> None:
+    def suspend_smart_queries(self, suspend: bool) -> None:
         """Do nothing, because the Snapshots exist already."""
 
     def add_event(self, kind: str, text: str) -> None:

@@ -26,7 +26,7 @@ from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.scenarios.keep import INDEX, VERDICTS, snapshots
-from tests.sources.recorded.test_rising_time import stepped
+from tests.sources.recorded.test_corrected_times import stepped
 from tests.sources.recorded.test_source import Rotated
 from tests.store.scenario import Machine, lived
 from tests.tui.recorded import record, stalling

@@ -34,8 +34,8 @@ class Upstream(MemoryRecording):
     def set_interval(self, seconds: float) -> None:
         self.intervals.append(seconds)
 
-    def hold_smart(self, hold: bool) -> None:
-        self.held.append(hold)
+    def suspend_smart_queries(self, suspend: bool) -> None:
+        self.held.append(suspend)
 
     def close(self) -> None:
         self.closed += 1

@@ -37,14 +37,14 @@ SmartTable = Mapping[str, Reading[SmartState]]
 TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
 """The least interval, in seconds, with which the helper ends after each round, in order to free its memory."""
-_LOOK_S = 10.0
+_POLL_S = 10.0
 _CALLS_A_DISK = 3
-_TEST_LOOKS = 30
+_POLLS_PER_TEST = 30
 """A disk in a self-test is queried again after the test's running time divided by this number.
 
-The pause is at least _LOOK_S seconds.
+The pause is at least _POLL_S seconds.
 """
-_LONGEST_TEST_LOOK_S = 300.0
+_LONGEST_TEST_POLL_S = 300.0
 
 
 class SmartCollector:
@@ -93,7 +93,7 @@ class SmartCollector:
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._interval_s = max(1.0, settings.smart_interval_s)
-        self._held = False
+        self._suspended = False
         self._stopping = False
         self._now = False
         self._urgent = False
@@ -123,14 +123,16 @@ class SmartCollector:
         self._start()
         return self._first.wait(seconds)
 
-    def hold(self, hold: bool) -> None:
-        """Stop or resume the queries. hold: True while a disk is saturated; a round that is due waits for False."""
-        self._held = hold
-        if not hold:
+    def suspend_queries(self, suspend: bool) -> None:
+        """Stop or resume the queries. suspend: True while a disk is saturated; a round that is due waits for False."""
+        self._suspended = suspend
+        if not suspend:
             self._wake.set()
 
     def refresh(self) -> None:
-        """Query every disk now because the user asked for it, even while the queries are stopped by ``hold``."""
+        """Query every disk now because the user asked for it, even while the queries are stopped by
+        ``suspend_queries``.
+        """
         self._now = True
         self._wake.set()
 
@@ -173,7 +175,7 @@ class SmartCollector:
                 if due:
                     due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
                 self._first.set()
-                self._wake.wait(self._look_s())
+                self._wake.wait(self._poll_s())
                 self._wake.clear()
         except Exception as error:  # the other collectors go on, and this one reports its error
             self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
@@ -249,9 +251,11 @@ class SmartCollector:
         self._table = dict(table)
 
     def _wait_until_free(self) -> bool:
-        """Wait while ``hold`` stops the queries, unless the user asks for one. Return False if the collector closes."""
-        while self._held and not (self._urgent or self._stopping):
-            self._wake.wait(_LOOK_S)
+        """Wait while ``suspend_queries`` stops the queries, unless the user asks for one. Return False if the collector
+        closes.
+        """
+        while self._suspended and not (self._urgent or self._stopping):
+            self._wake.wait(_POLL_S)
             self._wake.clear()
             self._urgent, self._now = self._now, False
         return not self._stopping
@@ -268,11 +272,11 @@ class SmartCollector:
             now_ns = self._clock.monotonic_ns()
             began_ns = self._tests_since.setdefault(name, now_ns)
             # The disk does not report which test runs, so the pause depends on the test's running time.
-            pause_s = min(max((now_ns - began_ns) / 1e9 / _TEST_LOOKS, self._look_s()), _LONGEST_TEST_LOOK_S)
+            pause_s = min(max((now_ns - began_ns) / 1e9 / _POLLS_PER_TEST, self._poll_s()), _LONGEST_TEST_POLL_S)
             self._tests_due[name] = now_ns + int(pause_s * 1e9)
 
-    def _look_s(self) -> float:
-        return min(_LOOK_S, self._interval_s)
+    def _poll_s(self) -> float:
+        return min(_POLL_S, self._interval_s)
 
     def _installed_since(self) -> bool:
         """Whether smartctl was missing before and is installed now."""
@@ -337,13 +341,13 @@ class SmartCollector:
         if response.get("timed_out"):
             reason = f"smartctl did not answer within {self._timeout_s:g} s and was killed"
             raise Unavailable(Status.FAILED, reason, f"dmesg | grep {disk.name}")
-        answer, view = parse_json(str(response.get("out", ""))), response.get("view")
-        if answer is None and response.get("status") and not view:
+        answer, pysmart_values = parse_json(str(response.get("out", ""))), response.get("pysmart_values")
+        if answer is None and response.get("status") and not pysmart_values:
             raise Unavailable(Status.FAILED, clean(str(response.get("stderr", "")).strip(), 160) or "smartctl failed")
         why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
         if why is not None:
             raise why
-        return parse_state(answer, view if isinstance(view, dict) else None, disk.device, disk.kind)
+        return parse_state(answer, pysmart_values if isinstance(pysmart_values, dict) else None, disk.device, disk.kind)
 
     def _permission(self, smartctl: str, disk: Disk) -> str:
         uid = os.getuid()

@@ -7,9 +7,9 @@
 
 A response has the id of the request. If the request could not be served, it has ``error``. Otherwise it has ``out``,
 ``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (by sudo), and for
-``read`` also ``view``, the values that pySMART found. The helper is a separate process because importing pySMART sets
-LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block only its
-caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
+``read`` also ``pysmart_values``, the values that pySMART found. The helper is a separate process because importing
+pySMART sets LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block
+only its caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
         return self.answer.out.decode("utf-8", "replace").splitlines(), self.answer.status or 0
 
 
-def view(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
+def pysmart_values(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
     """Return the values that pySMART finds; None for a type unknown to pySMART and when smartctl printed nothing."""
     if not smartctl_isvalid_type(kind):
         return None
@@ -182,11 +182,11 @@ def serve(request: dict[str, Any]) -> dict[str, Any]:
     if do == "read":
         parsed = parse_json(response["out"])
         readable = not answer.timed_out and (parsed is None or refusal(parsed) is None)
-        response["view"] = None
+        response["pysmart_values"] = None
         try:
-            response["view"] = view(smartctl, kind, device, prefix, timeout_s) if readable else None
+            response["pysmart_values"] = pysmart_values(smartctl, kind, device, prefix, timeout_s) if readable else None
         except Exception as error:  # smartctl's JSON is still there without pySMART's values
-            response["view_error"] = f"{type(error).__name__}: {error}"
+            response["pysmart_error"] = f"{type(error).__name__}: {error}"
     return response
 
 

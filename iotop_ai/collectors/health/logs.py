@@ -72,8 +72,10 @@ def too_old_for_nvme_tests(answer: object) -> bool:
     return tuple(version) < NVME_TESTS_SINCE
 
 
-def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """Return the disk's self-tests, newest first. view: pySMART's values, used if smartctl does not write JSON."""
+def self_test_log(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[SelfTest, ...]:
+    """Return the disk's self-tests, newest first. pysmart_values: pySMART's values, used if smartctl does not write
+    JSON.
+    """
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
@@ -81,7 +83,7 @@ def self_test_log(answer: object, view: Mapping[str, Any]) -> tuple[SelfTest, ..
     scsi = (get(answer, f"scsi_self_test_{n}") for n in range(_SCSI_LOG))
     found += [_scsi_test(row) for row in scsi if isinstance(row, Mapping)]
     if answer is None:
-        found = [_view_test(row) for row in rows(view.get("tests"))]
+        found = [_pysmart_test(row) for row in rows(pysmart_values.get("tests"))]
     return tuple(found[:MOST_TESTS])
 
 
@@ -116,7 +118,7 @@ def _scsi_test(row: Mapping[str, Any]) -> SelfTest:
     return SelfTest(text(row, "code", "string"), status, passed, integer(row, "power_on_time", "hours"))
 
 
-def _view_test(row: Mapping[str, Any]) -> SelfTest:
+def _pysmart_test(row: Mapping[str, Any]) -> SelfTest:
     status = text(row, "status")
     low = status.lower()
     passed = True if low == "completed without error" else False if "failure" in low else None

@@ -98,32 +98,34 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
     return None
 
 
-def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None, device: str, kind: str) -> SmartState:
+def parse_state(
+    answer: Mapping[str, Any] | None, pysmart_values: Mapping[str, Any] | None, device: str, kind: str
+) -> SmartState:
     """Return the state of one disk from smartctl's JSON and pySMART's values; one of the two may be None.
 
-    view: pySMART's values under the keys model, serial, firmware, assessment, temperature, messages, attributes, tests
-    and text, as helper.py sends them. Raises Unavailable when neither has data.
+    pysmart_values: pySMART's values under the keys model, serial, firmware, assessment, temperature, messages,
+    attributes, tests and text, as helper.py sends them. Raises Unavailable when neither has data.
     """
-    if answer is None and not (view and (view.get("model") or view.get("assessment"))):
+    if answer is None and not (pysmart_values and (pysmart_values.get("model") or pysmart_values.get("assessment"))):
         raise Unavailable(Status.FAILED, "smartctl's output could not be read")
-    view = view or {}
+    pysmart_values = pysmart_values or {}
     protocol = (_text(answer, "device", "protocol") or ("nvme" if kind.startswith(("nvme", "snt")) else kind)).lower()
-    table = _attributes(answer) or _view_attributes(view)
+    table = _attributes(answer) or _pysmart_attributes(pysmart_values)
     log = _get(answer, "nvme_smart_health_information_log")
-    warning, critical = _temperature_limits(answer, view)
-    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _text(view, "model")
+    warning, critical = _temperature_limits(answer, pysmart_values)
+    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _text(pysmart_values, "model")
     hours = _int(answer, "power_on_time", "hours")
     tests = self_test_facts(answer, protocol)
     state = SmartState(
         device=device,
         protocol={"sat": "ata"}.get(protocol, protocol),
         model=model,
-        serial=_first(answer, ("serial_number",)) or _text(view, "serial"),
-        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _text(view, "firmware"),
-        assessment=_assessment(answer, view),
+        serial=_first(answer, ("serial_number",)) or _text(pysmart_values, "serial"),
+        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _text(pysmart_values, "firmware"),
+        assessment=_assessment(answer, pysmart_values),
         severity="unknown",
         reasons=(),
-        temperature_celsius=_temperature(answer, view),
+        temperature_celsius=_temperature(answer, pysmart_values),
         power_on_hours=hours_of(table) if hours is None else hours,
         attributes=table,
         reallocated=_either(count_of(table, 5), _int(answer, "scsi_grown_defect_list")),
@@ -141,7 +143,7 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
         written_bytes=_units(log, "data_units_written"),
         read_bytes=_units(log, "data_units_read"),
         exit_status=_int(answer, "smartctl", "exit_status"),
-        messages=messages_of(answer) or _view_messages(view),
+        messages=messages_of(answer) or _pysmart_messages(pysmart_values),
         device_type=kind,
         reported_uncorrectable=count_of(table, 187),
         command_timeouts=count_of(table, 188),
@@ -154,7 +156,7 @@ def parse_state(answer: Mapping[str, Any] | None, view: Mapping[str, Any] | None
         self_tests=tests.can,
         test_short_minutes=tests.short_minutes,
         test_long_minutes=tests.long_minutes,
-        self_test_log=self_test_log(answer, view),
+        self_test_log=self_test_log(answer, pysmart_values),
         error_log=error_log(answer),
         wwn=_world_wide_name(answer),
     )
@@ -180,28 +182,28 @@ def _first(answer: object, keys: tuple[str, ...]) -> str:
     return next(filter(None, (_text(answer, key) for key in keys)), "")
 
 
-def _view_messages(view: Mapping[str, Any]) -> tuple[str, ...]:
-    messages = view.get("messages")
+def _pysmart_messages(pysmart_values: Mapping[str, Any]) -> tuple[str, ...]:
+    messages = pysmart_values.get("messages")
     return tuple(clean(str(m), _LONGEST_MESSAGE) for m in messages) if isinstance(messages, list) else ()
 
 
-def _assessment(answer: object, view: Mapping[str, Any]) -> str | None:
+def _assessment(answer: object, pysmart_values: Mapping[str, Any]) -> str | None:
     passed = _get(answer, "smart_status", "passed")
     if isinstance(passed, bool):
         return "PASS" if passed else "FAIL"
-    word = view.get("assessment")
+    word = pysmart_values.get("assessment")
     return word if word in ("PASS", "WARN", "FAIL") else None
 
 
-def _temperature(answer: object, view: Mapping[str, Any]) -> int | None:
+def _temperature(answer: object, pysmart_values: Mapping[str, Any]) -> int | None:
     found = _int(answer, "temperature", "current")
-    found = _int(view, "temperature") if found is None else found
+    found = _int(pysmart_values, "temperature") if found is None else found
     # A disk without a sensor reports 0, and no disk runs at 0 °C.
     return found or None
 
 
-def _temperature_limits(answer: object, view: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    found = dict(_LIMITS.findall(view["text"])) if isinstance(view.get("text"), str) else {}
+def _temperature_limits(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    found = dict(_LIMITS.findall(pysmart_values["text"])) if isinstance(pysmart_values.get("text"), str) else {}
     new = _get(answer, "nvme_composite_temperature_threshold")
     warning, critical = _int(new, "warning"), _int(new, "critical")
     warning = int(found["Warning"]) if warning is None and "Warning" in found else warning
@@ -266,9 +268,9 @@ def _attributes(answer: object) -> tuple[SmartAttribute, ...]:
     )
 
 
-def _view_attributes(view: Mapping[str, Any]) -> tuple[SmartAttribute, ...]:
+def _pysmart_attributes(pysmart_values: Mapping[str, Any]) -> tuple[SmartAttribute, ...]:
     found = []
-    for row in _rows(view.get("attributes")):
+    for row in _rows(pysmart_values.get("attributes")):
         number, raw_text = _int(row, "id"), _text(row, "raw")
         leading = re.match(r"\d+", raw_text)
         if number is not None:

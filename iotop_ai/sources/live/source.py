@@ -340,14 +340,16 @@ class LiveSource:
             self._slow.gpu.every_s = max(1.0, self._interval_s)
         self._wake.set()
 
-    def hold_smart(self, hold: bool) -> None:
+    def suspend_smart_queries(self, suspend: bool) -> None:
         """Stop the SMART queries (True) or allow them again (False)."""
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
-            slow.smart.hold(hold)
+            slow.smart.suspend_queries(suspend)
 
     def refresh_smart(self) -> None:
-        """Query every disk now because the user asked for it, even while the queries are stopped by ``hold_smart``."""
+        """Query every disk now because the user asked for it, even while the queries are stopped by
+        ``suspend_smart_queries``.
+        """
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
             slow.smart.refresh()

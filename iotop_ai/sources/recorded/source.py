@@ -12,7 +12,7 @@ from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.sources.recorded.rising_time import AS_RECORDED, rising, rising_times
+from iotop_ai.sources.recorded.corrected_times import AS_RECORDED, corrected_times_of, with_corrected_times
 from iotop_ai.sources.recorded.rotated_parts import LOOK_S, Tail, may_grow, next_part, open_chain
 from iotop_ai.store.format.codec import Decoder, Header, Item, SnapLine
 from iotop_ai.store.format.size_limits import ReaderBudget
@@ -77,8 +77,8 @@ class ReplaySource:
     Only one iteration is possible; it closes the files. path: a file, or "-" for a stream on ``fd``. follow: whether to
     wait for more at the end of a file that was not closed, even if the file is rotated. allow_root: as in
     ``open_blocks``; it has no effect on a stream, which the user's shell has opened. rises: whether to correct the
-    times by ``rising_time`` if the clock was set back. Raises InputError for a file that is not a recording. Requests
-    such as ``set_interval`` have no effect.
+    times by ``corrected_times`` if the clock was set back. Raises InputError for a file that is not a recording.
+    Requests such as ``set_interval`` have no effect.
     """
 
     live = False
@@ -95,7 +95,7 @@ class ReplaySource:
         self._span: Span | None = None
         self._parts: list[FileRecording] = [] if self.streams else open_chain(path, allow_root=allow_root)
         self._rises = rises
-        self.times = rising_times(self._parts) if rises else AS_RECORDED
+        self.times = corrected_times_of(self._parts) if rises else AS_RECORDED
         self._player = LinePlayer(self._parts[0].header if self._parts else None)
 
     @property
@@ -137,7 +137,7 @@ class ReplaySource:
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
         items = self._stream() if self.streams else self._files()
-        for item in rising(items, None if self.streams else self.times) if self._rises else items:
+        for item in with_corrected_times(items, None if self.streams else self.times) if self._rises else items:
             snapshot = item.snapshot if isinstance(item, Keyframe) else item
             if self._from_ns is None or snapshot.wall_ns >= self._from_ns:
                 yield item
@@ -218,7 +218,7 @@ class ReplaySource:
     def set_interval(self, seconds: float) -> None:
         """Do nothing: the interval is that of the recording."""
 
-    def hold_smart(self, hold: bool) -> None:
+    def suspend_smart_queries(self, suspend: bool) -> None:
         """Do nothing: a recording does not query disks."""
 
     def add_event(self, kind: str, text: str) -> None:

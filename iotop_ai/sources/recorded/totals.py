@@ -10,7 +10,14 @@ from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_totals import VerdictSpan
-from iotop_ai.sources.recorded.rising_time import AS_RECORDED, TOLERANCE_NS, Anchor, RisingClock, RisingTimes, rising
+from iotop_ai.sources.recorded.corrected_times import (
+    AS_RECORDED,
+    TOLERANCE_NS,
+    Anchor,
+    ClockCorrector,
+    CorrectedTimes,
+    with_corrected_times,
+)
 from iotop_ai.store.format.codec import TotalsLine
 from iotop_ai.store.read.block_contents import BlockContents, Depth, block_contents
 from iotop_ai.store.read.file import FileRecording
@@ -23,7 +30,7 @@ class ShownBlock(NamedTuple):
     """A block outside the pre-roll.
 
     begin_ns: the wall time of its keyframe. until_ns: the wall time of the next block's keyframe; None for the last
-    block. The wall times are corrected by ``rising_time``.
+    block. The wall times are corrected by ``corrected_times``.
     """
 
     part: int
@@ -54,7 +61,7 @@ def blocks_or_totals(
     end_ns: int | None,
     depth: Depth = Depth.TOTALS,
     each: int = 1,
-    times: RisingTimes = AS_RECORDED,
+    times: CorrectedTimes = AS_RECORDED,
 ) -> Iterator[SummedBlock | Items]:
     """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
 
@@ -128,7 +135,7 @@ def _adjacent(parts: list[FileRecording], before: ShownBlock, after: ShownBlock)
 
 
 def shown_blocks(
-    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, times: RisingTimes = AS_RECORDED
+    parts: list[FileRecording], begin_ns: int | None, end_ns: int | None, times: CorrectedTimes = AS_RECORDED
 ) -> list[ShownBlock]:
     """Return the blocks outside the pre-roll that overlap the wall times from begin to end, in order."""
     shown = [
@@ -149,9 +156,9 @@ def _within(block: ShownBlock, begin_ns: int | None, end_ns: int | None) -> bool
 
 
 class _Reader:
-    """Reads blocks, and corrects their wall times by ``rising_time``."""
+    """Reads blocks, and corrects their wall times by ``corrected_times``."""
 
-    def __init__(self, parts: list[FileRecording], times: RisingTimes) -> None:
+    def __init__(self, parts: list[FileRecording], times: CorrectedTimes) -> None:
         self._parts = parts
         self._times = times
 
@@ -161,7 +168,7 @@ class _Reader:
         found, anchor = block_contents(part, block.block, depth), self._times.anchor(part, block.block)
         if anchor is None:
             return found
-        clock = RisingClock(self._times)
+        clock = ClockCorrector(self._times)
         clock.add(*anchor[:3], key=True)
         snapshots = tuple(
             line._replace(snapshot=clock.snapshot(line.snapshot, key=line.key)) for line in found.snapshots
@@ -179,7 +186,7 @@ class _Reader:
         part, first = self._parts[run[0].part], run[0].block
         block = part.blocks[first]
         entry = part.entry(block.session, block.at_ns)
-        return rising(part.items(entry.block, folds_ns=block.at_ns, last=run[-1].block + 1), self._times)
+        return with_corrected_times(part.items(entry.block, folds_ns=block.at_ns, last=run[-1].block + 1), self._times)
 
 
 def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
@@ -191,10 +198,10 @@ def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
         return None
     spans = list[VerdictSpan]()
     for span in line.tally.spans:
-        earliest_ns = spans[-1].wall_ns + spans[-1].duration_ns if spans else anchor.shown_ns - span.duration_ns
+        earliest_ns = spans[-1].wall_ns + spans[-1].duration_ns if spans else anchor.corrected_ns - span.duration_ns
         wall_ns = span.wall_ns
         if wall_ns < earliest_ns - TOLERANCE_NS:
-            wall_ns = max(earliest_ns, wall_ns + anchor.shown_ns - anchor.wall_ns)
+            wall_ns = max(earliest_ns, wall_ns + anchor.corrected_ns - anchor.wall_ns)
         spans.append(span._replace(wall_ns=wall_ns))
     tally = line.tally._replace(spans=tuple(spans))
-    return line._replace(wall_ns=anchor.shown(line.at_ns, line.wall_ns), tally=tally)
+    return line._replace(wall_ns=anchor.corrected(line.at_ns, line.wall_ns), tally=tally)

@@ -62,7 +62,7 @@ class SourceThread:
             for frame in self._frames:
                 if (busy := saturated(frame)) != smart_held:
                     smart_held = busy
-                    self._source.hold_smart(busy)
+                    self._source.suspend_smart_queries(busy)
                 for tap in self._taps:
                     tap(frame)
                 if waiting is None or not waiting.replace(frame):

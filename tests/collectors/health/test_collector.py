@@ -304,22 +304,22 @@ def test_a_smartctl_without_json_is_read_through_pysmart(smartctl: Smartctl, sta
 def test_nothing_is_queried_during_a_hold_except_on_request(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
-    collector.hold(True)
+    collector.suspend_queries(True)
     assert not collector.wait(0.4)
     assert collector.read()["nvme8n1"].status is Status.PENDING
     assert smartctl.asked() == []
     collector.refresh()
     assert settled(collector)["nvme8n1"].status is Status.OK
-    collector.hold(False)
+    collector.suspend_queries(False)
 
 
 @needs_smartctl
 def test_a_waiting_round_continues_when_the_hold_ends(smartctl: Smartctl, start: Start) -> None:
     smartctl.disk("nvme8", HEALTHY)
     collector = start(str(smartctl.path))
-    collector.hold(True)
+    collector.suspend_queries(True)
     assert not collector.wait(0.1)
-    collector.hold(False)
+    collector.suspend_queries(False)
     assert settled(collector)["nvme8n1"].status is Status.OK
 
 
@@ -345,16 +345,16 @@ def test_another_disk_under_the_same_name_does_not_get_the_state_of_the_earlier_
     first = settled(collector)["nvme8n1"]
     assert first.value is not None
     smartctl.disk("nvme8", {**HEALTHY, "serial": "OTHER"})
-    collector.hold(False)  # the end of the hold wakes the collector, which does not query a disk again that it knows
+    collector.suspend_queries(False)  # the end of the suspend_queries wakes the collector, which does not query a disk again that it knows
     number.write_text("9\n")
-    collector.hold(False)
+    collector.suspend_queries(False)
     second = until(collector, "nvme8n1", lambda one: one.value is not None and one.value != first.value)
     assert second.value is not None
     assert second.value.serial == "OTHER"
     # A disk that is asleep when it is first seen has no last state.
     smartctl.write_script(f"echo '{STANDBY}'", "exit 3")
     number.write_text("12\n")
-    collector.hold(False)
+    collector.suspend_queries(False)
     asleep = until(collector, "nvme8n1", lambda one: one.status is Status.ASLEEP)
     assert asleep.value is None
 

@@ -161,9 +161,9 @@ def test_without_anything_to_judge_by_a_disk_is_unknown_and_not_ok() -> None:
 
 
 def test_pysmart_gives_the_facts_that_the_json_lacks() -> None:
-    view = {"model": "rounded", "serial": "SN", "assessment": "WARN", "temperature": 40, "messages": ["m"]}
+    pysmart_values = {"model": "rounded", "serial": "SN", "assessment": "WARN", "temperature": 40, "messages": ["m"]}
     answered = {"model_name": "exact", "temperature": {"current": 41}}
-    state = parse_state(answered, view, "/dev/sda", "sat")
+    state = parse_state(answered, pysmart_values, "/dev/sda", "sat")
     assert (state.model, state.serial, state.temperature_celsius) == ("exact", "SN", 41)
     assert (state.assessment, state.severity, state.messages) == ("WARN", "warning", ("m",))
 

@@ -24,7 +24,7 @@ from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunReader
 from iotop_ai.playback.selection import RecordedFrames
 from tests.export.report.stories import read, slow_story
 from tests.job_times import slow_disk
-from tests.sources.recorded.test_rising_time import stepped
+from tests.sources.recorded.test_corrected_times import stepped
 from tests.tui.recorded import record
 
 SECTOR = 512

@@ -251,7 +251,7 @@ class Session:
             yield snapshot
 
     def _write(self, frame: Frame, source: LiveSource) -> None:
-        source.hold_smart(saturated(frame))
+        source.suspend_smart_queries(saturated(frame))
         self._newest = frame
         self._summary.add(frame)
         if self._control is not None:

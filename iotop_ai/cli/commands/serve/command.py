@@ -146,7 +146,7 @@ class ServeSession:
                 if last is None and self._output is not None:
                     self._output.warn_of_own_disk(frame.snapshot)
                 last = frame
-                source.hold_smart(saturated(frame))
+                source.suspend_smart_queries(saturated(frame))
                 if alerts is not None:
                     for alert in alerts.take(frame):
                         say(f"alert: {alert.text}")

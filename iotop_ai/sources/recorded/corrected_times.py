@@ -25,20 +25,20 @@ Place = tuple[str, int]
 
 
 class Anchor(NamedTuple):
-    """The times of a keyframe. wall_ns: the wall time as recorded. shown_ns: the corrected wall time."""
+    """The times of a keyframe. wall_ns: the wall time as recorded. corrected_ns: the corrected wall time."""
 
     boot_id: str
     at_ns: int
     wall_ns: int
-    shown_ns: int
+    corrected_ns: int
 
-    def shown(self, at_ns: int, wall_ns: int) -> int:
+    def corrected(self, at_ns: int, wall_ns: int) -> int:
         """Return the corrected wall time for a later time of the same boot."""
-        elapsed_ns = self.shown_ns + at_ns - self.at_ns
+        elapsed_ns = self.corrected_ns + at_ns - self.at_ns
         return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
 
 
-class RisingTimes(NamedTuple):
+class CorrectedTimes(NamedTuple):
     """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot.
 
     Empty if the clock only rose. anchors: the times by the place of the keyframe. steps: an event for each step back,
@@ -60,19 +60,19 @@ class RisingTimes(NamedTuple):
     def begin_ns(self, part: FileRecording, index: int) -> int:
         """Return the corrected wall time of a block's keyframe."""
         anchor = self.anchor(part, index)
-        return part.blocks[index].wall_ns if anchor is None else anchor.shown_ns
+        return part.blocks[index].wall_ns if anchor is None else anchor.corrected_ns
 
 
-AS_RECORDED = RisingTimes()
+AS_RECORDED = CorrectedTimes()
 
 
-class RisingClock:
+class ClockCorrector:
     """Corrects recorded times one after the other, in their order.
 
     times: the corrected times of the recording's files; empty when they are not known.
     """
 
-    def __init__(self, times: RisingTimes = AS_RECORDED) -> None:
+    def __init__(self, times: CorrectedTimes = AS_RECORDED) -> None:
         self._times = times
         self.anchor: Anchor | None = None
         self.newest_ns = 0
@@ -85,7 +85,7 @@ class RisingClock:
             return False
         if self._is_other(boot_id, at_ns):
             return True
-        return self.anchor.shown(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
+        return self.anchor.corrected(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
 
     def add(self, boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> tuple[int, Event | None]:
         """Return (the corrected wall time, the event of a step directly before it).
@@ -94,38 +94,38 @@ class RisingClock:
         """
         known, anchor = self._times.anchors.get((boot_id, at_ns)), self.anchor
         if anchor is None:
-            shown_ns = wall_ns if known is None else known.shown_ns
-            self._offset_ns = shown_ns - wall_ns
+            corrected_ns = wall_ns if known is None else known.corrected_ns
+            self._offset_ns = corrected_ns - wall_ns
         elif known is not None:
-            shown_ns = known.shown_ns
+            corrected_ns = known.corrected_ns
         elif self._is_other(boot_id, at_ns):
-            shown_ns, key = max(wall_ns, self.newest_ns), True
+            corrected_ns, key = max(wall_ns, self.newest_ns), True
         else:
-            shown_ns = anchor.shown(at_ns, wall_ns)
+            corrected_ns = anchor.corrected(at_ns, wall_ns)
             # A clock that was set ahead may soon be set back.
-            key = key or shown_ns - anchor.shown_ns - (at_ns - anchor.at_ns) > TOLERANCE_NS
-        back_ns = shown_ns - wall_ns - self._offset_ns
+            key = key or corrected_ns - anchor.corrected_ns - (at_ns - anchor.at_ns) > TOLERANCE_NS
+        back_ns = corrected_ns - wall_ns - self._offset_ns
         self._offset_ns += back_ns
         if key or anchor is None or known is not None:
-            self.anchor = Anchor(boot_id, at_ns, wall_ns, shown_ns)
-        self.newest_ns = max(self.newest_ns, shown_ns)
+            self.anchor = Anchor(boot_id, at_ns, wall_ns, corrected_ns)
+        self.newest_ns = max(self.newest_ns, corrected_ns)
         if self._times.anchors:
-            return shown_ns, self._times.steps.get((boot_id, at_ns))
+            return corrected_ns, self._times.steps.get((boot_id, at_ns))
         if back_ns <= TOLERANCE_NS:
-            return shown_ns, None
+            return corrected_ns, None
         text = f"the clock was set back by {back_ns / 1e9:.0f} s; times from here on continue those before"
-        return shown_ns, Event(at_ns, shown_ns, CLOCK_SET_BACK, text)
+        return corrected_ns, Event(at_ns, corrected_ns, CLOCK_SET_BACK, text)
 
     def _is_other(self, boot_id: str, at_ns: int) -> bool:
         return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
 
     def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
         """Return the Snapshot with corrected times. A step directly before the Snapshot becomes one of its events."""
-        shown_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
-        if shown_ns == snapshot.wall_ns and step is None:
+        corrected_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
+        if corrected_ns == snapshot.wall_ns and step is None:
             return snapshot
-        events = tuple(self.event(event, shown_ns) for event in snapshot.events)
-        return snapshot._replace(wall_ns=shown_ns, events=events if step is None else (*events, step))
+        events = tuple(self.event(event, corrected_ns) for event in snapshot.events)
+        return snapshot._replace(wall_ns=corrected_ns, events=events if step is None else (*events, step))
 
     def event(self, event: Event, latest_ns: int | None = None) -> Event:
         """Return an event with its corrected time.
@@ -134,11 +134,13 @@ class RisingClock:
         """
         if self.anchor is None:
             return event
-        shown_ns = self.anchor.shown(event.at_ns, event.wall_ns)
-        return event._replace(wall_ns=shown_ns if latest_ns is None else min(shown_ns, latest_ns))
+        corrected_ns = self.anchor.corrected(event.at_ns, event.wall_ns)
+        return event._replace(wall_ns=corrected_ns if latest_ns is None else min(corrected_ns, latest_ns))
 
 
-def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = None) -> Iterator[Snapshot | Keyframe]:
+def with_corrected_times(
+    items: Iterable[Snapshot | Keyframe], times: CorrectedTimes | None = None
+) -> Iterator[Snapshot | Keyframe]:
     """Yield the items with corrected wall times.
 
     times: the corrected times of the recording's files; None for a stream. Pre-roll before the first known keyframe is
@@ -147,7 +149,7 @@ def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = Non
     if times is not None and not times.anchors:
         yield from items
         return
-    clock = RisingClock(times or AS_RECORDED)
+    clock = ClockCorrector(times or AS_RECORDED)
     for item in items:
         key = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
@@ -158,9 +160,9 @@ def rising(items: Iterable[Snapshot | Keyframe], times: RisingTimes | None = Non
         yield snapshot if key is None else key._replace(snapshot=snapshot)
 
 
-def rising_times(parts: list[FileRecording]) -> RisingTimes:
+def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
     """Find the corrected wall times for the files of a recording, from the index of their blocks."""
-    clock = RisingClock()
+    clock = ClockCorrector()
     anchors: dict[Place, Anchor] = {}
     steps: dict[Place, Event] = {}
     set_backs: dict[tuple[int, int], list[Event]] = {}
@@ -194,4 +196,4 @@ def rising_times(parts: list[FileRecording]) -> RisingTimes:
             before = p, b
     if before is not None:
         add_others(*before)
-    return RisingTimes(anchors, steps, set_backs, clock.newest_ns) if steps else AS_RECORDED
+    return CorrectedTimes(anchors, steps, set_backs, clock.newest_ns) if steps else AS_RECORDED

@@ -10,7 +10,7 @@ import pytest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
-from iotop_ai.sources.recorded.rising_time import AS_RECORDED, rising, rising_times
+from iotop_ai.sources.recorded.corrected_times import AS_RECORDED, corrected_times_of, with_corrected_times
 from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.write.compress import compress
 from tests.job_times import slow_disk
@@ -44,7 +44,7 @@ def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
     live = list(frames(stepped(slow_disk(), {7: -SECOND // 2, 20: HOUR})))
     path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=5)
     source = ReplaySource(str(path), allow_root=True, rises=True)
-    assert rising_times(source.parts) == AS_RECORDED
+    assert corrected_times_of(source.parts) == AS_RECORDED
     assert [frame.snapshot for frame in frames(source)] == [frame.snapshot for frame in live]
 
 
@@ -66,7 +66,7 @@ def test_after_a_step_times_continue_with_the_monotonic_clock(
         i: f"the clock was set back by {by // SECOND} s" for i, by in back.items()
     }
     # A stream has no index, so its times are replaced one by one.
-    streamed = [frame.snapshot for frame in frames(rising(stepped(live, steps)))]
+    streamed = [frame.snapshot for frame in frames(with_corrected_times(stepped(live, steps)))]
     assert [one.wall_ns for one in streamed] == pytest.approx([one.wall_ns for one in read], abs=SECOND // 100)
     assert [i for i, _ in steps_of(streamed)] == [*back]
 
@@ -80,7 +80,7 @@ def test_a_clock_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, step
     assert walls == sorted(walls)
     assert [i for i, _ in steps_of(read)] == [i for i, by in steps.items() if by < 0]
     # Read one by one, as in a stream, the times are the same.
-    assert walls == [frame.snapshot.wall_ns for frame in frames(rising(snapshots))]
+    assert walls == [frame.snapshot.wall_ns for frame in frames(with_corrected_times(snapshots))]
     source = ReplaySource(str(path), allow_root=True, rises=True)
     source.start_at(walls[20])
     assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[20:]
@@ -97,7 +97,7 @@ def test_a_later_boot_begins_where_the_previous_one_ended(tmp_path: Path) -> Non
     assert walls[23] == walls[22]
     assert walls[45] - walls[23] == live[45].snapshot.at_ns - live[23].snapshot.at_ns
     assert [i for i, _ in steps_of(read)] == [23]
-    assert [one.snapshot.wall_ns for one in frames(rising(frame.snapshot for frame in live))] == walls
+    assert [one.snapshot.wall_ns for one in frames(with_corrected_times(frame.snapshot for frame in live))] == walls
     source = ReplaySource(str(path), allow_root=True, rises=True)
     assert source.span() == (walls[0], walls[-1])
     source.start_at(walls[30])
