@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.model.job.task_states import DISK, place_in
+from iotop_ai.model.job.task_states import DISK, wait_state_in
 from tests.rigs.slowdisk import FuseDisk, ThrottledDisk, why_no_fuse_disk, why_no_throttled_disk
 
 pytestmark = pytest.mark.alone
@@ -98,14 +98,14 @@ def test_only_the_state_of_a_reader_shows_where_it_waits(tmp_path: Path) -> None
                 for reader in readers:
                     here = Path(f"/proc/{reader.pid}")
                     before, stat, after = ((here / name).read_bytes() for name in ("wchan", "stat", "wchan"))
-                    place = place_in(before)
-                    if before == after and place is not None:
-                        looks.append((place, stat.rpartition(b") ")[2][:1]))
+                    wait_state = wait_state_in(before)
+                    if before == after and wait_state is not None:
+                        looks.append((wait_state, stat.rpartition(b") ")[2][:1]))
         finally:
             for reader in readers:
                 reader.kill()
                 reader.wait()
-    blocked = [state for place, state in looks if place == DISK]
+    blocked = [state for wait_state, state in looks if wait_state == DISK]
     assert len(blocked) > 100
     # Between the three reads, a reader may have been woken and have slept again.
     assert blocked.count(b"D") >= 0.95 * len(blocked)

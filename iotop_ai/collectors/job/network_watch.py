@@ -68,7 +68,7 @@ class NetworkWatch:
         within = {pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._far_ns}
         changed = False
         for watch in watches:
-            watch.within = frozenset(within.intersection(watch.pids()))
+            watch.connected_within_job = frozenset(within.intersection(watch.pids()))
             mine = waiting.intersection(watch.pids())
             if watch.ranks > 1:
                 # The ranks exchange messages, so bytes on a trainer's own sockets need not be data.
@@ -93,14 +93,14 @@ def _receives(traffic: Traffic) -> bool:
     return traffic.growing and traffic.received_bytes_per_s >= LEAST_BYTES_PER_S
 
 
-def sleepers(watches: Sequence[RankWatch], places: Sequence[int | None]) -> list[int]:
+def sleepers(watches: Sequence[RankWatch], wait_states: Sequence[int | None]) -> list[int]:
     """Return the PIDs of the processes whose main thread sleeps, in jobs whose trainer sleeps too.
 
-    places: the state of each task of all watches in one sweep, as in ``model.job.task_states``.
+    wait_states: the state of each task of all watches in one sweep, as in ``model.job.task_states``.
     """
     out: list[int] = []
     for watch in watches:
-        mine = places[watch.start : watch.end]
+        mine = wait_states[watch.start : watch.end]
         if mine and mine[0] in _ASLEEP:
-            out += [pid for pid, place in zip(watch.main_pids(), mine, strict=False) if place in _ASLEEP]
+            out += [pid for pid, wait_state in zip(watch.main_pids(), mine, strict=False) if wait_state in _ASLEEP]
     return out

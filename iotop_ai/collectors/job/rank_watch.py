@@ -38,7 +38,7 @@ class RankWatch:
 
     The part begins with the main thread of the trainer; the main threads of its workers and then the extra tasks
     follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the number
-    of main threads at the beginning of the part. A place is the state of a task, as in ``model.job.task_states``.
+    of main threads at the beginning of the part. A wait state is the state of a task, as in ``model.job.task_states``.
     """
 
     def __init__(self, root: Root) -> None:
@@ -67,7 +67,7 @@ class RankWatch:
         self._order: list[WatchedTask] = []
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
-        self.within: frozenset[int] = frozenset()
+        self.connected_within_job: frozenset[int] = frozenset()
         """PIDs of the processes whose TCP connections are all with processes of the same job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
@@ -96,17 +96,17 @@ class RankWatch:
         """Return the PID of each main thread in this part of the row, in order."""
         return [task.key.pid for task in self._order[: self.mains]]
 
-    def see_sleeps(self, places: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
+    def see_sleeps(self, wait_states: Sequence[int | None], raws: Sequence[bytes | OSError]) -> None:
         """Count in which functions the workers sleep, unless the workers are recognised by their name.
 
-        places, raws: the place and the raw content of wchan of each task in the whole row.
+        wait_states, raws: the wait state and the raw content of wchan of each task in the whole row.
         """
         if self._named or not self._workers:
             return
         first = self.start + 1
-        for task, place, raw in zip(self._order[1 : self.mains], places[first:], raws[first:], strict=False):
+        for task, wait_state, raw in zip(self._order[1 : self.mains], wait_states[first:], raws[first:], strict=False):
             at, elsewhere = self._sleeps.get(task.key, (0, 0))
-            if place in _ASLEEP and at + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
+            if wait_state in _ASLEEP and at + elsewhere < MOST_SLEEPS and not isinstance(raw, OSError):
                 two_way = raw.startswith(_TWO_WAY)
                 self._sleeps[task.key] = at + two_way, elsewhere + (not two_way)
 
@@ -152,34 +152,34 @@ class RankWatch:
         self.start, self.end = start, start + len(self._order)
         return self._order
 
-    def count(self, places: Sequence[int | None], times: int) -> bool:
+    def count(self, wait_states: Sequence[int | None], times: int) -> bool:
         """Count a sample that was seen ``times`` times; return whether a task made data while the main thread slept.
 
-        places: the places of the tasks in this part of the row; None for a task that has ended.
+        wait_states: the wait states of the tasks in this part of the row; None for a task that has ended.
         """
-        main, own = places[0], self.rank.key.pid
+        main, own = wait_states[0], self.rank.key.pid
         if main is None:
             return False
-        if main == NET and own in self.within:
+        if main == NET and own in self.connected_within_job:
             # The main thread waits for another rank, or for loaders that send batches by TCP, as PyTorch's do not.
             main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []
         autograd = False
         makers: dict[int, list[int]] = {}
-        for task, place in zip(self._order[1:], places[1:], strict=True):
-            if place is None:
+        for task, wait_state in zip(self._order[1:], wait_states[1:], strict=True):
+            if wait_state is None:
                 continue
-            if place == NET and task.key.pid in self.within:
-                place = QUEUE
+            if wait_state == NET and task.key.pid in self.connected_within_job:
+                wait_state = QUEUE
             if task.key.pid != own:
-                makers.setdefault(task.key.pid, []).append(place)
+                makers.setdefault(task.key.pid, []).append(wait_state)
             elif task.tid == self._census.pin:
-                pin = place
+                pin = wait_state
             elif task.tid in self._census.autograd:
-                autograd = autograd or place == RUNNING
+                autograd = autograd or wait_state == RUNNING
             else:
-                threads.append(place)
+                threads.append(wait_state)
         found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
         works = any(receives or not _WORKS.isdisjoint(one) for one, receives in found)
         self._children_work += (works - self._children_work) * min(1.0, times / LATELY_LOOKS)

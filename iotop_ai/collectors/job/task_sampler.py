@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.main_target import MainTargets
+from iotop_ai.collectors.job.main_thread_waits import MainThreadWaits
 from iotop_ai.collectors.job.network_watch import NetworkWatch, sleepers
 from iotop_ai.collectors.job.rank_watch import RankWatch
 from iotop_ai.collectors.job.sockets import JobSockets, SocketDiag, Traffic
@@ -31,13 +31,21 @@ from iotop_ai.collectors.job.watched_task import (
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, read_kept
 from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.records import Job, Rank
-from iotop_ai.model.job.task_states import APART, COARSE, SweepCounts, TaskCounts, add_sweep, place_in, place_of
+from iotop_ai.model.job.task_states import (
+    APART,
+    COARSE,
+    SweepCounts,
+    TaskCounts,
+    add_sweep,
+    wait_state_in,
+    wait_state_of,
+)
 from iotop_ai.model.process.records import ProcessKey
 
 PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
-TURN = 5
+SELECTIONS_PER_ROTATION = 5
 """The number of selections after which other processes are sampled, when not all can be."""
 NETWORK_SWEEPS = 8
 """The number of sweeps between two checks of the traffic of sleeping processes."""
@@ -74,8 +82,8 @@ class _Planned:
 class TaskSampler:
     """Samples the tasks of jobs on a thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts.
 
-    ``looks`` returns the samples of each training process since its last call. A place is the state of a task, as in
-    ``model.job.task_states``.
+    ``looks`` returns the samples of each training process since its last call. A wait state is the state of a task, as
+    in ``model.job.task_states``.
     """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:
@@ -101,17 +109,17 @@ class TaskSampler:
         self._times: list[int] = []
         """The descriptors of the stat files (``_stats``) and schedstat files (``_times``) of all ``_tasks``."""
         self._seen: dict[tuple[int | None, ...], int] = {}
-        """How many sweeps found each row of places, since the last count. The place of an exited task is None."""
+        """How many sweeps found each row of wait states, since the last count. An exited task has None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
-        self._places: dict[bytes | OSError, int] = {}
-        """The place by the raw content of wchan, if this content alone determines the place."""
+        self._wait_states: dict[bytes | OSError, int] = {}
+        """The wait state by the raw content of wchan, if this content alone determines the wait state."""
         self._turn = 0
         self._sweep_number = 0
         """The number of sweeps so far."""
         self._cpu_ns = 0
         self._diag = SocketDiag(root, clock)
         self._network = NetworkWatch(root, JobSockets(root, self._diag))
-        self._main_targets = MainTargets(root)
+        self._main_thread_waits = MainThreadWaits(root)
         self._answering: frozenset[ProcessKey] = frozenset()
 
     @property
@@ -144,7 +152,7 @@ class TaskSampler:
             for watch in old.values():
                 watch.close()
             self._answering &= {key for job in jobs.values() for key in job.members}
-            self._main_targets.forget({watch.rank.key.pid for watch in self._watched})
+            self._main_thread_waits.forget({watch.rank.key.pid for watch in self._watched})
             self._rebuild_row()
         if plan and self._thread is None:
             self._going.acquire()
@@ -205,17 +213,17 @@ class TaskSampler:
                 return
             self._take_census()
             raws = read_kept(self._fds, WCHAN_SIZE)
-            places: list[int | None] = list(map(self._places.get, raws))
-            if None in places:
-                self._ask(places, raws)
+            wait_states: list[int | None] = list(map(self._wait_states.get, raws))
+            if None in wait_states:
+                self._ask(wait_states, raws)
             for watch in self._watched:
-                watch.see_sleeps(places, raws)
-            self._main_targets.update(self._watched, places, self._clock.monotonic_ns())
-            seen = tuple(places)
+                watch.see_sleeps(wait_states, raws)
+            self._main_thread_waits.update(self._watched, wait_states, self._clock.monotonic_ns())
+            seen = tuple(wait_states)
             if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
                 self._watch_network(asleep)
             self._seen[seen] = self._seen.get(seen, 0) + 1
-            if None in places:
+            if None in wait_states:
                 self._count()
                 self._rebuild_row()
 
@@ -285,15 +293,17 @@ class TaskSampler:
         """Add the results of the sweeps to the counts."""
         for seen, times in self._seen.items():
             for watch in self._watched:
-                places = seen[watch.start : watch.end]
-                coarse = [None if place is None else COARSE[place] for place in places[: watch.mains]]
-                for task, place in zip(self._row[watch.start :], coarse, strict=False):
-                    if place is not None:
-                        task.counts[place] += times
-                if not places or places[0] is None:
+                wait_states = seen[watch.start : watch.end]
+                coarse = [
+                    None if wait_state is None else COARSE[wait_state] for wait_state in wait_states[: watch.mains]
+                ]
+                for task, wait_state in zip(self._row[watch.start :], coarse, strict=False):
+                    if wait_state is not None:
+                        task.counts[wait_state] += times
+                if not wait_states or wait_states[0] is None:
                     continue
-                self._sweeps[watch.job][APART] += watch.count(places, times) * times
-                main, *workers = (place for place in coarse if place is not None)
+                self._sweeps[watch.job][APART] += watch.count(wait_states, times) * times
+                main, *workers = (wait_state for wait_state in coarse if wait_state is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
         self._seen = {}
 
@@ -306,9 +316,9 @@ class TaskSampler:
             task.ended = True
         return task
 
-    def _ask(self, places: list[int | None], raws: list[bytes | OSError]) -> None:
-        """Find the places that wchan alone does not give, from each task's state; None remains for an ended task."""
-        asked = [i for i, place in enumerate(places) if place is None]
+    def _ask(self, wait_states: list[int | None], raws: list[bytes | OSError]) -> None:
+        """Find the wait states that wchan alone does not give, from the state letters; an ended task keeps None."""
+        asked = [i for i, wait_state in enumerate(wait_states) if wait_state is None]
         stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
         for i, stat in zip(asked, stats, strict=True):
             task, raw = self._row[i], raws[i]
@@ -318,13 +328,13 @@ class TaskSampler:
                 task.ended = True
                 continue
             state = stat[stat.rfind(b")") + 2 :][:1]
-            known = place_in(raw.strip())
+            known = wait_state_in(raw.strip())
             if known is not None:
-                places[i] = self._places[raw] = known
+                wait_states[i] = self._wait_states[raw] = known
             elif state in (b"Z", b"X"):
                 task.ended = True
             else:
-                places[i] = place_of(state, raw.strip())
+                wait_states[i] = wait_state_of(state, raw.strip())
 
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
         """Choose the training processes and workers to sample, at most ``most`` tasks in all.
@@ -337,7 +347,7 @@ class TaskSampler:
         room = self._most
         for i, (key, job) in enumerate(jobs.items()):
             share = room // (len(jobs) - i)
-            shift = self._turn // TURN % max(1, len(job.ranks))
+            shift = self._turn // SELECTIONS_PER_ROTATION % max(1, len(job.ranks))
             for j, rank in enumerate((*job.ranks[shift:], *job.ranks[:shift])):
                 need = 1 + len(rank.workers)
                 if need > share and j:
@@ -345,7 +355,7 @@ class TaskSampler:
                 count = min(need, share)
                 if count < 1:
                     break
-                first = self._turn // TURN * (count - 1) % len(rank.workers) if count < need else 0
+                first = self._turn // SELECTIONS_PER_ROTATION * (count - 1) % len(rank.workers) if count < need else 0
                 workers = (*rank.workers[first:], *rank.workers[:first])[: count - 1]
                 out.append(_Planned(key, rank, workers, count < need))
                 share -= count

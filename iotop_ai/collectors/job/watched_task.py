@@ -6,7 +6,7 @@ import os
 
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.process.descriptors import STAT_SIZE, open_kept
-from iotop_ai.model.job.task_states import PLACES
+from iotop_ai.model.job.task_states import COUNTED_WAIT_STATES
 from iotop_ai.model.process.records import ProcessKey
 
 WCHAN_SIZE = 64
@@ -18,7 +18,7 @@ WCHAN, STAT, SCHEDSTAT = range(3)
 
 
 class WatchedTask:
-    """A thread that is sampled: its open files, its counts by place, and the contents from which its numbers came.
+    """A thread that is sampled: its open files, its counts by wait state, and the contents from which its numbers came.
 
     key: the process of the thread. times: (ns on a CPU, ns runnable without a CPU). rss_bytes: the resident memory of
     the process. A number is None when it cannot be read.
@@ -34,7 +34,7 @@ class WatchedTask:
             names.append(("schedstat", SCHEDSTAT_SIZE))
         self.files = [open_kept(root, f"{here}/{name}", size) for name, size in names]
         self.key = key
-        self.counts = [0] * PLACES
+        self.counts = [0] * COUNTED_WAIT_STATES
         self.ended = not isinstance(self.files[STAT], KeptFile)
         self.seen: list[bytes | OSError] = [b"", b""]
         self.times: tuple[int | None, int | None] = (None, None)

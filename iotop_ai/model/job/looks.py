@@ -44,11 +44,11 @@ class Split(NamedTuple):
 class Look(NamedTuple):
     """One moment of one training process.
 
-    main: the place of its main thread
-    pin: the place of its pin-memory thread; None without one
-    threads: the places of its other threads that move
+    main: the wait state of its main thread
+    pin: the wait state of its pin-memory thread; None without one
+    threads: the wait states of its other threads that move
     autograd: whether a thread of its backward pass runs
-    makers: for each process that makes data, the places of its threads, and whether its TCP sockets received bytes
+    makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
         lately or one of its threads waits at a socket
     """
 
@@ -102,16 +102,16 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
     """The makers that work at this moment, as parts of one look; None if none works."""
     disk = network = cpu = 0
     if threads:
-        disk = sum(place == DISK for place in look.threads)
-        cpu = sum(place == RUNNING for place in look.threads)
-        waits_at_socket = look.receives and any(place in (QUEUE, NET) for place in look.threads)
-        network = sum(place == NET for place in look.threads) or int(waits_at_socket and not (disk or cpu))
-    for places, receives in look.makers:
-        if DISK in places:
+        disk = sum(wait_state == DISK for wait_state in look.threads)
+        cpu = sum(wait_state == RUNNING for wait_state in look.threads)
+        waits_at_socket = look.receives and any(wait_state in (QUEUE, NET) for wait_state in look.threads)
+        network = sum(wait_state == NET for wait_state in look.threads) or int(waits_at_socket and not (disk or cpu))
+    for wait_states, receives in look.makers:
+        if DISK in wait_states:
             disk += 1
-        elif RUNNING in places:
+        elif RUNNING in wait_states:
             cpu += 1
-        elif NET in places or receives:
+        elif NET in wait_states or receives:
             network += 1
     whole = disk + network + cpu
     return Split(disk / whole, network / whole, cpu / whole, 0.0) if whole else None
@@ -119,7 +119,7 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
 
 def _busy_elsewhere(look: Look) -> bool:
     """Whether a loader process sleeps in the middle of a batch, for example at a lock, without waiting for I/O."""
-    return any(any(place in (OTHER, CHILD) for place in places) for places, _ in look.makers)
+    return any(any(wait_state in (OTHER, CHILD) for wait_state in wait_states) for wait_states, _ in look.makers)
 
 
 def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
@@ -196,7 +196,7 @@ class LookTally:
         self._numbers["looks"] += times
         if split is None:
             self._numbers[name] += times
-            if name == "running" and any(RUNNING in places for places, _ in look.makers):
+            if name == "running" and any(RUNNING in wait_states for wait_states, _ in look.makers):
                 self._numbers["crowded"] += times
             return False
         sums = self._splits[name]

@@ -11,7 +11,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_RANGES = 8
 """The most ranges in a list; ranks of one machine are neighbours or a few strides apart, so more are not written."""
-_MOST = 10**6
+_MOST_RANKS = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 
 
@@ -30,7 +30,7 @@ def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[R
 
 
 def _number(ids: RankIds) -> int | None:
-    return None if ids.local or ids.rank is None or ids.rank >= _MOST else ids.rank
+    return None if ids.local or ids.rank is None or ids.rank >= _MOST_RANKS else ids.rank
 
 
 def number_ranges(numbers: Iterable[int | None]) -> str:

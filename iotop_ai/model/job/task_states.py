@@ -18,11 +18,13 @@ from iotop_ai.model.metric import Metric
 from iotop_ai.model.process.records import ProcessKey
 
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
-"""The places of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue, asleep in
-a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a futex,
-stopped, blocked in a call that writes (main thread only), waiting for a child to end. Looks distinguish all of them.
-The counts do not have the last four, which they count by ``COARSE`` as a queue, elsewhere, blocked and elsewhere."""
-PLACES = 6
+"""The wait states of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue,
+asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a
+futex, stopped, blocked in a call that writes (main thread only), waiting for a child to end. Looks distinguish all of
+them. The counts do not have the last four, which they count by ``COARSE`` as a queue, elsewhere, blocked and
+elsewhere."""
+COUNTED_WAIT_STATES = 6
+"""The counts distinguish the first six wait states."""
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
 
 FUTEXES = (b"futex_", b"__futex_wait")
@@ -82,8 +84,8 @@ kernel/time/hrtimer.c, kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c
 block/blk-mq-tag.c."""
 
 
-def place_in(wchan: bytes) -> int | None:
-    """The place that the function's name alone proves; None if the name does not suffice.
+def wait_state_in(wchan: bytes) -> int | None:
+    """The wait state that the function's name alone proves; None if the name does not suffice.
 
     Names are compared by prefix, because the names for queues and sockets differ between kernels.
     """
@@ -97,8 +99,8 @@ def place_in(wchan: bytes) -> int | None:
     return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan.partition(b".")[0])
 
 
-def place_of(state: bytes, wchan: bytes) -> int:
-    """The place of a task from its state letter and its wchan, which is "0" or empty if it runs or may not be read."""
+def wait_state_of(state: bytes, wchan: bytes) -> int:
+    """The wait state of a task. state: its state letter. wchan: "0" or empty if it runs or may not be read."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -111,12 +113,12 @@ def place_of(state: bytes, wchan: bytes) -> int:
         return OTHER
     if wchan in (b"0", b""):
         return HIDDEN
-    known = place_in(wchan)
+    known = wait_state_in(wchan)
     return OTHER if known is None else known
 
 
 class TaskCounts(NamedTuple):
-    """Looks at one process's main thread since it was first watched, counted by place. The counts only grow.
+    """Looks at one process's main thread since it was first watched, counted by wait state. The counts only grow.
 
     run_ns, wait_ns: how long that thread was on a CPU, and how long it waited for one, over its whole life (schedstat);
         None if not readable
@@ -142,12 +144,12 @@ class TaskCounts(NamedTuple):
 class SweepCounts(NamedTuple):
     """Joint looks at a job's training processes with their workers; the counts only grow.
 
-    main_*: sweeps by the place of the trainer
+    main_*: sweeps by the wait state of the trainer
     waits: sweeps in which the trainer waited for data: it slept in a queue while a worker did not
     wait_disk, wait_running, wait_net, wait_other: in these sweeps, looks at workers that did not sleep in a queue, by
-        place
-    blind: the waits in which the trainer's place was hidden, so that they are inferred from a worker that ran or was
-        blocked
+        wait state
+    blind: the waits in which the trainer's wait state was hidden, so that they are inferred from a worker that ran or
+        was blocked
     blocked: looks that found a task of the job in state D
     partial: sweeps that could not include all workers
     apart: sweeps in which the trainer slept in a queue or a futex while something else, such as another thread, made
@@ -178,13 +180,13 @@ _BLOCKED = SweepCounts._fields.index("blocked")
 _PARTIAL = SweepCounts._fields.index("partial")
 APART = SweepCounts._fields.index("apart")
 _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
-"""The index of the count for a worker's place while the trainer waits; None for places that are not counted."""
+"""The index of the count for a worker's wait state while the trainer waits; None for one that is not counted."""
 
 
 def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
     """Add joint looks to ``counts``, the values of a SweepCounts.
 
-    main, workers: the places of the trainer and of its workers
+    main, workers: the wait states of the trainer and of its workers
     times: the number of equal looks
     """
     counts[0] += times
@@ -192,15 +194,15 @@ def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: boo
     counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
     counts[_PARTIAL] += partial * times
     if main == QUEUE:
-        doing = [place for place in workers if place not in (QUEUE, HIDDEN)]
+        doing = [wait_state for wait_state in workers if wait_state not in (QUEUE, HIDDEN)]
     elif main == HIDDEN:
-        doing = [place for place in workers if place in (DISK, RUNNING)]
+        doing = [wait_state for wait_state in workers if wait_state in (DISK, RUNNING)]
         counts[_BLIND] += bool(doing) * times
     else:
         return
     counts[_WAITS] += bool(doing) * times
-    for place in doing:
-        kind = _KINDS[place]
+    for wait_state in doing:
+        kind = _KINDS[wait_state]
         if kind is not None:
             counts[kind] += times
 
@@ -257,11 +259,12 @@ class JobRates(NamedTuple):
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
     """The shares between two readings; None if no look was made between them or a count fell."""
-    grown = None if before is None else [delta(a, b) for a, b in zip(before[:PLACES], after[:PLACES], strict=True)]
+    n = COUNTED_WAIT_STATES
+    grown = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
     looks = None if grown is None or None in grown else sum(n for n in grown if n is not None)
 
-    def share(place: int) -> float | None:
-        return None if grown is None else quotient(grown[place], looks)
+    def share(wait_state: int) -> float | None:
+        return None if grown is None else quotient(grown[wait_state], looks)
 
     def spent(old: int | None, new: int | None) -> float | None:
         used = delta(old, new)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.parse import parse_io, parse_stat
-from iotop_ai.model.job.task_states import DISK, RUNNING, place_of
+from iotop_ai.model.job.task_states import DISK, RUNNING, wait_state_of
 from iotop_ai.model.preflight.loader.outcome import Stuck
 from iotop_ai.model.preflight.loader.run import Built, Used
 from iotop_ai.preflight.environment.host import read_shm
@@ -80,22 +80,24 @@ class TreeWatch:
                 stat = parse_stat(self._read(pid, "stat")).record
                 self._ticks[pid] = stat.utime_ticks + stat.stime_ticks
         if not self.workers:
-            self._count([self._place(self._pid, f"task/{one}/") for one in self._root.names(f"proc/{self._pid}/task")])
+            self._count(
+                [self._wait_state(self._pid, f"task/{one}/") for one in self._root.names(f"proc/{self._pid}/task")]
+            )
         for pid in self.workers:
-            self._count([self._place(pid, "")])
+            self._count([self._wait_state(pid, "")])
 
-    def _place(self, pid: int, below: str) -> int | None:
+    def _wait_state(self, pid: int, below: str) -> int | None:
         try:
             state = parse_stat(self._read(pid, f"{below}stat")).record.state
         except ValueError:
             return None
-        return place_of(state.encode(), self._read(pid, f"{below}wchan"))
+        return wait_state_of(state.encode(), self._read(pid, f"{below}wchan"))
 
-    def _count(self, places: list[int | None]) -> None:
-        self._looks += any(place is not None for place in places)
-        if DISK in places:
+    def _count(self, wait_states: list[int | None]) -> None:
+        self._looks += any(wait_state is not None for wait_state in wait_states)
+        if DISK in wait_states:
             self._blocked += 1
-        elif RUNNING in places:
+        elif RUNNING in wait_states:
             self._running += 1
 
     def sample_memory(self, batches: int) -> None:

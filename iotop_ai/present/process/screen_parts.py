@@ -11,7 +11,7 @@ from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.block.tree import devices_of_mount, mount_of
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.cgroup import CgroupMemory
-from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, QUEUE, RUNNING, STOPPED, place_of
+from iotop_ai.model.job.task_states import DISK, FUTEX, HIDDEN, NET, QUEUE, RUNNING, STOPPED, wait_state_of
 from iotop_ai.model.machine.filesystem import IN_MEMORY, is_remote
 from iotop_ai.model.process.detail import (
     CgroupDetail,
@@ -138,7 +138,7 @@ def wait_text(one: ThreadDetail, room: int = 0) -> str:
     room: the columns that the text may take; 0 for any number. If a path makes it too long, the kernel function is
     dropped first, then the path's beginning.
     """
-    where = place_of(one.state.encode(), one.wchan.encode())
+    where = wait_state_of(one.state.encode(), one.wchan.encode())
     word = _WAITS.get(where, "")
     if one.state == "R":
         return word

@@ -23,7 +23,7 @@ from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.model.job.looks import LookCounts
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
-from iotop_ai.model.job.task_states import APART, COARSE, PLACES, SweepCounts, add_sweep, place_of
+from iotop_ai.model.job.task_states import APART, COARSE, COUNTED_WAIT_STATES, SweepCounts, add_sweep, wait_state_of
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
 
@@ -275,7 +275,7 @@ def test_equal_sweeps_are_counted_as_if_each_were_counted_alone(tmp_path: Path) 
     sampler.select(jobs)
     kinds = [(b"S", b"futex_do_wait"), (b"S", b"hrtimer_nanosleep"), (b"D", b"folio_wait_bit_common"), (b"R", b"0")]
     kinds += [(b"S", b"wait_woken"), (b"D", b"some_lock"), (b"S", b"some_sleep"), (b"S", b"0")]
-    tasks = {key: [0] * PLACES for key in tree.keys}
+    tasks = {key: [0] * COUNTED_WAIT_STATES for key in tree.keys}
     sweeps = {key: [0] * len(SweepCounts._fields) for key in jobs}
     now = dict.fromkeys(tree.keys, (b"S", b"0"))
     ended: set[ProcessKey] = set()
@@ -287,20 +287,24 @@ def test_equal_sweeps_are_counted_as_if_each_were_counted_alone(tmp_path: Path) 
         for key, (state, wchan) in now.items():
             tree.write(key, state, wchan, b"%d 2 3\n" % turn, turn)
         sampler.sweep()
-        places = {key: COARSE[place_of(*seen)] for key, seen in now.items() if seen[0] != b"Z" and key not in ended}
+        wait_states = {
+            key: COARSE[wait_state_of(*seen)] for key, seen in now.items() if seen[0] != b"Z" and key not in ended
+        }
         for rank in (one, two):
             if rank[0] in ended:
                 continue
             for key in rank:
-                if key in places:
-                    tasks[key][places[key]] += 1
-            if rank[0] in places:
-                add_sweep(sweeps[rank[0]], places[rank[0]], [places[key] for key in rank[1:] if key in places])
-        ended |= tree.keys - places.keys()
+                if key in wait_states:
+                    tasks[key][wait_states[key]] += 1
+            if rank[0] in wait_states:
+                add_sweep(
+                    sweeps[rank[0]], wait_states[rank[0]], [wait_states[key] for key in rank[1:] if key in wait_states]
+                )
+        ended |= tree.keys - wait_states.keys()
         if draw.random() < 0.2:
             if not ended:
                 sampler.select(dict(jobs))
-            assert {key: list(counts[:PLACES]) for key, counts in sampler.tasks().items()} == tasks
+            assert {key: list(counts[:COUNTED_WAIT_STATES]) for key, counts in sampler.tasks().items()} == tasks
             assert {key: list(counts[:APART]) for key, counts in sampler.sweeps().items()} == {
                 key: counts[:APART] for key, counts in sweeps.items()
             }

@@ -69,9 +69,9 @@ class Watch:
         until(just_these)
         return row
 
-    def look(self, places: dict[int, int]) -> LookCounts:
+    def look(self, wait_states: dict[int, int]) -> LookCounts:
         """Count one sample in which each thread is at the given place."""
-        self.rank.count([places[task.tid] for task in self.rank.take_part(0)], 1)
+        self.rank.count([wait_states[task.tid] for task in self.rank.take_part(0)], 1)
         return self.rank.tally.take()
 
     def close(self) -> None:
@@ -109,15 +109,15 @@ def test_a_worker_and_its_threads_count_as_one(start: Start) -> None:
     row = watch.until(mains | {(reader.pid, one), (reader.pid, two)})
     assert row[:3] == [(trainer.pid, trainer.pid), (reader.pid, reader.pid), (other.pid, other.pid)]
     assert watch.rank.loading is Loading.NAMED
-    places = {trainer.pid: QUEUE, reader.pid: FUTEX, other.pid: RUNNING, one: DISK, two: DISK}
-    assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=0.5, cpu=0.5))
+    wait_states = {trainer.pid: QUEUE, reader.pid: FUTEX, other.pid: RUNNING, one: DISK, two: DISK}
+    assert watch.look(wait_states) == LookCounts(looks=1, waits=Split(disk=0.5, cpu=0.5))
     # A stopped worker prepares nothing, whatever its threads do.
-    assert watch.look(places | {reader.pid: STOPPED}) == LookCounts(looks=1, waits=Split(cpu=1.0))
-    running = places | {trainer.pid: RUNNING}
+    assert watch.look(wait_states | {reader.pid: STOPPED}) == LookCounts(looks=1, waits=Split(cpu=1.0))
+    running = wait_states | {trainer.pid: RUNNING}
     assert watch.look(running) == LookCounts(looks=1, running=1, crowded=1)
     assert watch.look(running | {other.pid: QUEUE}) == LookCounts(looks=1, running=1)
     watch.rank.receiving = frozenset((other.pid,))
-    resting = dict.fromkeys(places, FUTEX) | {trainer.pid: QUEUE}
+    resting = dict.fromkeys(wait_states, FUTEX) | {trainer.pid: QUEUE}
     assert watch.look(resting) == LookCounts(looks=1, waits=Split(network=1.0))
     watch.close()
     assert descriptors() == before
@@ -132,9 +132,9 @@ def test_a_socket_within_the_job_does_not_count_as_the_network(start: Start) -> 
         rest = dict.fromkeys((*trainer.tids, *worker.tids), FUTEX)
         at_socket, busy = {**rest, trainer.pid: NET, worker.pid: NET}, {**rest, trainer.pid: NET, worker.pid: RUNNING}
         assert watch.look(at_socket) == LookCounts(looks=1, main_net=1)
-        watch.rank.within = frozenset((worker.pid,))
+        watch.rank.connected_within_job = frozenset((worker.pid,))
         assert watch.look(at_socket | {trainer.pid: QUEUE}) == LookCounts(looks=1, resting=1)
-        watch.rank.within = frozenset((trainer.pid, worker.pid))
+        watch.rank.connected_within_job = frozenset((trainer.pid, worker.pid))
         if kind is Loading.NAMED:
             assert watch.look(busy) == LookCounts(looks=1, asleep=1)
         else:
@@ -159,16 +159,16 @@ def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, word:
     # The pipeline stays listed while the thread that started it sleeps.
     watch.now_ns += 60 * 10**9
     assert sorted(below()) == [shell, *cats]
-    places = {trainer.pid: QUEUE, shell: OTHER, cats[0]: QUEUE, cats[1]: DISK}
-    places |= dict.fromkeys(trainer.tids, FUTEX)
-    assert watch.look(places) == LookCounts(looks=1, waits=Split(disk=1.0))
+    wait_states = {trainer.pid: QUEUE, shell: OTHER, cats[0]: QUEUE, cats[1]: DISK}
+    wait_states |= dict.fromkeys(trainer.tids, FUTEX)
+    assert watch.look(wait_states) == LookCounts(looks=1, waits=Split(disk=1.0))
     # A pipeline that only rests does not load anything.
     assert watch.rank.loading is Loading.ITSELF
     for _ in range(LATELY_LOOKS // 10):
-        watch.look(places)
+        watch.look(wait_states)
     assert watch.rank.loading is Loading.OTHERS
     for _ in range(LATELY_LOOKS):
-        watch.look(places | {cats[1]: QUEUE})
+        watch.look(wait_states | {cats[1]: QUEUE})
     assert watch.rank.loading is Loading.ITSELF
     trainer.end()
     until(lambda: below() == [])
@@ -196,8 +196,8 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
     for evidence in ("children", "loader"):
         watch = Watch(job_of(trainer, worker, evidence=(evidence,)))
         watch.rank.take_part(0)
-        for place, raw in sleeps:
-            watch.rank.see_sleeps([QUEUE, place], [POLL, raw])
+        for wait_state, raw in sleeps:
+            watch.rank.see_sleeps([QUEUE, wait_state], [POLL, raw])
         # Loaders that are known by their name are never environments.
         assert watch.rank.answering() == ({worker.key} if answers and evidence == "children" else set())
         watch.close()

@@ -84,20 +84,20 @@ def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: 
         assert trainer.stdout.readline() == "\n"
         network.update([watch], [], 2 * 10**9)
         assert watch.receiving == (frozenset() if its_loader else {main.pid})
-        assert watch.within == ({main.pid, worker.pid} if its_loader else frozenset())
+        assert watch.connected_within_job == ({main.pid, worker.pid} if its_loader else frozenset())
         with socket.create_server(("127.0.0.1", 0)) as elsewhere:
             port = elsewhere.getsockname()[1]
             print(port, file=trainer.stdin, flush=True)
             elsewhere.accept()[0].close()
             assert trainer.stdout.readline() == "\n"
             network.update([watch], [], 5 * 10**9)
-        assert main.pid not in watch.within
+        assert main.pid not in watch.connected_within_job
         print(file=trainer.stdin, flush=True)
         assert trainer.stdout.readline() == "\n"
         network.update([watch], [], 9 * 10**9)
-        assert main.pid not in watch.within
+        assert main.pid not in watch.connected_within_job
         network.update([watch], [], 10 * 10**9)
-        assert (main.pid in watch.within) is its_loader
+        assert (main.pid in watch.connected_within_job) is its_loader
         for task in tasks:
             task.close()
         trainer.stdin.close()

@@ -12,7 +12,7 @@ from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split
 from iotop_ai.model.job.task_states import CHILD, DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
-PLACES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD)
+WAIT_STATES = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD)
 IDLE = ((QUEUE,), False)
 READER = ((DISK,), False)
 DECODER = ((RUNNING,), False)
@@ -116,9 +116,11 @@ def test_threads_count_only_where_they_may_prepare_data() -> None:
     assert split_look(seen, threads=False) == DISKS
 
 
-places = st.sampled_from(PLACES)
-makers = st.lists(st.tuples(st.lists(places, min_size=1, max_size=4).map(tuple), st.booleans()), max_size=5)
-looks = st.builds(Look, places, st.none() | places, st.lists(places, max_size=5), st.booleans(), makers, st.booleans())
+wait_states = st.sampled_from(WAIT_STATES)
+makers = st.lists(st.tuples(st.lists(wait_states, min_size=1, max_size=4).map(tuple), st.booleans()), max_size=5)
+looks = st.builds(
+    Look, wait_states, st.none() | wait_states, st.lists(wait_states, max_size=5), st.booleans(), makers, st.booleans()
+)
 SPLITS = ("waits", "futex", "futex_computing")
 
 

@@ -24,17 +24,17 @@ from iotop_ai.model.job.task_states import (
     SweepCounts,
     TaskCounts,
     add_sweep,
-    place_in,
-    place_of,
     sweep_rates,
     task_rates,
+    wait_state_in,
+    wait_state_of,
 )
 from iotop_ai.model.job.time_shares import TimeCounts
 from iotop_ai.model.process.records import ProcessKey
 
 
 @pytest.mark.parametrize(
-    ("state", "wchan", "place"),
+    ("state", "wchan", "wait_state"),
     [
         (b"D", b"folio_wait_bit_common", DISK),
         (b"D", b"0", DISK),
@@ -60,12 +60,12 @@ from iotop_ai.model.process.records import ProcessKey
         (b"T", b"do_signal_stop", STOPPED),
     ],
 )
-def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes, place: int) -> None:
-    assert place_of(state, wchan) == place
+def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes, wait_state: int) -> None:
+    assert wait_state_of(state, wchan) == wait_state
 
 
 @pytest.mark.parametrize(
-    ("wchan", "place"),
+    ("wchan", "wait_state"),
     [
         (b"futex_do_wait", FUTEX),
         (b"tcp_recvmsg_locked", NET),
@@ -78,10 +78,10 @@ def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes,
         (b"", None),
     ],
 )
-def test_kinds_of_tasks_are_known_by_name(wchan: bytes, place: int | None) -> None:
-    assert place_in(wchan) == place
-    if place is not None:
-        assert place_of(b"D" if place == DISK else b"S", wchan) == place
+def test_kinds_of_tasks_are_known_by_name(wchan: bytes, wait_state: int | None) -> None:
+    assert wait_state_in(wchan) == wait_state
+    if wait_state is not None:
+        assert wait_state_of(b"D" if wait_state == DISK else b"S", wchan) == wait_state
 
 
 def swept(*looks: tuple[int, list[int]]) -> SweepCounts:
@@ -172,10 +172,10 @@ def test_waits_for_files_are_a_share_of_the_interval() -> None:
     assert job_rates(None, after, None).file_waits == {}
 
 
-PLACES = st.integers(0, 5)
+WAIT_STATES = st.integers(0, 5)
 
 
-@given(st.lists(st.tuples(PLACES, st.lists(PLACES, max_size=5)), max_size=30), st.floats(0.01, 100))
+@given(st.lists(st.tuples(WAIT_STATES, st.lists(WAIT_STATES, max_size=5)), max_size=30), st.floats(0.01, 100))
 def test_the_parts_of_the_sweeps_are_consistent(looks: list[tuple[int, list[int]]], seconds: float) -> None:
     counts = swept(*looks)
     rates = sweep_rates(SweepCounts(), counts, ())
@@ -211,12 +211,12 @@ def test_a_wait_for_requests_is_known_on_this_kernel(function: str) -> None:
             for _ in range(1500):  # the start of the child may wait for a disk, too
                 wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
                 state = Path(f"/proc/{child.pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-                if (state, place_of(state, wchan)) == (b"S", DISK) or b"nanosleep" in wchan:
+                if (state, wait_state_of(state, wchan)) == (b"S", DISK) or b"nanosleep" in wchan:
                     break
                 time.sleep(0.02)
             if b"nanosleep" in wchan:
                 pytest.skip("this kernel refuses the call")
-            assert (state, place_of(state, wchan)) == (b"S", DISK), wchan
+            assert (state, wait_state_of(state, wchan)) == (b"S", DISK), wchan
         finally:
             child.kill()
 
@@ -238,9 +238,9 @@ def test_a_server_that_waits_for_its_caller_does_not_wait_for_the_network(kind: 
             wchan = b"0"
             for _ in range(1500):
                 wchan = Path(f"/proc/{child.pid}/wchan").read_bytes()
-                if place_in(wchan) is not None and child.poll() is None:
+                if wait_state_in(wchan) is not None and child.poll() is None:
                     break
                 time.sleep(0.02)
-            assert place_in(wchan) == QUEUE, wchan
+            assert wait_state_in(wchan) == QUEUE, wchan
         finally:
             child.kill()

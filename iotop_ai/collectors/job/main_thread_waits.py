@@ -26,10 +26,10 @@ REMEMBER_NS = 10_000_000_000
 _WORKS = frozenset((DISK, RUNNING, NET))
 
 
-class MainTargets:
+class MainThreadWaits:
     """Marks main threads that do not wait for data as OTHER, or as WRITING if they write.
 
-    A place is the state of a task, as in ``model.job.task_states``; OTHER and WRITING are places.
+    A wait state is the state of a task, as in ``model.job.task_states``; OTHER and WRITING are wait states.
     """
 
     def __init__(self, root: Root) -> None:
@@ -42,10 +42,10 @@ class MainTargets:
         self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
 
-    def update(self, watches: Sequence[RankWatch], places: list[int | None], now_ns: int) -> None:
-        """Correct the places that one sweep found in the list. places: the place of each task in the sweep."""
-        self._find_writers(watches, places)
-        unsure = [watch for watch in watches if _is_unsure(watch, places)]
+    def update(self, watches: Sequence[RankWatch], wait_states: list[int | None], now_ns: int) -> None:
+        """Correct ``wait_states``, which holds the wait state of each task in one sweep."""
+        self._find_writers(watches, wait_states)
+        unsure = [watch for watch in watches if _is_unsure(watch, wait_states)]
         if not unsure:
             return
         self._turn += MOST_TARGETS
@@ -55,7 +55,7 @@ class MainTargets:
             if i < MOST_TARGETS:
                 self._last[pid] = self._elsewhere(watch, wait_target(self._root, pid, pid), now_ns)
             if self._last.get(pid):
-                places[watch.start] = OTHER
+                wait_states[watch.start] = OTHER
 
     def forget(self, pids: set[int]) -> None:
         """Forget all trainers except these."""
@@ -63,8 +63,8 @@ class MainTargets:
         self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
         self._shared = {key: found for key, found in self._shared.items() if key[0] in pids}
 
-    def _find_writers(self, watches: Sequence[RankWatch], places: list[int | None]) -> None:
-        blocked = [watch for watch in watches if watch.end > watch.start and places[watch.start] == DISK]
+    def _find_writers(self, watches: Sequence[RankWatch], wait_states: list[int | None]) -> None:
+        blocked = [watch for watch in watches if watch.end > watch.start and wait_states[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
         self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
         # Read first the threads that were not read yet, then those that were read the longest ago.
@@ -73,7 +73,7 @@ class MainTargets:
             self._writes[pid] = writes(self._root, pid)
         for watch in blocked:
             if self._writes.get(watch.rank.key.pid):
-                places[watch.start] = WRITING
+                wait_states[watch.start] = WRITING
 
     def _elsewhere(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED
@@ -95,9 +95,12 @@ class MainTargets:
         return found
 
 
-def _is_unsure(watch: RankWatch, places: Sequence[int | None]) -> bool:
+def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:
     """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what it waits for."""
-    mine = places[watch.start : watch.end]
+    mine = wait_states[watch.start : watch.end]
     if watch.on_gpu or not mine or mine[0] != QUEUE:
         return False
-    return any(place in _WORKS and pid != watch.rank.key.pid for pid, place in zip(watch.row_pids(), mine, strict=True))
+    return any(
+        wait_state in _WORKS and pid != watch.rank.key.pid
+        for pid, wait_state in zip(watch.row_pids(), mine, strict=True)
+    )
