@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FILE = "baselines.json"
 FORMAT = 1
 LONGEST = 200
-MOST = 64
+MOST_DEVICES = 64
 OLDEST_S = 30 * 86_400
 """Older baselines are not used, because the disk may have changed since."""
 _LARGEST = 4 << 20
@@ -75,7 +75,7 @@ class Baselines:
         except ValueError:  # the damaged file will be replaced
             known = {}
         whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **written}
-        newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST]
+        newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST_DEVICES]
         self._write({"format": FORMAT, "devices": dict(newest)})
         return True
 
@@ -123,7 +123,7 @@ def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bin
 
     try:
         whole = json.loads(raw)
-        if whole["format"] != FORMAT or len(whole["devices"]) > MOST:
+        if whole["format"] != FORMAT or len(whole["devices"]) > MOST_DEVICES:
             raise ValueError
         return {clean(serial, LONGEST): _entry(entry) for serial, entry in whole["devices"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):

@@ -17,7 +17,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.recorded.source import ReplaySource
-from iotop_ai.store.baselines import FILE, MOST, OLDEST_S, Baselines
+from iotop_ai.store.baselines import FILE, MOST_DEVICES, OLDEST_S, Baselines
 from tests.store.scenario import session
 from tests.tui.recorded import record
 
@@ -69,9 +69,9 @@ def test_baselines_of_other_disks_are_kept_and_none_without_a_serial_number(tmp_
     kept.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
     kept.keep({"S2": learned(), "vda": learned()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
     assert kept.read(HOUR_NS, WALL_S + 9).keys() == {"S1", "S2"}
-    many = {f"T{i}": learned(1) for i in range(MOST + 5)}
+    many = {f"T{i}": learned(1) for i in range(MOST_DEVICES + 5)}
     kept.keep(many, {name: INFO._replace(name=name, serial=name) for name in many}, HOUR_NS, WALL_S + 20)
-    assert len(kept.read(HOUR_NS, WALL_S + 20)) == MOST
+    assert len(kept.read(HOUR_NS, WALL_S + 20)) == MOST_DEVICES
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ NO_POOLS: Mapping[str, str] = {}
 _CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
 
 
-class Mounted(Protocol):
+class MountSource(Protocol):
     """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
@@ -50,7 +50,7 @@ class BlockInfoCollector:
         root: Root,
         clock: Clock,
         block: BlockCollector | None = None,
-        mounts: Mounted | None = None,
+        mounts: MountSource | None = None,
         temperatures: Temperatures | None = None,
     ) -> None:
         self._root = root

@@ -16,7 +16,7 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 
-LOOK_EVERY = 5
+SEARCH_EVERY_SWEEPS = 5
 NOT_ALL = "other users' processes on it cannot be seen"
 
 
@@ -46,7 +46,7 @@ class DrmSweep:
 
         The numbers begin after those of other drivers' GPUs.
         """
-        if self._sweeps % LOOK_EVERY == 0:
+        if self._sweeps % SEARCH_EVERY_SWEEPS == 0:
             self._find_cards()
         self._sweeps += 1
         out = {}

@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuProcess
 
-LOOK_EVERY = 5
+SEARCH_EVERY_SWEEPS = 5
 """The number of sweeps in which all processes are searched for open devices: each sweep searches a part of them."""
 _DEVICE = "/dev/dri/"
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -165,12 +165,12 @@ class DrmClients:
 
     def _find_open_devices(self) -> None:
         """Search a part of the processes for open devices. The first call searches all processes."""
-        first, turn = self._sweep == 0, self._sweep % LOOK_EVERY
+        first, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
         self._open = {pid: numbers for pid, numbers in self._open.items() if pid in pids}
         for pid in pids:
-            if first or pid % LOOK_EVERY == turn or pid in self._open:
+            if first or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
                 folder = f"proc/{pid}/fd"
                 links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
                 numbers = [name for name, link in links if link.startswith(_DEVICE)]

@@ -12,7 +12,7 @@ from iotop_ai.model.gpu.state import GpuProcess
 
 FIRST_NAMESPACE = "pid:[4026531836]"
 """The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
-LOOK_EVERY = 5
+SEARCH_EVERY_SWEEPS = 5
 _DEVICE = "/dev/nvidia"
 
 
@@ -35,7 +35,7 @@ class PidMapping:
     def begin(self) -> None:
         """Begin a sweep: forget old results."""
         self._sweep += 1
-        oldest = self._sweep - LOOK_EVERY
+        oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._found = {key: value for key, value in self._found.items() if value[0] > oldest}
 
     def resolve(

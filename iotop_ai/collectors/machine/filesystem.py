@@ -23,7 +23,7 @@ _IMAGES = frozenset(("squashfs", "iso9660", "erofs", "cramfs", "udf"))
 Statvfs = Callable[[str], os.statvfs_result]
 
 
-class Mounted(Protocol):
+class MountSource(Protocol):
     """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
@@ -96,7 +96,7 @@ class FilesystemCollector:
     field = "filesystems"
     every_s = 1.0
 
-    def __init__(self, root: Root, clock: Clock, mounts: Mounted, statvfs: Statvfs = os.statvfs) -> None:
+    def __init__(self, root: Root, clock: Clock, mounts: MountSource, statvfs: Statvfs = os.statvfs) -> None:
         self._root = root
         self._clock = clock
         self._mounts = mounts

@@ -20,7 +20,7 @@ Source: net/sunrpc/xprtsock.c.
 """
 
 
-class Mounted(Protocol):
+class MountSource(Protocol):
     """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
@@ -112,7 +112,7 @@ class NetfsCollector:
     field = "netfs"
     every_s = 1.0
 
-    def __init__(self, root: Root, clock: Clock, mounts: Mounted) -> None:
+    def __init__(self, root: Root, clock: Clock, mounts: MountSource) -> None:
         self._root = root
         self._mounts = mounts
         self._file: KeptFile | None = None

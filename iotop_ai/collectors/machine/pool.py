@@ -24,7 +24,7 @@ _SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
 
-class Mounted(Protocol):
+class MountSource(Protocol):
     """The part of MountsCollector that this module uses."""
 
     mounts: tuple[Mount, ...]
@@ -113,7 +113,7 @@ class PoolCollector:
     field = "pools"
     every_s = 2.0
 
-    def __init__(self, root: Root, clock: Clock, mounts: Mounted) -> None:
+    def __init__(self, root: Root, clock: Clock, mounts: MountSource) -> None:
         self._root = root
         self._mounts = mounts
         self._seen_mounts: tuple[Mount, ...] | None = None

@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.model.clean import clean_bytes
 
 FOLDER = "run/udev/data"
-_MOST = 4096
+_MOST_DEVICES = 4096
 
 
 def parse_udev(raw: bytes) -> str:
@@ -48,7 +48,7 @@ class ZfsMembers:
     def _read(self) -> None:
         found = {}
         # Only block devices begin with "b"; the names of other devices begin with "c", "n" or "+" ("+pci:...").
-        for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST]:
+        for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST_DEVICES]:
             try:
                 pool = parse_udev(self._root.once(f"{FOLDER}/{name}", 16_384))
             except OSError:

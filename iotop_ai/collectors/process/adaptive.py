@@ -124,8 +124,9 @@ def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
 class AdaptiveSelection:
     """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
-    The methods for these three steps are ``select``, ``balanced`` and ``note``. least: the fewest processes for which a
-    tick reads only a part. refused: prefixes of the file system types with which every tick reads all processes.
+    The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. least: the fewest processes for
+    which a tick reads only a part. refused: prefixes of the file system types with which every tick reads all
+    processes.
     """
 
     def __init__(self, root: Root, *, least: int = LEAST, refused: tuple[str, ...] = REFUSED) -> None:
@@ -208,12 +209,12 @@ class AdaptiveSelection:
             and (self._paused > 0 or dirtied + direct - known_written <= _slack(dirtied + direct, seconds))
         )
 
-    def note_full_read(self, found_more: bool) -> None:
+    def record_full_read(self, found_more: bool) -> None:
         """Record a full read that followed a failed check. found_more: whether it found further active processes."""
         self._pause = 0 if found_more else min(LONGEST_PAUSE, 2 * self._pause or 2)
         self._paused = self._pause
 
-    def note(
+    def record_tick(
         self, seq: int, at_ns: int, selected: Sequence[ProcessEntry] | None, moved: Iterable[ProcessEntry]
     ) -> None:
         """Record which processes were read at ``at_ns``, and which of them were active.

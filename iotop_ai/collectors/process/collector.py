@@ -281,7 +281,9 @@ class ProcessCollector:
             return errno.ENOENT
         if tgid != pid:
             return 0
-        entry = ProcessEntry(ProcessKey(pid, stat.start_ticks), interned(stat.comm), uid, raw, young=self._seq > 0)
+        entry = ProcessEntry(
+            ProcessKey(pid, stat.start_ticks), interned(stat.comm), uid, raw, info_may_predate_exec=self._seq > 0
+        )
         self._entries[pid] = entry
         self._stats.add(entry)
         self._stat.put(entry.key, stat.record)
@@ -307,7 +309,7 @@ class ProcessCollector:
 
     def _refresh_info(self, entry: ProcessEntry, flags: int) -> None:
         """Read the info again after an exec, because the name, arguments and user may have changed."""
-        entry.young = False
+        entry.info_may_predate_exec = False
         status = read_once(self._root, f"proc/{entry.key.pid}/status", 4096)
         if isinstance(status, bytes) and status:
             entry.uid = parse_status(status)[1]
@@ -384,11 +386,11 @@ class ProcessCollector:
             if not adaptive.balanced(done, of_children, seconds):
                 count = len(moved)
                 self._store_io(self._sweep.run(), before, stale, moved)
-                adaptive.note_full_read(len(moved) > count)
+                adaptive.record_full_read(len(moved) > count)
                 selected = None
         self._io_at = self._clock.monotonic_ns()
         if adaptive is not None:
-            adaptive.note(self._seq, self._io_at, selected, moved)
+            adaptive.record_tick(self._seq, self._io_at, selected, moved)
             self._partial = bool(adaptive.io_at)
         return moved
 
@@ -490,8 +492,8 @@ class ProcessCollector:
             self._stat.put(entry.key, parsed.record)
             if parsed.record.has_ended() and not entry.denied:
                 self._known_exits.codes[entry.key.pid] = exit_code(parsed.exit_status)
-        if entry.published and (entry.young or parsed.comm != entry.comm):
+        if entry.published and (entry.info_may_predate_exec or parsed.comm != entry.comm):
             entry.comm = parsed.comm
             self._refresh_info(entry, parsed.flags)
-        entry.stat_seen = UNSEEN if entry.young or len(raw) >= STAT_USUAL else seen
+        entry.stat_seen = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else seen
         return True

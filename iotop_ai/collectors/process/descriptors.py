@@ -36,23 +36,35 @@ class ProcessEntry:
     io at the last read, or the error. stat_seen: the hash of stat at the last read; ``UNSEEN`` to parse the next line
     in any case. The line itself would take most of an entry's memory, and two different lines have the same 64-bit hash
     less often than memory fails. comm: the raw bytes of the process's name. denied: whether we may not read its io.
-    young: whether the process started while the monitor was running. Its info may be from before its exec, so the info
-    is read once more. published: whether a table that was already returned contains the process.
+    info_may_predate_exec: whether the process started while the monitor was running. Its info may be from before its
+    exec, so the info is read once more. published: whether a table that was already returned contains the process.
     """
 
-    __slots__ = ("comm", "denied", "ended", "io", "io_raw", "key", "published", "stat", "stat_seen", "uid", "young")
+    __slots__ = (
+        "comm",
+        "denied",
+        "ended",
+        "info_may_predate_exec",
+        "io",
+        "io_raw",
+        "key",
+        "published",
+        "stat",
+        "stat_seen",
+        "uid",
+    )
 
-    def __init__(self, key: ProcessKey, comm: bytes, uid: int, stat_raw: bytes, young: bool) -> None:
+    def __init__(self, key: ProcessKey, comm: bytes, uid: int, stat_raw: bytes, info_may_predate_exec: bool) -> None:
         self.key = key
         self.comm = comm
         self.uid = uid
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
-        self.stat_seen = UNSEEN if young else hash(stat_raw)
+        self.stat_seen = UNSEEN if info_may_predate_exec else hash(stat_raw)
         self.denied = False
         self.ended = False
-        self.young = young
+        self.info_may_predate_exec = info_may_predate_exec
         self.published = False
 
 

@@ -42,7 +42,7 @@ This version inserted the longest and the shortest time of six delays before ac_
 ("taskstats: fix struct taskstats breaks backward compatibility since version 15").
 """
 BUFFER_BYTES = 1 << 20
-MOST = 2000
+MOST_MESSAGES = 2000
 """The most messages that one call reads. When very many processes exit at once, some exit codes are lost."""
 
 
@@ -72,7 +72,7 @@ class ExitWatch:
         """Return the exit code (0 to 255), or minus the signal, of each process that has exited since the last call."""
         ended: dict[int, int] = {}
         view = memoryview(self._buffer)
-        for _ in range(MOST):
+        for _ in range(MOST_MESSAGES):
             try:
                 size = self._socket.recv_into(view)
             except BlockingIOError:

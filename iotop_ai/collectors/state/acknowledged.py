@@ -25,7 +25,7 @@ _LONGEST_VALUE = 2000
 
 A longer value is cut. A finding whose value was cut counts as worse than the acknowledged finding.
 """
-MOST = 256
+MOST_ENTRIES = 256
 """The most entries that the file holds."""
 _LARGEST = 1 << 20
 
@@ -65,12 +65,12 @@ class Acknowledged:
             return file.read(_LARGEST + 1)
 
     def add(self, identity: str, value: str, wall_s: int) -> None:
-        """Acknowledge a finding. When there are more than ``MOST`` entries, the oldest entry is removed.
+        """Acknowledge a finding. When there are more than ``MOST_ENTRIES`` entries, the oldest entry is removed.
 
         Raises OSError and ValueError.
         """
         others = [(name, entry) for name, entry in self._entries().items() if name != identity]
-        self._write({**dict(others[1 - MOST :]), identity: {"value": value, "wall_s": wall_s}})
+        self._write({**dict(others[1 - MOST_ENTRIES :]), identity: {"value": value, "wall_s": wall_s}})
 
     def remove(self, identity: str) -> bool:
         """Remove an acknowledgement; return whether it existed. Raises OSError and ValueError."""
@@ -131,7 +131,7 @@ def parse_acknowledged(raw: bytes) -> dict[str, str]:
     except RecursionError:
         raise ValueError("nested too deep") from None
     entries = whole.get("acknowledged") if isinstance(whole, dict) and whole.get("format") == FORMAT else None
-    if not isinstance(entries, dict) or len(entries) > MOST:
+    if not isinstance(entries, dict) or len(entries) > MOST_ENTRIES:
         raise ValueError("not a file of this program")
     out = {}
     for name, entry in entries.items():

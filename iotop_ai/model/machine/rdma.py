@@ -49,7 +49,7 @@ class RdmaRates(NamedTuple):
     errors_per_s: Annotated[float | None, Metric("1/s", "All RDMA errors, without the congestion counts.")]
 
 
-_MOST = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
+_LARGEST_COUNTS = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
 """The largest values of counts in PortCounters (drivers/infiniband/core/sysfs.c), at which their growth is unknown."""
 CONGESTION = 3
 """The number of fields, at the end of the record, that count congestion."""
@@ -66,7 +66,10 @@ def rdma_rates(
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())
         rates = [
-            per_second(delta_up_to(_MOST[name], was, count) if name in _MOST else delta(was, count), seconds)
+            per_second(
+                delta_up_to(_LARGEST_COUNTS[name], was, count) if name in _LARGEST_COUNTS else delta(was, count),
+                seconds,
+            )
             for name, was, count in zip(RdmaCounters._fields, old, now, strict=True)
         ]
         errors = [rate for rate in rates[:-CONGESTION] if rate is not None]

@@ -22,7 +22,7 @@ import platform  # noqa: E402
 import re  # noqa: E402
 from typing import Any  # noqa: E402
 
-MOST = 5000
+MOST_ENTRIES = 5000
 LIBRARY = "libstdc++.so.6"
 SYSTEM_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
 COMMON = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PIL", "torchvision", "lightning")
@@ -53,7 +53,7 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
     for one in find(path=PATH):
         try:
             name = one.metadata["Name"]
-            if not name or len(found) >= MOST:
+            if not name or len(found) >= MOST_ENTRIES:
                 continue
             wheel = one.read_text("WHEEL") or ""
             direct = json.loads(one.read_text("direct_url.json") or "{}")
@@ -149,7 +149,7 @@ def module_folders(name: str) -> list[str]:
 def conda_packages() -> list[list[str]]:
     """Return the packages that conda-meta lists."""
     out = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST]:
+    for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST_ENTRIES]:
         try:
             found = json.loads(text_of(path, 1 << 24))
             channel = str(found.get("channel", "")).rstrip("/")
@@ -203,7 +203,7 @@ def locks() -> list[list[Any]]:
     patterns += [("conda", os.path.join(prefix, folder, ".conda_lock*")) for folder in ("", "pkgs")]
     out = []
     for program, pattern in patterns:
-        for path in glob.glob(pattern)[:MOST]:
+        for path in glob.glob(pattern)[:MOST_ENTRIES]:
             try:
                 out.append([program, path, os.stat(path).st_mtime])
             except OSError:
@@ -223,7 +223,7 @@ def held_locks() -> list[list[Any]]:
     ]
     out = []
     for pattern in patterns:
-        for path in glob.glob(pattern)[:MOST]:
+        for path in glob.glob(pattern)[:MOST_ENTRIES]:
             try:
                 out.append([os.path.realpath(path), os.stat(path).st_ino])
             except OSError:
@@ -245,7 +245,7 @@ def lost_kernels() -> list[list[str]]:
     shared += [os.path.join(sys.prefix, "share/jupyter")]
     out = []
     for top in shared:
-        for path in sorted(glob.glob(os.path.join(glob.escape(top), "kernels/*/kernel.json")))[:MOST]:
+        for path in sorted(glob.glob(os.path.join(glob.escape(top), "kernels/*/kernel.json")))[:MOST_ENTRIES]:
             try:
                 program = str(json.loads(text_of(path))["argv"][0])
             except Exception:  # the file is damaged

@@ -34,7 +34,7 @@ ORIGIN = "nvidia-smi"
 _NS = 1_000_000_000
 _MIB = 1 << 20
 _MOST_GPUS = 256
-_MOST, _MOST_MJ = 1e12, 1e15
+_LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
 """The limits of plausible values, in any of nvidia-smi's units, and for energy in mJ.
 
 A larger value shows that the log is damaged. Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
 
 
-def number(text: str, most: float = _MOST) -> float | None:
+def number(text: str, most: float = _LARGEST_VALUE) -> float | None:
     """Parse a number with or without a unit; None for texts such as [N/A] and [Not Supported]. Raises ValueError."""
     found = _NUMBER.fullmatch(text)
     if found is not None and abs(value := float(found[1])) < most:
@@ -54,7 +54,7 @@ def number(text: str, most: float = _MOST) -> float | None:
     raise ValueError
 
 
-def _scaled(scale: int, most: float = _MOST) -> Callable[[str], int | None]:
+def _scaled(scale: int, most: float = _LARGEST_VALUE) -> Callable[[str], int | None]:
     def read(text: str) -> int | None:
         value = number(text, most)
         return None if value is None else round(value * scale)
@@ -87,7 +87,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "power.draw.instant": ("power_mw", _MILLI),
     "power.limit": ("power_limit_mw", _MILLI),
     "enforced.power.limit": ("power_limit_mw", _MILLI),
-    "total_energy_consumption": ("energy_mj", _scaled(1, _MOST_MJ)),
+    "total_energy_consumption": ("energy_mj", _scaled(1, _LARGEST_MJ)),
     "clocks.sm": ("sm_mhz", _WHOLE),
     "clocks.current.sm": ("sm_mhz", _WHOLE),
     "clocks.max.sm": ("sm_max_mhz", _WHOLE),

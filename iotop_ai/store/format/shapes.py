@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 from iotop_ai.model.process.change_tracking import changed, counterparts, gone
 from iotop_ai.store.format.key_text import KeyText, key_text
 from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked
-from iotop_ai.store.format.size_limits import MOST, MOST_OF, check_size
+from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, check_size
 
 SAME = object()
 """Stands for a value without a change."""
@@ -151,7 +151,7 @@ def _most(item: Shape) -> int:
     while isinstance(item, Maybe) or (isinstance(item, Group) and "value" in item.fields):
         item = item.inner if isinstance(item, Maybe) else item.fields["value"]
     kind = item.kind if isinstance(item, Group | Record) else None
-    return MOST_OF.get(kind.__name__, MOST) if kind is not None else MOST
+    return MOST_ENTRIES_OF.get(kind.__name__, MOST_ENTRIES) if kind is not None else MOST_ENTRIES
 
 
 class Row(Shape):
@@ -282,7 +282,7 @@ class Members(Shape):
         """The set for an array."""
         if type(raw) is not list:
             raise ShapeError("an array expected")
-        check_size(raw, MOST)
+        check_size(raw, MOST_ENTRIES)
         return frozenset(self.key.load(v) for v in raw)
 
     def change(self, value: Any, before: Any) -> Any:
@@ -302,7 +302,7 @@ class Members(Shape):
             raise ShapeError("an object expected")
         load = self.key.load
         out: frozenset[Any] = (before - {load(v) for v in raw.get("-", ())}) | {load(v) for v in raw.get("+", ())}
-        check_size(out, MOST)
+        check_size(out, MOST_ENTRIES)
         return out
 
 

@@ -16,9 +16,9 @@ from iotop_ai.store.format.scalars import ShapeError
 MIB = 1 << 20
 LONGEST_LINE = 16 * MIB
 """The most bytes in a line."""
-MOST = 65_536
+MOST_ENTRIES = 65_536
 """The most entries in any mapping, set or list; of all tables of a machine, that of its processes is the largest."""
-MOST_OF = {
+MOST_ENTRIES_OF = {
     **dict.fromkeys(("BlockCounters", "BlockInfo", "BlockRates", "SmartState", "DeviceErrors", "DeviceBaseline"), 4096),
     **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
     **dict.fromkeys(("LinkCounters", "LinkRates", "NfsMount", "NfsRates", "FuseMount"), 4096),
@@ -33,8 +33,8 @@ MOST_OF = {
     **dict.fromkeys(("SmartAttribute", "Judgement", "PastPoint", "SelfTest", "ErrorEntry"), 4096),
     **dict.fromkeys(("GpuInstance", "GpuEarlier", "PressureTotals", "IoLimit", "NfsOp", "NfsOpRates"), 256),
 }
-"""Lower limits than MOST, by the record's name, mostly for records that rules compare pairwise. Linux supports at most
-8192 cores."""
+"""Lower limits than MOST_ENTRIES, by the record's name, mostly for records that rules compare pairwise. Linux supports
+at most 8192 cores."""
 MOST_VALUES = 4_000_000
 """The most values in a line: numbers, texts and lists. An object counts as four because of the memory that it takes."""
 MOST_WAITING = 4096

@@ -223,7 +223,7 @@ def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path, monkeypatch: pyt
     info.close()
     for number in range(3):
         (tmp_path / f"run/udev/data/+pci:{number}").write_text("E:X=1\n")
-    monkeypatch.setattr(zfs_members, "_MOST", 2)
+    monkeypatch.setattr(zfs_members, "_MOST_DEVICES", 2)
     members = ZfsMembers(root)
     members.ask()
     assert members.wait(5)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.state.acknowledged import MOST, Acknowledged, parse_acknowledged
+from iotop_ai.collectors.state.acknowledged import MOST_ENTRIES, Acknowledged, parse_acknowledged
 from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.live.state_files import READ_EVERY_NS
@@ -37,11 +37,11 @@ def test_a_value_with_many_rules_is_kept_whole(tmp_path: Path) -> None:
 
 def test_the_oldest_entries_are_dropped_so_that_the_file_stays_readable(tmp_path: Path) -> None:
     kept = Acknowledged(tmp_path)
-    entries = {f"a:{number}": {"value": "critical", "wall_s": number} for number in range(MOST)}
+    entries = {f"a:{number}": {"value": "critical", "wall_s": number} for number in range(MOST_ENTRIES)}
     kept.path.write_text(json.dumps({"format": 1, "acknowledged": entries}))
     kept.add("a:0", "critical", 900)
     kept.add("b:1", "warning", 901)
-    assert len(kept.read()) == MOST
+    assert len(kept.read()) == MOST_ENTRIES
     assert {"a:0", "b:1"} <= kept.read().keys()
     assert "a:1" not in kept.read()
 

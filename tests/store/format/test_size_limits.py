@@ -26,7 +26,7 @@ from iotop_ai.store.format import size_limits as limits
 from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
 from iotop_ai.store.format.rated_cells import rated_cells
 from iotop_ai.store.format.scalars import ShapeError
-from iotop_ai.store.format.size_limits import MOST, MOST_OF, MOST_WAITING, ReaderBudget, check_values
+from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, MOST_WAITING, ReaderBudget, check_values
 from iotop_ai.store.read.gzip_members import members, pack, unpack
 from tests.bench.server import Server
 from tests.cli.program import PLAIN, TOP, command
@@ -105,14 +105,14 @@ def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
     [("block", "BlockCounters"), ("disks", "BlockInfo"), ("gpu", "GpuState"), ("smart", "SmartState")],
 )
 def test_a_table_may_have_as_many_entries_as_a_large_machine(name: str, record: str) -> None:
-    most = MOST_OF[record]
+    most = MOST_ENTRIES_OF[record]
     assert read(HEAD, edited(many(name, most))) == ""
     assert read(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
 
 
 def test_100_000_processes_are_refused_and_65_536_are_not() -> None:
     assert read(HEAD, edited(lambda raw: processes(raw, 100_000))).startswith("line 2: more than 65536 entries")
-    assert read(HEAD, edited(lambda raw: processes(raw, MOST))) == ""
+    assert read(HEAD, edited(lambda raw: processes(raw, MOST_ENTRIES))) == ""
 
 
 def test_changes_cannot_add_up_beyond_a_limit() -> None:
@@ -131,8 +131,8 @@ def test_a_finding_a_job_and_a_list_have_limits() -> None:
     verdict = json.loads(next(line for line in golden() if line.startswith(b'{"k":"verdict"')))
     verdict["v"][0] = verdict["v"][0] * 300
     assert "entries in one table" in read(HEAD, KEY, json.dumps(verdict).encode())
-    assert MOST_OF["Job"] == 1024
-    assert MOST_OF["Finding"] == 256
+    assert MOST_ENTRIES_OF["Job"] == 1024
+    assert MOST_ENTRIES_OF["Finding"] == 256
 
 
 def test_every_limit_names_a_record_that_occurs_in_a_recording() -> None:
@@ -153,7 +153,7 @@ def test_every_limit_names_a_record_that_occurs_in_a_recording() -> None:
 
     for name in ("_SNAPSHOT", "_SAMPLE", "_CARRY", "_VERDICT", "_TALLY"):
         walk(getattr(codec, name))
-    assert set(MOST_OF) <= found, set(MOST_OF) - found
+    assert set(MOST_ENTRIES_OF) <= found, set(MOST_ENTRIES_OF) - found
 
 
 def test_a_line_of_empty_lists_is_not_parsed() -> None:
@@ -210,7 +210,7 @@ def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
 
 def test_short_lines_that_renew_a_large_table_are_counted() -> None:
     """For each such line, the history gets a separate table of rates."""
-    ports = MOST_OF["RdmaCounters"]
+    ports = MOST_ENTRIES_OF["RdmaCounters"]
     lines = renewed(400, 50_000_000, ports)
     assert max(map(len, lines[1:])) < 400
     assert read(*lines).endswith(f"more than {limits.MOST_CELLS} figures of rates in 60 s")

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 XID = 0x8
 """The type of Xid events, nvmlEventTypeXidCriticalError."""
 WAIT_MS = 200
-_MOST = 256
+_MOST_EVENTS = 256
 
 
 class XidEvent(NamedTuple):
@@ -44,7 +44,7 @@ class XidWatch:
         self._clock = clock
         self._api = api
         self._handles = dict(handles)
-        self._found: deque[XidEvent] = deque(maxlen=_MOST)
+        self._found: deque[XidEvent] = deque(maxlen=_MOST_EVENTS)
         self._stopping = False
         self.listening = threading.Event()
         """Set when the GPUs have been registered, or when none can be registered."""

@@ -35,7 +35,7 @@ _LARGEST = 1 << 14
 
 A record with its KEY=value lines takes up to 8 KiB, and a read into a buffer that is too small fails with EINVAL.
 """
-_MOST = 2000
+_MOST_RECORDS = 2000
 """The most records that are read in one tick. Further records wait for the next tick."""
 _MOST_EVENTS = 8
 """The most events of each kind that one tick returns. Further events are left out."""
@@ -118,7 +118,7 @@ class KernelLogCollector:
     def _new(self, fd: int) -> tuple[list[LogEvent], int]:
         found: list[LogEvent] = []
         lost = 0
-        for _ in range(_MOST):
+        for _ in range(_MOST_RECORDS):
             try:
                 raw = os.read(fd, _LARGEST)
             except BlockingIOError:
