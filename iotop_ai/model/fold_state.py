@@ -38,13 +38,13 @@ class JobMemory(NamedTuple):
 
     newest_ticks: int = 0
     """The start time of the youngest worker of the job's first rank; 0 before the rank has a worker."""
-    turns: tuple[WorkerRestart, ...] = ()
+    restarts: tuple[WorkerRestart, ...] = ()
     """The restarts, oldest first, at most eight."""
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
     """Seconds lost while the job has no worker; the last of these seconds count as caused by the next restart."""
-    left_ns: int | None = None
+    last_worker_ended_ns: int | None = None
     """When the job's last worker ended; None while the job has a worker, and before its first one."""
 
 

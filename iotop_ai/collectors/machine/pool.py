@@ -10,7 +10,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean, clean_bytes
-from iotop_ai.model.machine.pool import ArcCounters, BtrfsErrors, Moved, PoolTable
+from iotop_ai.model.machine.pool import ArcCounters, BtrfsErrors, PoolTable, ProgramIo
 from iotop_ai.model.reading import Status
 
 SPL = "proc/spl/kstat/zfs"
@@ -43,7 +43,7 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
     return out
 
 
-def parse_pool_io(raw: bytes) -> Moved | None:
+def parse_pool_io(raw: bytes) -> ProgramIo | None:
     """Parse a pool's file ``io`` about its disks.
 
     Its second line has the titles: ``nread nwritten reads writes ...``.
@@ -52,10 +52,10 @@ def parse_pool_io(raw: bytes) -> Moved | None:
     if len(lines) < 2 or b"nread" not in lines[0]:
         return None
     found = {name: int(value) for name, value in zip(lines[0], lines[1], strict=False) if value.isdigit()}
-    return Moved(found.get(b"nread"), found.get(b"nwritten"), found.get(b"reads"), found.get(b"writes"))
+    return ProgramIo(found.get(b"nread"), found.get(b"nwritten"), found.get(b"reads"), found.get(b"writes"))
 
 
-def parse_llite(raw: bytes) -> Moved:
+def parse_llite(raw: bytes) -> ProgramIo:
     """Parse the stats file of a Lustre client.
 
     Its lines are ``read_bytes 4 samples [bytes] 0 4194304 12582912`` (number of samples, least, most, sum) and
@@ -71,7 +71,7 @@ def parse_llite(raw: bytes) -> Moved:
                 moved[words[0]] = int(words[6])
     # A count that is not listed is 0, unless the file does not list anything.
     none = None if not count and b"snapshot_time" not in raw else 0
-    return Moved(
+    return ProgramIo(
         moved.get(b"read_bytes", none),
         moved.get(b"write_bytes", none),
         count.get(b"read_bytes", none),
@@ -90,7 +90,7 @@ class DatasetSum:
         self._seen: dict[str, tuple[int, ...]] = {}
         self._sum = [0] * len(_SET_NAMES)
 
-    def add(self, sets: Mapping[str, Mapping[bytes, int]]) -> Moved:
+    def add(self, sets: Mapping[str, Mapping[bytes, int]]) -> ProgramIo:
         """Add the growth of the datasets since the last call; return the sum.
 
         sets: the counts of each dataset, which begin at 0 when it is mounted; {} for a dataset that could not be read.
@@ -104,7 +104,7 @@ class DatasetSum:
             for at, count in enumerate(counts):
                 self._sum[at] += count - (before[at] if before else 0)
         self._seen = now
-        return Moved(*self._sum)
+        return ProgramIo(*self._sum)
 
 
 class PoolCollector:
@@ -151,13 +151,13 @@ class PoolCollector:
         found = parse_kstat(self._raw(f"{SPL}/arcstats"))
         return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max", b"iohits")))
 
-    def _pool(self, pool: str) -> Moved:
+    def _pool(self, pool: str) -> ProgramIo:
         names = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")]
         if len(names) > MOST_SETS:
-            return Moved()
+            return ProgramIo()
         if not names:
             # Before OpenZFS 0.8, only the disks of a pool have counts, and not its datasets.
-            return parse_pool_io(self._raw(f"{SPL}/{pool}/io")) or Moved()
+            return parse_pool_io(self._raw(f"{SPL}/{pool}/io")) or ProgramIo()
         return self._sums.setdefault(pool, DatasetSum()).add(
             {name: parse_kstat(self._raw(f"{SPL}/{pool}/{name}")) for name in names}
         )
@@ -177,7 +177,7 @@ class PoolCollector:
             out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)
         return out
 
-    def _lustre(self) -> dict[str, Moved]:
+    def _lustre(self) -> dict[str, ProgramIo]:
         for folder in LLITE:
             found = {
                 clean(n): parse_llite(raw)

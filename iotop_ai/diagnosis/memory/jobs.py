@@ -58,13 +58,13 @@ def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
 
 
 def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
-    """The memory; if the job has just lost its workers, ``left_ns`` is set to ``since_ns``.
+    """The memory; if the job has just lost its workers, ``last_worker_ended_ns`` is set to ``since_ns``.
 
     since_ns: the time of the previous Sample, when the workers were last seen.
     """
-    if job.ranks[0].workers or not old.newest_ticks or old.left_ns is not None:
+    if job.ranks[0].workers or not old.newest_ticks or old.last_worker_ended_ns is not None:
         return old
-    return old._replace(left_ns=since_ns)
+    return old._replace(last_worker_ended_ns=since_ns)
 
 
 def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
@@ -74,20 +74,20 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
     newest = max(old.newest_ticks, *starts)
     if old.newest_ticks and min(starts) > old.newest_ticks:
-        apart_s = 0.0 if old.left_ns is None else (at_ns - old.left_ns) / 1e9
+        apart_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
         idle_s = old.idle_s + lost_s
         own_s = idle_s * min(1.0, _TURN_S / apart_s) if apart_s else idle_s
         restart = WorkerRestart(at_ns, round(own_s, 3), 0.0)
-        before = old.turns
+        before = old.restarts
         if old.following and before:
             before = (*before[:-1], _unrelated(before[-1]))
         if before:
             last = before[-1]
             before = (*before[:-1], last._replace(other_s=round(last.other_s + idle_s - own_s, 3)))
         return JobMemory(newest, (*before, restart)[-MOST_RESTARTS:], True)
-    if not old.turns:
+    if not old.restarts:
         return JobMemory(newest)
-    last, lost_s = old.turns[-1], lost_s + old.idle_s
+    last, lost_s = old.restarts[-1], lost_s + old.idle_s
     age_s = (at_ns - last.at_ns) / 1e9
     following = old.following and (waiting or age_s < _AT_LEAST_S)
     if old.following and age_s > limits.respawn_most_s:
@@ -96,7 +96,7 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
         last = last._replace(lost_s=round(last.lost_s + lost_s, 3))
     else:
         last = last._replace(other_s=round(last.other_s + lost_s, 3))
-    return JobMemory(newest, (*old.turns[:-1], last), following)
+    return JobMemory(newest, (*old.restarts[:-1], last), following)
 
 
 def _unrelated(restart: WorkerRestart) -> WorkerRestart:

@@ -35,7 +35,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.cgroup import CgroupMemory, CgroupRates
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.network import LinkRates
-from iotop_ai.model.machine.pool import MovedRates
+from iotop_ai.model.machine.pool import ProgramIoRates
 from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.process.records import ProcessRates
 from iotop_ai.model.reading import Reading
@@ -117,7 +117,7 @@ _NETWORK = (
     *metric_columns(LinkRates),
 )
 _RDMA = (TIME, INTERVAL, *texts("port"), *metric_columns(RdmaRates))
-_POOLS = (TIME, INTERVAL, *texts("kind", "pool"), *metric_columns(MovedRates))
+_POOLS = (TIME, INTERVAL, *texts("kind", "pool"), *metric_columns(ProgramIoRates))
 _CGROUP_MEMORY = scalar_columns(CgroupMemory, skip=("refaults",))
 _CGROUPS = (TIME, INTERVAL, *texts("cgroup", "jobs"), *_CGROUP_MEMORY, *metric_columns(CgroupRates))
 _EVENTS = (TIME, *texts("kind", "text"))
@@ -256,7 +256,7 @@ def _pool_rows(frame: Frame) -> Iterator[Row]:
         return
     for kind, found in (("zfs", sample.value.zfs), ("lustre", sample.value.lustre)):
         for name, rates in found.items():
-            yield (frame.snapshot.wall_ns, sample.seconds, kind, name, *metric_cells(rates, MovedRates))
+            yield (frame.snapshot.wall_ns, sample.seconds, kind, name, *metric_cells(rates, ProgramIoRates))
 
 
 def _cgroup_rows(frame: Frame) -> Iterator[Row]:

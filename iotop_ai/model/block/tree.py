@@ -98,19 +98,21 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
         info = infos.get(name)
         if info is None:
             continue
-        home, leaves = tree.home(name), tree.leaves(name)
-        if tree.home(home) != home:
-            home = name
-        several = f" x{len(leaves)}" if len(leaves) > 1 and home == name and info.slaves else ""
+        row_name, leaves = tree.row_of(name), tree.leaves(name)
+        if tree.row_of(row_name) != row_name:
+            row_name = name
+        several = f" x{len(leaves)}" if len(leaves) > 1 and row_name == name and info.slaves else ""
         row = DeviceRow(name, (info.label or name) + several, hidden_when_idle=hidden_when_idle(info))
-        if home == name:
+        if row_name == name:
             alone.append(row)
         else:
-            member = info.kind == "nvme-path" or name in tree.leaves(home)
-            under.setdefault(home, []).append(row._replace(depth=1, under=home, member=member))
+            member = info.kind == "nvme-path" or name in tree.leaves(row_name)
+            under.setdefault(row_name, []).append(row._replace(depth=1, under=row_name, member=member))
     alone.sort(key=lambda row: row.hidden_when_idle)
     listed = {row.name for row in alone}
-    orphans = [row._replace(depth=0, under="") for home, rows in under.items() if home not in listed for row in rows]
+    orphans = [
+        row._replace(depth=0, under="") for row_name, rows in under.items() if row_name not in listed for row in rows
+    ]
     return tuple(row for top in (*alone, *orphans) for row in (top, *under.get(top.name, ())))
 
 
@@ -120,7 +122,7 @@ class _Tree:
     def __init__(self, infos: BlockInfos) -> None:
         self._infos = infos
         self._leaves: dict[str, tuple[str, ...]] = {}
-        self._homes: dict[str, str] = {}
+        self._rows: dict[str, str] = {}
         self._partitions: dict[str, list[str]] = {}
         for info in infos.values():
             if info.kind == "partition":
@@ -147,24 +149,24 @@ class _Tree:
             seen.update(above)
         return list(tops)
 
-    def home(self, name: str) -> str:
+    def row_of(self, name: str) -> str:
         """The device under which ``name`` folds, or ``name`` if it has a row of its own."""
-        if name not in self._homes:
-            self._homes[name] = name  # ends the recursion in a cycle, which a table read during a change may contain
-            self._homes[name] = self._find_home(name)
-        return self._homes[name]
+        if name not in self._rows:
+            self._rows[name] = name  # ends the recursion in a cycle, which a table read during a change may contain
+            self._rows[name] = self._find_row(name)
+        return self._rows[name]
 
-    def _find_home(self, name: str) -> str:
+    def _find_row(self, name: str) -> str:
         info = self._infos[name]
         if info.kind in _FOLDED_KINDS:
-            return self.home(info.parent) if info.parent in self._infos else name
+            return self.row_of(info.parent) if info.parent in self._infos else name
         if info.kind == "loop":
             return name
         leaves = self.leaves(name)
         if len(leaves) > 1:
             return self.widest(name)
         if leaves and leaves[0] != name:
-            return self.home(leaves[0])
+            return self.row_of(leaves[0])
         tops = self.tops(name)
         homes = {self.widest(top) for top in tops if len(self.leaves(top)) > 1}
         serves_more = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)

@@ -10,7 +10,7 @@ OF_THE_BOARD = frozenset((46, 48, 54, 61, 62, 64, 74, 79, 95, 119, 120, 140))
 """
 OF_THE_PROGRAM = frozenset((13, 31, 43, 45, 94))
 """Xids that report a fault of the program, or after which the program has to restart."""
-MENDED = frozenset((63, 92))
+REPAIRED = frozenset((63, 92))
 """Xids that report a fault which the board has repaired: it remapped a row or corrected errors."""
 
 ASKS_RECOVERY = 154

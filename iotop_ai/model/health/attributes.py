@@ -96,7 +96,7 @@ _HOURS = pattern(r"(\d+)(?:h\b|h\+|(?![0-9A-Za-z]))")
 _WORD = 0xFFFF
 
 
-def counts(number: int, name: str, model: str = "") -> bool:
+def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
     """Whether an attribute counts what its number usually counts, as is assumed of an attribute without a name."""
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
@@ -111,7 +111,7 @@ def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> in
     count is the lowest word, which smartctl prints last ("1 1 5").
     """
     row = next((one for one in rows if one.id == number), None)
-    if row is None or not counts(number, row.name, model):
+    if row is None or not has_usual_meaning(number, row.name, model):
         return None
     if number == 188:
         last = row.raw_text.rpartition(" ")[2]
@@ -130,6 +130,6 @@ def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
 
 def meaning(number: int, name: str = "") -> str:
     """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else."""
-    if number in COUNTED and not counts(number, name):
+    if number in COUNTED and not has_usual_meaning(number, name):
         return "not a count of bad sectors: its firmware misleads" if _FALSE.search(name) else ""
     return MEANINGS.get(number, "")

@@ -106,7 +106,7 @@ def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> 
 def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessKey, tuple[str, ...]]:
     loads_for: dict[ProcessKey, set[str]] = {}
     at_work: dict[ProcessKey, int] = {}
-    for kind, workers in (("loader", tree.loaders), ("children", tree.alike)):
+    for kind, workers in (("loader", tree.loaders), ("children", tree.pool_children)):
         for worker in workers:
             up = tree.trainer(worker)
             if up is None:
@@ -119,7 +119,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
     for key in dict.fromkeys((*tree.candidates, *loads_for)):
         if key not in tree.info or key in tree.loaders or key in tree.servers or key in tree.trackers:
             continue
-        if key in tree.alike or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
+        if key in tree.pool_children or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
             continue
         found = loads_for.get(key, set())
         if "children" in found and not _prepares(tree.info[key], at_work.get(key, 0)):
@@ -149,14 +149,14 @@ def _prepares(info: ProcessInfo, at_work: int) -> bool:
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
     """Whether the process or one of its children works."""
-    return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.alike & work.working)
+    return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.pool_children & work.working)
 
 
 def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
     """The launcher, as the only evidence for a working program that it started directly; () for any other process."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
-    if key in tree.loaders or key in tree.alike or key in tree.servers or key in tree.trackers:
+    if key in tree.loaders or key in tree.pool_children or key in tree.servers or key in tree.trackers:
         return ()
     above = tree.above(key)
     if any(up in why for up in above):
@@ -173,7 +173,7 @@ def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[Proc
 def _ranks(found: _Found) -> list[Rank]:
     tree, why, roles = found.tree, found.why, found.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
-    for worker in sorted((*tree.loaders, *tree.alike), key=_age):
+    for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):
         up = tree.trainer(worker)
         if up is not None and up in why:
             workers.setdefault(up, []).append(worker)

@@ -15,7 +15,7 @@ class CandidateTree:
     """The processes that may matter to the search for jobs.
 
     loaders: PyTorch's loader workers, known by name
-    alike: other children of multiprocessing
+    pool_children: other children of multiprocessing
     servers: fork servers
     trackers: helpers that do not work themselves, such as resource trackers
     ray: Ray's workers
@@ -47,7 +47,9 @@ class CandidateTree:
         self.ray = {key for key in titled if self.parent(key) not in titled}
         # A process that has loaders trains, even if multiprocessing started it.
         feeds = {stat[key].ppid for key in self.loaders}
-        self.alike = {k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)}
+        self.pool_children = {
+            k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)
+        }
 
     def seen(self, key: ProcessKey) -> Inspection:
         """The result of the process's inspection; NOTHING_SEEN before the first inspection."""
@@ -100,7 +102,7 @@ class CandidateTree:
     def trainer(self, worker: ProcessKey) -> ProcessKey | None:
         """The process for which the worker loads: the nearest ancestor that neither loads nor serves."""
         for up in self.above(worker):
-            if up not in self.loaders and up not in self.servers and up not in self.alike:
+            if up not in self.loaders and up not in self.servers and up not in self.pool_children:
                 return None if self._reaps(up) else up
         return None
 

@@ -68,7 +68,7 @@ def _age(key: ProcessKey) -> tuple[int, int]:
 
 def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
     """Whether the process is a user's program that imports Ray."""
-    if key in tree.ray or key in tree.alike or key in tree.loaders or is_ray_service(tree.info[key]):
+    if key in tree.ray or key in tree.pool_children or key in tree.loaders or is_ray_service(tree.info[key]):
         return False
     return "ray" in tree.seen(key).modules
 

@@ -32,7 +32,7 @@ class ArcCounters(NamedTuple):
     io_hits: int | None = None
 
 
-class Moved(NamedTuple):
+class ProgramIo(NamedTuple):
     """Reads and writes of programs; all counts grow. ``opens`` counts opened files, if known."""
 
     read_bytes: int | None = None
@@ -73,12 +73,12 @@ class PoolTable(NamedTuple):
     """
 
     arc: ArcCounters | None = None
-    zfs: Mapping[str, Moved] = {}
+    zfs: Mapping[str, ProgramIo] = {}
     btrfs: Mapping[str, BtrfsErrors] = {}
-    lustre: Mapping[str, Moved] = {}
+    lustre: Mapping[str, ProgramIo] = {}
 
 
-class MovedRates(NamedTuple):
+class ProgramIoRates(NamedTuple):
     """One ZFS pool or Lustre client: the programs' reads and writes, including those served by its cache."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second (objset nread, llite read_bytes).")]
@@ -94,8 +94,8 @@ class PoolRates(NamedTuple):
     arc_hit_ratio: Annotated[float | None, Metric("ratio", "Share of ZFS's reads that its cache (ARC) served.")]
     arc_bytes: Annotated[int | None, Metric("B", "Size of the ARC (arcstats size).")]
     arc_limit_bytes: Annotated[int | None, Metric("B", "Size limit of the ARC (arcstats c_max).")]
-    zfs: Mapping[str, MovedRates]
-    lustre: Mapping[str, MovedRates]
+    zfs: Mapping[str, ProgramIoRates]
+    lustre: Mapping[str, ProgramIoRates]
 
 
 def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
@@ -106,15 +106,18 @@ def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None
         quotient(hits, total(hits, misses, delta(old.io_hits or 0, now.io_hits or 0))),
         now.size_bytes,
         now.limit_bytes,
-        _moved({} if before is None else before.zfs, after.zfs, seconds),
-        _moved({} if before is None else before.lustre, after.lustre, seconds),
+        _program_io_rates({} if before is None else before.zfs, after.zfs, seconds),
+        _program_io_rates({} if before is None else before.lustre, after.lustre, seconds),
     )
 
 
-def _moved(before: Mapping[str, Moved], after: Mapping[str, Moved], seconds: float | None) -> dict[str, MovedRates]:
+def _program_io_rates(
+    before: Mapping[str, ProgramIo], after: Mapping[str, ProgramIo], seconds: float | None
+) -> dict[str, ProgramIoRates]:
     return {
-        name: MovedRates._make(
-            per_second(delta(was, is_now), seconds) for was, is_now in zip(before.get(name, Moved()), now, strict=True)
+        name: ProgramIoRates._make(
+            per_second(delta(was, is_now), seconds)
+            for was, is_now in zip(before.get(name, ProgramIo()), now, strict=True)
         )
         for name, now in after.items()
     }

@@ -78,7 +78,7 @@ class Dataset(NamedTuple):
         return self.resident_bytes / self.known_bytes if self.known_bytes else None
 
     @property
-    def cut(self) -> bool:
+    def read_in_part(self) -> bool:
         """Whether only a part of some files is read."""
         return self.most_bytes > MOST_OF_A_FILE
 

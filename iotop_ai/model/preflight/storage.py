@@ -151,7 +151,7 @@ def fastest_read(results: Sequence[Measured]) -> float | None:
 
 def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
     """Whole files per second of a phase that reads files; if only a part of some files was read, by their bytes."""
-    if one.name == DATASET and dataset is not None and dataset.cut:
+    if one.name == DATASET and dataset is not None and dataset.read_in_part:
         return None if one.bytes_per_s is None else one.bytes_per_s / dataset.mean_bytes
     return one.ops_per_s
 

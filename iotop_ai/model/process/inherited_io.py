@@ -50,7 +50,7 @@ class _Heirs:
                     self.faults[key] = grown
 
     @cached_property
-    def room(self) -> dict[ProcessKey, list[int]]:
+    def unclaimed_io(self) -> dict[ProcessKey, list[int]]:
         """The unclaimed io of each process."""
         out = {}
         for key in self.faults:
@@ -61,20 +61,20 @@ class _Heirs:
 
     def fits(self, key: ProcessKey, debt: Debt) -> bool:
         """Whether this process's growth can contain the whole debt."""
-        room = self.room.get(key)
+        unclaimed = self.unclaimed_io.get(key)
         return (
-            room is not None
+            unclaimed is not None
             and self.faults[key] >= debt.faults
-            and all(free >= owed for free, owed in zip(room, debt.io, strict=True))
+            and all(free >= owed for free, owed in zip(unclaimed, debt.io, strict=True))
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
         """Whether the debt equals this process's growth, as for a process that only waited for that child."""
-        return self.faults.get(key) == debt.faults and self.room.get(key) == list(debt.io)
+        return self.faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
         """Subtract the debt from the process's unclaimed io and faults."""
-        self.room[key] = [free - owed for free, owed in zip(self.room[key], debt.io, strict=True)]
+        self.unclaimed_io[key] = [free - owed for free, owed in zip(self.unclaimed_io[key], debt.io, strict=True)]
         self.claim_faults(key, debt.faults)
 
     def claim_faults(self, key: ProcessKey, faults: int) -> None:
@@ -85,9 +85,9 @@ class _Heirs:
     def taken(self) -> dict[ProcessKey, ProcessIo]:
         """The claimed io of each process."""
         out = {}
-        for key in self.claimed.keys() & self.room.keys():
+        for key in self.claimed.keys() & self.unclaimed_io.keys():
             old, new = self._before.io[key], self._after.io[key]
-            out[key] = ProcessIo(*(b - a - free for a, b, free in zip(old, new, self.room[key], strict=True)))
+            out[key] = ProcessIo(*(b - a - free for a, b, free in zip(old, new, self.unclaimed_io[key], strict=True)))
         return out
 
     def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
@@ -184,7 +184,7 @@ def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessK
     # process that fits may still be the wrong one.
     if _reaches_the_first(debt, parents):
         return None
-    passing = [key for key in heirs.room if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
+    passing = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
     return passing[0] if len(passing) == 1 else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD
+from iotop_ai.model.gpu.xid import OF_THE_BOARD, REPAIRED
 
 _BY_NUMBER = {
     13: "graphics engine exception: usually an error in the program",
@@ -35,4 +35,4 @@ def xid_meaning(number: int) -> str:
 
 def xid_is_hardware(number: int) -> bool:
     """Whether the likely cause is the board, its slot or its power, not the program."""
-    return number in OF_THE_BOARD or number in MENDED
+    return number in OF_THE_BOARD or number in REPAIRED

@@ -31,7 +31,7 @@ def dataset_text(report: Report) -> list[str]:
     room = f"{fits[found.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
     out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
     out += _left_out(found)
-    if found.cut and any(one.name == DATASET for one in report.results):
+    if found.read_in_part and any(one.name == DATASET for one in report.results):
         most = amount(MOST_OF_A_FILE)
         out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")
     if found.past:

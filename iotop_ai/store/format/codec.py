@@ -57,12 +57,15 @@ _NAMES_IN_FORMAT_1 = {
     "VerdictTotals": "Tally",
     "FindingTotal": "Share",
     "VerdictSpan": "Stretch",
+    "ProgramIo": "Moved",
+    "ProgramIoRates": "MovedRates",
 }
 """For a class that was renamed after format 1 was defined, the record's name in the legend of a header."""
 _FIELDS_IN_FORMAT_1 = {
     "VerdictTotals": {"finding_totals": "shares", "spans": "stretches", "verdict_job_time": "led"},
     "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
     "VerdictSpan": {"duration_ns": "stood_ns"},
+    "JobMemory": {"restarts": "turns", "last_worker_ended_ns": "left_ns"},
 }
 """For fields that were renamed after format 1 was defined, by class and field, the name in the legend of a header."""
 

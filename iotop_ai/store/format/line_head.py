@@ -21,14 +21,14 @@ KEY = b',"key":true,'
 GAP = b',"gap":true,'
 KEY_WITHIN = 120
 """The mark of a keyframe ends within this many bytes of the line's start."""
-BACK_WITHIN = KEY_WITHIN + 30
+PREVIOUS_LENGTH_WITHIN = KEY_WITHIN + 30
 """The ``back`` field of a keyframe ends within this many bytes of the line's start."""
 HEAD_BYTES = 2000
 """The head of a line, including the ``continues`` field of a header, ends within this many bytes."""
 
 _SNAP_TEXT, _KEY_TEXT, _PRE_TEXT = SNAP.decode(), KEY.decode(), '"pre":true,'
 _HEAD = re.compile(rb'\{"k":"([a-z]+)",("pre":true,)?(?:"m":(\d{1,19}),"t":(-?\d{1,19})[,}])?')
-_BACK = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
+_PREVIOUS_LENGTH = re.compile(rb',"key":true,"back":([1-9]\d{0,14}),')
 
 
 class LineHead(NamedTuple):
@@ -106,12 +106,12 @@ def with_pre(line: str) -> str:
     return line.replace(_SNAP_TEXT, _SNAP_TEXT + _PRE_TEXT, 1)
 
 
-def with_back(line: str, back_bytes: int) -> str:
+def with_previous_length(line: str, previous_bytes: int) -> str:
     """The keyframe with the length of the block before it."""
-    return line.replace(_KEY_TEXT, f'{_KEY_TEXT}"back":{back_bytes},', 1)
+    return line.replace(_KEY_TEXT, f'{_KEY_TEXT}"back":{previous_bytes},', 1)
 
 
-def back_of(head: bytes) -> int | None:
+def previous_length_of(head: bytes) -> int | None:
     """The length of the block before a keyframe; None if the keyframe does not contain it."""
-    found = _BACK.search(head)
+    found = _PREVIOUS_LENGTH.search(head)
     return None if found is None else int(found[1])

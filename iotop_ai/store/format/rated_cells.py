@@ -13,7 +13,7 @@ from iotop_ai.model.job.steps import StepRates
 from iotop_ai.model.machine.cpu import CoreRates, CpuTable
 from iotop_ai.model.machine.netfs import NetfsTable, NfsOpRates, NfsRates
 from iotop_ai.model.machine.network import LinkRates
-from iotop_ai.model.machine.pool import MovedRates, PoolTable
+from iotop_ai.model.machine.pool import PoolTable, ProgramIoRates
 from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.snapshot import Snapshot
 
@@ -30,7 +30,7 @@ def _rows(kind: Any) -> Callable[[Any], int]:
     return lambda table: len(table) * width
 
 
-_CORE, _MOVED = _width(CoreRates), _width(MovedRates)
+_CORE, _PROGRAM_IO = _width(CoreRates), _width(ProgramIoRates)
 _NFS, _NFS_OP = _width(NfsRates), _width(NfsOpRates)
 _CGROUP, _CGROUP_IO = _width(CgroupRates), _width(CgroupIoRates)
 _TASK, _JOB = 8, 40
@@ -49,7 +49,7 @@ def _cgroups(table: CgroupTable) -> int:
 
 
 def _pools(table: PoolTable) -> int:
-    return (len(table.zfs) + len(table.lustre)) * _MOVED
+    return (len(table.zfs) + len(table.lustre)) * _PROGRAM_IO
 
 
 def _jobs(table: JobTable) -> int:

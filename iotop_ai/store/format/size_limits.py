@@ -23,7 +23,7 @@ MOST_ENTRIES_OF = {
     **dict.fromkeys(("Mount", "FilesystemUsage", "JobMount"), 16_384),
     **dict.fromkeys(("LinkCounters", "LinkRates", "NfsMount", "NfsRates", "FuseMount"), 4096),
     **dict.fromkeys(("RdmaCounters", "RdmaRates", "Cgroup", "CgroupRates", "CgroupIo", "CgroupIoRates"), 4096),
-    **dict.fromkeys(("Moved", "MovedRates", "BtrfsErrors"), 4096),
+    **dict.fromkeys(("ProgramIo", "ProgramIoRates", "BtrfsErrors"), 4096),
     **dict.fromkeys(("StepCounts", "StepRates"), 16_384),
     **dict.fromkeys(("CpuTicks", "CoreRates"), 8192),
     **dict.fromkeys(("GpuState", "GpuRates", "GpuDetail", "GpuMemory"), 256),

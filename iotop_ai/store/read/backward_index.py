@@ -11,15 +11,15 @@ import os
 from typing import NamedTuple
 
 from iotop_ai.store.format.line_head import (
-    BACK_WITHIN,
     EVENT,
     HEAD_BYTES,
     HEADER,
     KEY,
     KEY_WITHIN,
+    PREVIOUS_LENGTH_WITHIN,
     SNAP,
-    back_of,
     has_key,
+    previous_length_of,
 )
 from iotop_ai.store.read.line_index import Line
 
@@ -76,11 +76,11 @@ def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
         while data.startswith((EVENT, HEADER), at) and (stop := data.find(b"\n", at)) >= 0:
             lines.append(Line(offset + at, offset + stop + 1, data[at : min(stop, at + HEAD_BYTES)]))
             at = stop + 1
-        if data.startswith(SNAP, at) and len(data) - at >= BACK_WITHIN:
-            head = data[at : at + BACK_WITHIN]
+        if data.startswith(SNAP, at) and len(data) - at >= PREVIOUS_LENGTH_WITHIN:
+            head = data[at : at + PREVIOUS_LENGTH_WITHIN]
             if not has_key(head):
                 return None
-            return BlockStart((*lines, Line(offset + at, offset + at, head)), back_of(head))
+            return BlockStart((*lines, Line(offset + at, offset + at, head)), previous_length_of(head))
         if not data.startswith((EVENT, HEADER, SNAP), at):
             return None
     return None

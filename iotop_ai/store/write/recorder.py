@@ -19,7 +19,7 @@ from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot, newest_events
 from iotop_ai.store.format.codec import FORMAT, KEYFRAME_EVERY, Encoder, Header, header_line, tally_line
 from iotop_ai.store.format.json_chunks import to_line
-from iotop_ai.store.format.line_head import is_keyframe, is_snap, with_back, with_pre
+from iotop_ai.store.format.line_head import is_keyframe, is_snap, with_pre, with_previous_length
 from iotop_ai.store.format.redact import Redactor
 from iotop_ai.store.format.size_limits import LineTooLong
 from iotop_ai.store.write.frame_queue import FrameQueue, Lost, QueuedFrame
@@ -429,7 +429,7 @@ class Recorder:
             begin = self._lead_at
         if self._block_at is not None:
             back = begin - self._block_at
-            lines = [with_back(line, back) if is_keyframe(line) else line for line in lines]
+            lines = [with_previous_length(line, back) if is_keyframe(line) else line for line in lines]
         self._write([*totals, *lines])
         self._lead_at, self._block_at = None, begin
 

@@ -22,7 +22,7 @@ from iotop_ai.export.json.system import system_object
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.machine.pool import ArcCounters, BtrfsErrors, Moved, PoolTable, pool_rates
+from iotop_ai.model.machine.pool import ArcCounters, BtrfsErrors, PoolTable, ProgramIo, pool_rates
 from iotop_ai.pipeline import frames
 from iotop_ai.present.machine.trouble import host_problems, zfs_cache
 from tests.export.make import S, ok, snapshot
@@ -96,12 +96,12 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     table = PoolCollector(Root(str(tree)), Clock(), ALL).read()
     assert table == PoolTable(
         ArcCounters(900, 100, 8 << 30, 16 << 30),
-        {"tank": Moved(10_000, 20, 5, 2)},
+        {"tank": ProgramIo(10_000, 20, 5, 2)},
         {UUID: BtrfsErrors("data", 1, 2, 0, 3, 0)},
-        {"scratch-ffff8800": Moved(12_582_912, 135_168, 4, 33, 5)},
+        {"scratch-ffff8800": ProgramIo(12_582_912, 135_168, 4, 33, 5)},
     )
     assert table.btrfs[UUID].whole == 6
-    assert parse_pool_io(POOL_IO.encode()) == Moved(1_884_160, 3_206_144, 22, 153)
+    assert parse_pool_io(POOL_IO.encode()) == ProgramIo(1_884_160, 3_206_144, 22, 153)
     put(tree, {"proc/spl/kstat/zfs/tank/io": POOL_IO})
     assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 5, "the datasets, where they count"
     for name in ("0x36", "0x41"):
@@ -137,10 +137,10 @@ def test_without_a_mount_of_these_kinds_nothing_is_read(tmp_path: Path, tree: Pa
     with pytest.raises(Unavailable, match="no ZFS, btrfs or Lustre"):
         PoolCollector(Root(str(tree)), Clock(), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
     bare = PoolCollector(Root(str(tmp_path / "none")), Clock(), ALL).read()
-    assert bare == PoolTable(ArcCounters(), {"tank": Moved()}, {}, {})
+    assert bare == PoolTable(ArcCounters(), {"tank": ProgramIo()}, {}, {})
     assert BtrfsErrors().whole is None
-    assert parse_llite(b"") == Moved()
-    assert parse_llite(b"snapshot_time 1.2 secs.usecs\n") == Moved(0, 0, 0, 0, 0)
+    assert parse_llite(b"") == ProgramIo()
+    assert parse_llite(b"snapshot_time 1.2 secs.usecs\n") == ProgramIo(0, 0, 0, 0, 0)
 
 
 def test_reads_that_waited_for_a_running_read_are_not_hits_of_the_cache(tree: Path) -> None:

@@ -28,7 +28,7 @@ def test_an_evaluation_without_workers_does_not_count_as_the_start_of_workers() 
     scenes = [scene for number in range(5) for scene in ((epoch(number), 40), (ALONE, 40))]
     frames = play(*scenes)
     assert all("worker_respawn" not in classes(frame.verdict) for frame in frames)
-    turns = frames[-1].carry.memory[TRAINER_OLD.key].turns
+    turns = frames[-1].carry.memory[TRAINER_OLD.key].restarts
     assert all(turn.lost_s < 3.5 for turn in turns)
     assert all(turn.other_s > 25 for turn in turns[:-1])
 

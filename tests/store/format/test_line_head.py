@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.store.format.line_head import (
-    BACK_WITHIN,
+    PREVIOUS_LENGTH_WITHIN,
     LineHead,
-    back_of,
     has_key,
     is_keyframe,
     is_snap,
     parse_head,
+    previous_length_of,
     starts_session,
-    with_back,
     with_pre,
+    with_previous_length,
 )
 
 GOLDEN = Path(__file__).parents[2] / "data" / "recordings" / "format-1.iotop.jsonl.gz"
@@ -38,7 +38,7 @@ def test_a_head_equals_the_parsed_json() -> None:
         if raw["k"] == "snap":
             assert is_snap(line.decode())
             assert has_key(line) == is_keyframe(line.decode()) == ("key" in raw)
-            assert back_of(line[:BACK_WITHIN]) == raw.get("back")
+            assert previous_length_of(line[:PREVIOUS_LENGTH_WITHIN]) == raw.get("back")
         if raw["k"] == "hdr":
             assert starts_session(line) is not raw["continues"]
         kinds.add(raw["k"])
@@ -55,8 +55,8 @@ def test_marks_are_added_once_and_read_back() -> None:
         assert json.loads(marked) == {**plain, "pre": True}
         assert parse_head(marked.encode()) == LineHead("snap", plain["m"], plain["t"], True)
         if is_keyframe(line) and "back" not in plain:
-            assert back_of(with_back(line, 20481).encode()) == 20481
-            assert json.loads(with_back(line, 20481)) == {**plain, "back": 20481}
+            assert previous_length_of(with_previous_length(line, 20481).encode()) == 20481
+            assert json.loads(with_previous_length(line, 20481)) == {**plain, "back": 20481}
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[1]", b'{"k":', b'{"k":"", "m":1}', b'{"m":1,"k":"snap"}'])

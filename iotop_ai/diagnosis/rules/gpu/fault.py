@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.detail import GpuDetail, recovery_of
 from iotop_ai.model.gpu.state import GpuState
-from iotop_ai.model.gpu.xid import MENDED, OF_THE_BOARD, OF_THE_PROGRAM
+from iotop_ai.model.gpu.xid import OF_THE_BOARD, OF_THE_PROGRAM, REPAIRED
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.reading import Reading, Status
 
@@ -49,7 +49,7 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
 def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
     """The last Xid, if it still counts; None if the error was repaired or is too old."""
     number, at_ns = state.last_xid, state.last_xid_at_ns
-    if number is None or number in MENDED:
+    if number is None or number in REPAIRED:
         return None
     fresh = at_ns is None or now_ns - at_ns < limits.xid_program_s * 1e9
     return number if number in OF_THE_BOARD or fresh else None

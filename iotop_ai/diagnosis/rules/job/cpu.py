@@ -58,7 +58,10 @@ def _just_had_workers(facts: Facts, job: JobFacts) -> bool:
     memory = facts.carry.memory.get(job.job.key)
     if memory is None:
         return False
-    return memory.left_ns is None or (facts.snapshot.at_ns - memory.left_ns) / 1e9 < facts.limits.respawn_most_s
+    return (
+        memory.last_worker_ended_ns is None
+        or (facts.snapshot.at_ns - memory.last_worker_ended_ns) / 1e9 < facts.limits.respawn_most_s
+    )
 
 
 def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:

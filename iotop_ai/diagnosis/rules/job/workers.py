@@ -28,7 +28,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         memory = facts.carry.memory.get(job.job.key)
         if memory is None:
             continue
-        turns = [turn for turn in memory.turns if turn.lost_s >= limits.respawn_s]
+        turns = [turn for turn in memory.restarts if turn.lost_s >= limits.respawn_s]
         if len(turns) < limits.respawn_turns:
             continue
         period_s = (turns[-1].at_ns - turns[0].at_ns) / 1e9 / (len(turns) - 1)
@@ -37,7 +37,7 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         if period_s <= 0 or (now - turns[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
             continue
         cost_s = sum(turn.lost_s for turn in turns)
-        whole_s = cost_s + sum(turn.other_s for turn in memory.turns)
+        whole_s = cost_s + sum(turn.other_s for turn in memory.restarts)
         ratio = min(1.0, cost_s / span_s)
         level = min(ratio / limits.long_gate, cost_s / whole_s / 0.5)
         name = f"jobs.{job.subject}"
