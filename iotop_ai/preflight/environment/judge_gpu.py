@@ -35,23 +35,23 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
     details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
     driver = next((one.driver for one in details.values() if one.driver), "")
     states = [one.value for one in found.values() if one.value is not None]
-    nvidia = [uuid for uuid in found if _runs(uuid) == CUDA]
+    nvidia = [uuid for uuid in found if _platform_of(uuid) == CUDA]
     out = [_driver(snapshot, facts, driver, bool(nvidia))]
     for uuid, one in found.items():
         if one.value is None:
             out.append(Check("gpu", f"GPU {uuid}", FAIL, one.reason or one.status.value, one.remedy))
     for state in sorted(states, key=lambda one: one.number):
         out += _one(state, details.get(state.uuid))
-    if nvidia and (hidden := _hidden(facts, nvidia, [one for one in states if _runs(one.uuid) == CUDA])):
+    if nvidia and (hidden := _hidden(facts, nvidia, [one for one in states if _platform_of(one.uuid) == CUDA])):
         out.append(hidden)
     # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
-    kinds = sorted({_runs(one.uuid) for one in states if _runs(one.uuid) != ROCM or one.power_limit_mw})
+    kinds = sorted({_platform_of(one.uuid) for one in states if _platform_of(one.uuid) != ROCM or one.power_limit_mw})
     if kinds and python.torches:
         out.append(_build(python, python.torches[0], driver, kinds))
     return out
 
 
-def _runs(uuid: str) -> str:
+def _platform_of(uuid: str) -> str:
     """Return the platform for which torch must be built, such as "CUDA" or "ROCm". The GPU's maker decides it."""
     return ROCM if uuid.startswith("AMD-") else XPU if uuid.startswith("Intel-") else CUDA
 
@@ -121,14 +121,14 @@ def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) 
         return None
     chosen = [one.strip() for one in value.split(",")]
     text, remedy = f"{value!r}", f"export {name}={','.join(map(str, range(len(uuids))))}"
-    if _ends(chosen[0]):
+    if _ends_list(chosen[0]):
         return Check("gpu", name, FAIL, f"{text} hides all {plural(len(uuids), 'GPU')}", f"unset {name}")
     mig = [one.uuid for state in states for one in state.instances or ()]
     no_mig = len(states) == len(uuids) and all(state.mig is False for state in states)
     for at, one in enumerate(chosen):
-        if _ends(one):
+        if _ends_list(one):
             break
-        if int(one) < len(uuids) if one.isdecimal() else _names(one, (*uuids, *mig)):
+        if int(one) < len(uuids) if one.isdecimal() else _is_uuid_prefix(one, (*uuids, *mig)):
             continue
         if one.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
             return Check("gpu", name, UNKNOWN, f"{text}: whether {one} exists is unknown", "nvidia-smi -L")
@@ -138,12 +138,12 @@ def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) 
     return Check("gpu", name, OK, text)
 
 
-def _ends(one: str) -> bool:
+def _ends_list(one: str) -> bool:
     """Whether this entry of the list ends it, as -1 does."""
     return not one or one.startswith("-")
 
 
-def _names(one: str, uuids: Sequence[str]) -> bool:
+def _is_uuid_prefix(one: str, uuids: Sequence[str]) -> bool:
     """Whether this entry is a UUID or the beginning of one of these UUIDs."""
     return one.startswith(("GPU-", "MIG-")) and any(uuid.startswith(one) for uuid in uuids)
 

@@ -110,7 +110,7 @@ def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFac
         path,
         notebook=notebook,
         unguarded=clean(found.unguarded()),
-        workers=any(found.starts(call) or found.loads(call) for call in _calls(tree)),
+        workers=any(found.starts_processes(call) or found.makes_loader(call) for call in _calls(tree)),
         method=found.method(),
         cuda=clean(found.cuda()),
         datasets=tuple(clean(one.name) for one in found.datasets),
@@ -139,7 +139,9 @@ class _Module:
 
     def _find_loaders(self) -> None:
         for one in ast.walk(self.tree):
-            if isinstance(one, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (made := self._made(one.value)):
+            if isinstance(one, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (
+                made := self._loader_made_by(one.value)
+            ):
                 targets = one.targets if isinstance(one, ast.Assign) else [one.target]
                 names = (name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
                 self.loaders |= {name.id: made for name in names}
@@ -147,26 +149,28 @@ class _Module:
                 self._pass_on(one, self.functions[one.func.id].args)
         for name, function in self.functions.items():
             for one in ast.walk(function):
-                if isinstance(one, ast.Return) and (made := self._made(one.value) or self._read(one.value)):
+                if isinstance(one, ast.Return) and (
+                    made := self._loader_made_by(one.value) or self._loader_read_by(one.value)
+                ):
                     self.loaders[name] = made
 
     def _pass_on(self, call: ast.Call, parameters: ast.arguments) -> None:
         """Note the parameters of a function to which this call passes a loader."""
         names = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
         given = [*zip(names, call.args, strict=False), *((one.arg, one.value) for one in call.keywords if one.arg)]
-        self.loaders |= {name: loader for name, value in given if (loader := self._read(value))}
+        self.loaders |= {name: loader for name, value in given if (loader := self._loader_read_by(value))}
 
-    def _made(self, part: ast.AST | None) -> str:
+    def _loader_made_by(self, part: ast.AST | None) -> str:
         """Return the class of the loader that an expression makes; "" without one."""
         calls = list(_calls(part)) if part is not None else []
-        makers = (_last_name(one.func) if self.loads(one) else self._maker(one) for one in calls)
+        makers = (_last_name(one.func) if self.makes_loader(one) else self._maker(one) for one in calls)
         return next(filter(None, makers), "")
 
     def _maker(self, call: ast.Call) -> str:
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         return self.loaders.get(name, "") if name in self.functions else ""
 
-    def starts(self, call: ast.Call) -> bool:
+    def starts_processes(self, call: ast.Call) -> bool:
         """Whether a call starts processes."""
         name = self._whole_name(call.func)
         return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
@@ -186,7 +190,7 @@ class _Module:
             words.append(self.imports.get(part.id) or self.imports.get("*", "") + part.id)
         return ".".join(reversed(words))
 
-    def loads(self, call: ast.Call) -> bool:
+    def makes_loader(self, call: ast.Call) -> bool:
         """Whether a call makes a loader that starts processes when it is iterated."""
         if not _last_name(call.func).endswith("DataLoader"):
             return False
@@ -204,11 +208,11 @@ class _Module:
         for one in _running(part):
             read = [one.iter] if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension) else []
             if isinstance(one, ast.Call):
-                if self.starts(one):
+                if self.starts_processes(one):
                     return f"{_last_name(one.func)}() in line {one.lineno}"
                 read = _given(one) if _last_name(one.func) in READS else []
             for value in read:
-                if loader := self._read(value):
+                if loader := self._loader_read_by(value):
                     return f"iteration of {loader} in line {value.lineno}"
             name = one.func.id if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) else ""
             if name in self.functions and name not in seen:
@@ -217,7 +221,7 @@ class _Module:
                     return inside
         return ""
 
-    def _read(self, part: ast.expr | None) -> str:
+    def _loader_read_by(self, part: ast.expr | None) -> str:
         """Return the class of the loader that is read when an expression is iterated over; "" without a loader."""
         while isinstance(part, ast.Subscript | ast.Starred | ast.NamedExpr):
             part = part.value
@@ -225,9 +229,9 @@ class _Module:
             return "" if part.id in self.functions else self.loaders.get(part.id, "")
         if not isinstance(part, ast.Call) or _last_name(part.func) in READS_NOT:
             return ""
-        if self.loads(part):
+        if self.makes_loader(part):
             return _last_name(part.func)
-        return self._maker(part) or next(filter(None, map(self._read, _given(part))), "")
+        return self._maker(part) or next(filter(None, map(self._loader_read_by, _given(part))), "")
 
     def method(self) -> str:
         """Return the last start method that the script sets; "" if it sets none."""

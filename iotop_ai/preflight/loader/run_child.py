@@ -30,7 +30,7 @@ class EmptyError(RefusedError):
     """This configuration yields no batch, but another one may."""
 
 
-class News:
+class MessageWriter:
     """Writes messages to the parent process, one per line."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
         raise EmptyError("its loader gives no batch")
 
 
-def measure(loader: Any, request: dict[str, Any], news: News) -> None:
+def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
     """Read batches for the requested time. The figures begin when each worker has made one batch."""
     lead = max(1, request["workers"])
     single = getattr(loader, "batch_size", 0) is None
@@ -232,18 +232,18 @@ def measure(loader: Any, request: dict[str, Any], news: News) -> None:
         del batch
         if count in (1, lead):
             marks.append((now, count, total))
-            news.say(news="steady", first_batch_s=marks[0][0] - start, batches=count)
+            messages.say(message="steady", first_batch_s=marks[0][0] - start, batches=count)
         elif now - reported >= REPORT_EVERY_S:
             reported = now
-            news.say(news="batch", batches=count, samples=total)
+            messages.say(message="batch", batches=count, samples=total)
         # Reads at least two batches, but does not wait for ever if the workers' first batches take long.
         if count > lead and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
             break
     since = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
-    news.say(
-        news="done",
+    messages.say(
+        message="done",
         batches=count - since[1],
         samples=total - since[2],
         seconds=now - since[0],
@@ -251,11 +251,11 @@ def measure(loader: Any, request: dict[str, Any], news: News) -> None:
     )
 
 
-def run(request: dict[str, Any], news: News) -> None:
+def run(request: dict[str, Any], messages: MessageWriter) -> None:
     """Import the module, build the loader and read it. Each step is announced, so that a hang can be located."""
     import multiprocessing
 
-    news.say(news="phase", phase="import")
+    messages.say(message="phase", phase="import")
     factory: Any = importlib.import_module(request["module"])
     for name in request["factory"].split("."):
         if not hasattr(factory, name):
@@ -265,30 +265,30 @@ def run(request: dict[str, Any], news: News) -> None:
         raise RefusedError(request["factory"] + " is not a function or class")
     if request["start"]:
         multiprocessing.set_start_method(request["start"], force=True)
-    news.say(news="phase", phase="build")
+    messages.say(message="phase", phase="build")
     loader, kind, taken = loader_of(*call(factory, request), request)
     cuda = False
     if "torch" in sys.modules:
         cuda = bool(sys.modules["torch"].cuda.is_initialized())
     start = multiprocessing.get_start_method()
-    news.say(news="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
-    news.say(news="phase", phase="start")
-    measure(loader, request, news)
+    messages.say(message="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
+    messages.say(message="phase", phase="start")
+    measure(loader, request, messages)
 
 
 def main() -> None:
     """Run the request. The last message is "done", "refused" or "error"."""
     request = json.loads(sys.argv[1])
-    news = News()
+    messages = MessageWriter()
     prepare(request["folder"], request["parent"])
     try:
-        run(request, news)
+        run(request, messages)
     except RefusedError as why:
-        news.say(news="refused", text=str(why), empty=isinstance(why, EmptyError))
+        messages.say(message="refused", text=str(why), empty=isinstance(why, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         text = str(error)[-LONGEST_TEXT:]
-        news.say(news="error", type=type(error).__name__, text=text, trace=trace[-LONGEST_TEXT:])
+        messages.say(message="error", type=type(error).__name__, text=text, trace=trace[-LONGEST_TEXT:])
     sys.stdin.buffer.read()
 
 

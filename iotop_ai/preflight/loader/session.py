@@ -19,11 +19,11 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Built, Configuration, Run, Steady
-from iotop_ai.preflight.child_news import ChildNews
+from iotop_ai.preflight.child_messages import MessageReader
 from iotop_ai.preflight.loader.judge import failure_of, user_frame
 from iotop_ai.preflight.loader.watch import TreeWatch
 
-LOOK_MS = 100
+POLL_MS = 100
 GRACE_S, GONE_S = 3.0, 2.0
 """The seconds that a finished loader may take to exit by itself, and that a killed loader may take to disappear."""
 BUSY_FACTOR = 4
@@ -79,7 +79,7 @@ class Session:
         for handle in (self._out, self._err):
             self._poll.register(handle, select.POLLIN)
         self._watch = TreeWatch(root, self._child.pid, clock)
-        self._lines, self._stderr = ChildNews(), b""
+        self._lines, self._stderr = MessageReader(), b""
         self._phase, self._batches, self._started = "import", 0, False
         self._built: Built | None = None
         self._news_ns = clock.monotonic_ns()
@@ -95,18 +95,18 @@ class Session:
     def _run(self, show: Callable[[int], None]) -> Run:
         while True:
             ended = self._child.poll()  # before the read, so that the read gets the last messages
-            for news in self._receive(LOOK_MS):
-                kind = news["news"]
+            for message in self._receive(POLL_MS):
+                kind = message["message"]
                 if kind == "done":
                     used = self._watch.used(self._built)
-                    steady = Steady(*(news[name] for name in Steady._fields))
+                    steady = Steady(*(message[name] for name in Steady._fields))
                     return Run(self._configuration, self._built, steady, used)
                 if kind in ("error", "refused"):
-                    return self._failed(news)
-                self._take(kind, news)
+                    return self._failed(message)
+                self._take(kind, message)
             if ended is not None:
                 return self._failed({}, returncode=ended)
-            self._watch.look()
+            self._watch.sample()
             self._watch.sample_memory(self._batches if self._started else 0)
             if silent := self._silent_s():
                 return self._failed({}, silent_s=silent)
@@ -127,19 +127,24 @@ class Session:
             self._news_ns, self._news_cpu = self._clock.monotonic_ns(), self._watch.cpu_seconds()
         return [line for line in lines if line]
 
-    def _take(self, kind: str, news: dict[str, Any]) -> None:
+    def _take(self, kind: str, message: dict[str, Any]) -> None:
         if kind == "phase":
-            self._phase = str(news["phase"])
+            self._phase = str(message["phase"])
         elif kind == "built":
+            epoch_bytes = message["epoch_bytes"]
             self._built = Built(
-                clean(news["kind"]), clean(news["start"]), tuple(map(clean, news["applied"])), bool(news["cuda"]),
-                tuple(map(clean, news["stages"])), None if news["epoch_bytes"] is None else int(news["epoch_bytes"]),
-            )  # fmt: skip
+                clean(message["kind"]),
+                clean(message["start"]),
+                tuple(map(clean, message["applied"])),
+                bool(message["cuda"]),
+                tuple(map(clean, message["stages"])),
+                None if epoch_bytes is None else int(epoch_bytes),
+            )
         elif kind == "steady":
             self._phase, self._started = "batches", True
             self._watch.begin()
-        if "batches" in news:
-            self._batches = int(news["batches"])
+        if "batches" in message:
+            self._batches = int(message["batches"])
 
     def _silent_s(self) -> float:
         """Return the seconds since the last message if they exceed the limit, else 0."""
@@ -152,24 +157,24 @@ class Session:
     def _busy(self, seconds: float) -> float:
         return (self._watch.cpu_seconds() - self._news_cpu) / seconds
 
-    def _failed(self, news: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
+    def _failed(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
         busy = self._busy(silent_s) if silent_s else None
         stuck = tuple(self._watch.stuck())
         printed = self._stderr.decode("utf-8", "replace")
         if silent_s:
             shown = sorted(stuck, key=lambda one: not one.worker)[:MOST_STACKS]
             stuck = tuple(one._replace(frame=self._frame(one)) if one in shown else one for one in stuck)
-        self._receive(LOOK_MS)
+        self._receive(POLL_MS)
         outcome = Outcome(
             self._phase,
             self._built.start if self._built else self._configuration.start,
             silent_s,
             returncode,
-            error=str(news.get("type", "")),
-            text=str(news.get("text", "")),
-            trace=str(news.get("trace", "")),
-            refused=str(news.get("text", "")) if news.get("news") == "refused" else "",
-            empty=bool(news.get("empty")),
+            error=str(message.get("type", "")),
+            text=str(message.get("text", "")),
+            trace=str(message.get("trace", "")),
+            refused=str(message.get("text", "")) if message.get("message") == "refused" else "",
+            empty=bool(message.get("empty")),
             stderr=printed if silent_s else self._stderr.decode("utf-8", "replace"),
             stuck=stuck,
             busy_cores=busy,
@@ -188,7 +193,7 @@ class Session:
             os.kill(one.pid, signal.SIGUSR1)
         until = self._clock.monotonic_ns() + int(STACK_S * 1e9)
         while self._clock.monotonic_ns() < until:
-            self._receive(LOOK_MS)
+            self._receive(POLL_MS)
             if frame := user_frame(self._stderr.decode("utf-8", "replace"), last=False):
                 return frame
         return ""
@@ -202,7 +207,7 @@ class Session:
                 child.stdin.close()
         until = self._clock.monotonic_ns() + int(GRACE_S * 1e9)
         while self._started and child.poll() is None and self._clock.monotonic_ns() < until:
-            self._receive(LOOK_MS)
+            self._receive(POLL_MS)
         # multiprocessing's tracker is not killed here, because it removes the semaphores when the other processes are
         # gone.
         for pid in [*self._watch.workers, self._watch.pids[0]]:
@@ -211,7 +216,7 @@ class Session:
                     os.kill(pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             child.wait(GONE_S)
-        self._receive(LOOK_MS)
+        self._receive(POLL_MS)
         with suppress(OSError):
             os.killpg(child.pid, signal.SIGKILL)
         for stream in filter(None, (child.stdout, child.stderr)):

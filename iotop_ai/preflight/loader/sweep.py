@@ -22,7 +22,7 @@ from iotop_ai.preflight.loader.recommend import recommended
 from iotop_ai.preflight.loader.session import Request, Session
 from iotop_ai.preflight.storage.forecast import read_cores
 
-OVER = ("refused",)
+SHARED_FAILURES = ("refused",)
 """The kinds of failure that every other configuration would have too."""
 
 
@@ -85,7 +85,7 @@ def _runs(
         run = Session(request, one, root, clock).run(partial(show, f"{at}/{len(wanted)}"))
         threads = threads or (run.built is not None and run.built.kind == TENSORFLOW)
         yield run
-        if run.failure is not None and run.failure.kind in OVER:
+        if run.failure is not None and run.failure.kind in SHARED_FAILURES:
             return
 
 

@@ -33,7 +33,7 @@ class TreeWatch:
         self._ticks_base: dict[int, int] = {}
         self._reads: dict[int, tuple[int, int]] = {}
         self._reads_base: dict[int, tuple[int, int]] = {}
-        self._looks = self._blocked = self._running = 0
+        self._samples = self._blocked = self._running = 0
         self._points: list[tuple[int, int]] = []
         self._most_memory: int | None = None
         self.shm_bytes, self._shm_before, _ = read_shm(root)
@@ -70,7 +70,7 @@ class TreeWatch:
         except OSError:
             return b""
 
-    def look(self) -> None:
+    def sample(self) -> None:
         """Sample each process's CPU time and each worker's state.
 
         Without workers, the states are those of the loader's threads.
@@ -94,7 +94,7 @@ class TreeWatch:
         return wait_state_of(state.encode(), self._read(pid, f"{below}wchan"))
 
     def _count(self, wait_states: list[int | None]) -> None:
-        self._looks += any(wait_state is not None for wait_state in wait_states)
+        self._samples += any(wait_state is not None for wait_state in wait_states)
         if DISK in wait_states:
             self._blocked += 1
         elif RUNNING in wait_states:
@@ -135,15 +135,15 @@ class TreeWatch:
         """Restart the measurement, because the loader has warmed up."""
         self._next_memory_ns = 0
         self.sample_memory(0)
-        self.look()
-        self._looks = self._blocked = self._running = 0
+        self.sample()
+        self._samples = self._blocked = self._running = 0
         self._points.clear()
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self, built: Built | None) -> Used:
         """Return the CPU time, waits, memory and reads since ``begin``."""
-        self.look()
+        self.sample()
         for pid in self.pids:
             self._read_io(pid)
         seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)
@@ -159,8 +159,8 @@ class TreeWatch:
         return Used(
             worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
             main_cores=main_cores,
-            blocked_ratio=self._blocked / self._looks if self._looks else None,
-            running_ratio=self._running / self._looks if self._looks else None,
+            blocked_ratio=self._blocked / self._samples if self._samples else None,
+            running_ratio=self._running / self._samples if self._samples else None,
             memory_bytes=self._most_memory,
             growth_bytes=growth_per_batch(self._points),
             shm_bytes=shm,

@@ -17,7 +17,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Dataset, Decoding
 from iotop_ai.model.preflight.storage import Latency, Measured, Phase, Target
-from iotop_ai.preflight.child_news import ChildNews
+from iotop_ai.preflight.child_messages import MessageReader
 from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
@@ -66,12 +66,14 @@ class End(NamedTuple):
     left: str = ""
 
 
-News = Progress | Started | Found | Measured | str | End
+Message = Progress | Started | Found | Measured | str | End
 """A message of the child. A string is a note."""
 
 
 class StorageCheck:
-    """One check. Iterate over ``news``, then call ``close``, which ends the child and removes its file in any case."""
+    """One check. Iterate over ``messages``, then call ``close``, which ends the child and removes its file in any
+    case.
+    """
 
     def __init__(self, request: Request, clock: Clock) -> None:
         self._clock = clock
@@ -86,10 +88,10 @@ class StorageCheck:
         """The child's pid."""
         return self._child.pid
 
-    def news(self) -> Iterator[News]:
+    def messages(self) -> Iterator[Message]:
         """Yield the child's messages up to its end. The last message is an End."""
         assert self._child.stdout is not None
-        source, lines = self._child.stdout.fileno(), ChildNews()
+        source, lines = self._child.stdout.fileno(), MessageReader()
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while True:
@@ -107,7 +109,7 @@ class StorageCheck:
                     return
 
     def stop(self) -> None:
-        """Ask the child to end early. May be called from any thread; ``news`` goes on until its End."""
+        """Ask the child to end early. May be called from any thread; ``messages`` goes on until its End."""
         with suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGTERM)
 
@@ -122,9 +124,9 @@ class StorageCheck:
             child.wait(_STOP_S)
 
 
-def parse_line(line: dict[str, Any]) -> News:
+def parse_line(line: dict[str, Any]) -> Message:
     """Return the message that one line of the child holds."""
-    kind = line.pop("news")
+    kind = line.pop("message")
     if kind == "progress":
         phase = Phase(*(line[name] for name in Phase._fields))
         return Progress(phase, line["ops"], line["size_bytes"], line["so_far_s"])

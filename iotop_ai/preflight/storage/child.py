@@ -35,9 +35,9 @@ class Lines:
         self._shown_ns = 0
         self._lock = threading.Lock()
 
-    def put(self, news: str, **fields: Any) -> None:
+    def put(self, message: str, **fields: Any) -> None:
         """Write one line to the parent."""
-        raw = json.dumps({"news": news, **fields}).encode() + b"\n"
+        raw = json.dumps({"message": message, **fields}).encode() + b"\n"
         try:
             with self._lock:
                 os.write(1, raw)

@@ -12,7 +12,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.history import comparable, kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured
-from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started
+from iotop_ai.preflight.storage.check import End, Found, Message, Progress, Started
 from iotop_ai.preflight.storage.history import keep_check, read_history
 
 LEAST_KEPT_S = 5.0
@@ -26,10 +26,12 @@ class Gathered(NamedTuple):
     end: End
 
 
-def gather(report: Report, news: Iterable[News], clock: Clock, show: Callable[[Report, Progress], None]) -> Gathered:
+def gather(
+    report: Report, messages: Iterable[Message], clock: Clock, show: Callable[[Report, Progress], None]
+) -> Gathered:
     """Make a report from all messages of a check. show: called for each Progress, with the report so far."""
     end = End()
-    for one in news:
+    for one in messages:
         if isinstance(one, Progress):
             show(report, one)
         elif isinstance(one, Started):

@@ -75,7 +75,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
         return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
-    folder, why = _opened(path) if write else (os.open(path, _FOLDER), "--no-write")
+    folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER), "--no-write")
     try:
         if not why:
             own, room, why = _create(folder, most_bytes)
@@ -91,7 +91,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     return Opened("file", handle, stored_bytes(handle), direct, why=why)
 
 
-def _opened(path: str) -> tuple[int, str]:
+def _open_folder_to_write(path: str) -> tuple[int, str]:
     """Return the descriptor of the folder, and the reason why nothing may be written there ("" if it may).
 
     Root writes nothing in a folder to which another user's link leads.

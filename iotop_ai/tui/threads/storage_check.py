@@ -78,7 +78,7 @@ class CheckThread:
                     return
                 running = self._running = StorageCheck(Request(self._path, phases, write=self._write), clock)
             try:
-                report, end = gather(report, running.news(), clock, lambda r, p: self._show(r, p, len(phases)))
+                report, end = gather(report, running.messages(), clock, lambda r, p: self._show(r, p, len(phases)))
             finally:
                 running.close()
         except (IotopError, OSError, ValueError) as error:

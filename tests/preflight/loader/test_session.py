@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.preflight.loader.run import Configuration, Steady
 from iotop_ai.preflight.loader.session import Request, Session
 
-DONE = {"news": "done", "batches": 8, "samples": 64, "seconds": 1.0, "first_batch_s": 0.5}
+DONE = {"message": "done", "batches": 8, "samples": 64, "seconds": 1.0, "first_batch_s": 0.5}
 
 
 def test_the_result_of_a_process_that_has_ended_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

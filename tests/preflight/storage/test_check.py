@@ -31,7 +31,7 @@ from iotop_ai.model.preflight.storage import (
 )
 from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
-from iotop_ai.preflight.storage.check import End, News, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.check import End, Message, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
 from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
@@ -53,9 +53,9 @@ def running(
         check.close()
 
 
-def news_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", **more: object) -> list[News]:
+def messages_of(path: Path, phases: tuple[Phase, ...] = SHORT, engine: str = "own", **more: object) -> list[Message]:
     with running(path, phases, engine, **more) as check:
-        return list(check.news())
+        return list(check.messages())
 
 
 def test_a_child_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,15 +65,15 @@ def test_a_child_that_ends_at_once_is_reported(tmp_path: Path, monkeypatch: pyte
         return child
 
     monkeypatch.setattr(parent, "start_own_child", ended)
-    assert news_of(tmp_path) == [End(error="the reading process ended early")]
+    assert messages_of(tmp_path) == [End(error="the reading process ended early")]
 
 
-def results(news: list[News]) -> list[Measured]:
-    return [one for one in news if isinstance(one, Measured)]
+def results(messages: list[Message]) -> list[Measured]:
+    return [one for one in messages if isinstance(one, Measured)]
 
 
-def target(news: list[News]) -> Target:
-    return next(one.target for one in news if isinstance(one, Started))
+def target(messages: list[Message]) -> Target:
+    return next(one.target for one in messages if isinstance(one, Started))
 
 
 def wait_for(path: Path, there: bool = True) -> None:
@@ -86,16 +86,16 @@ def wait_for(path: Path, there: bool = True) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_folder_is_measured_and_left_as_it_was(tmp_path: Path, engine: str) -> None:
     (tmp_path / "data.bin").write_bytes(b"x" * 1000)
-    news = news_of(tmp_path, engine=engine)
-    found = results(news)
+    messages = messages_of(tmp_path, engine=engine)
+    found = results(messages)
     assert {(one.name, one.block_bytes, one.depth) for one in found} == {phase[:3] for phase in SHORT}
     assert len(found) == len(SHORT)
     assert all(one.ops > 0 and one.seconds > 0 and one.latency is not None for one in found)
     assert all(one.size_bytes == one.ops * one.block_bytes for one in found if one.name in (SEQUENTIAL, RANDOM, FILES))
-    assert target(news) == Target("own", 24 * MIB, True, 24 * MIB)
-    assert news[-1] == End()
+    assert target(messages) == Target("own", 24 * MIB, True, 24 * MIB)
+    assert messages[-1] == End()
     assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
-    assert any(isinstance(one, Progress) for one in news)
+    assert any(isinstance(one, Progress) for one in messages)
 
 
 def test_every_reader_reads_at_least_once_and_all_stop_at_the_same_time() -> None:
@@ -151,9 +151,9 @@ def test_a_killed_check_leaves_one_file_that_the_next_check_removes(tmp_path: Pa
     with running(tmp_path, plan(60.0, 2)) as check:
         wait_for(own)
         os.kill(check.pid, signal.SIGKILL)
-        assert list(check.news())[-1] == End(error="the reading process ended early")
+        assert list(check.messages())[-1] == End(error="the reading process ended early")
     assert [path.name for path in tmp_path.iterdir()] == [own.name]
-    assert results(news_of(tmp_path))
+    assert results(messages_of(tmp_path))
     assert not list(tmp_path.iterdir())
 
 
@@ -161,18 +161,18 @@ def test_when_the_caller_ends_the_check_ends_and_removes_its_file(tmp_path: Path
     own = tmp_path / own_name()
     with running(tmp_path, plan(60.0, 2)) as check:
         wait_for(own)
-        news = check.news()
-        while not isinstance(next(news), Started):
+        messages = check.messages()
+        while not isinstance(next(messages), Started):
             pass
     wait_for(own, there=False)
 
 
 def test_two_checks_of_one_folder_do_not_disturb_each_other(tmp_path: Path) -> None:
     with running(tmp_path, plan(60.0, 2)) as check:
-        news = check.news()
-        while not isinstance(next(news), Started):
+        messages = check.messages()
+        while not isinstance(next(messages), Started):
             pass
-        second = news_of(tmp_path)[-1]
+        second = messages_of(tmp_path)[-1]
         assert isinstance(second, End)
         assert "in the way" in second.error
         assert (tmp_path / own_name()).exists()
@@ -182,9 +182,9 @@ def test_a_file_is_only_read(tmp_path: Path) -> None:
     path = tmp_path / "shard.tar"
     path.write_bytes(os.urandom(16 * MIB))
     before = path.stat()
-    news = news_of(path)
-    assert target(news) == Target("file", 16 * MIB, True, 0, "a file is only read")
-    assert {one.name for one in results(news)} == {SEQUENTIAL, RANDOM}
+    messages = messages_of(path)
+    assert target(messages) == Target("file", 16 * MIB, True, 0, "a file is only read")
+    assert {one.name for one in results(messages)} == {SEQUENTIAL, RANDOM}
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
 
@@ -212,7 +212,7 @@ def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> N
 def test_a_small_file_gives_no_figures(tmp_path: Path) -> None:
     path = tmp_path / "small"
     path.write_bytes(b"x" * 5000)
-    end = news_of(path)[-1]
+    end = messages_of(path)[-1]
     assert isinstance(end, End)
     assert "less than 8 MB" in end.error
 
@@ -221,8 +221,8 @@ def test_without_writing_the_largest_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/large").write_bytes(os.urandom(12 * MIB))
     (tmp_path / "smaller").write_bytes(os.urandom(9 * MIB))
-    news = news_of(tmp_path, write=False)
-    assert target(news) == Target("file", 12 * MIB, True, 0, "--no-write")
+    messages = messages_of(tmp_path, write=False)
+    assert target(messages) == Target("file", 12 * MIB, True, 0, "--no-write")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["smaller", "sub"]
 
 
@@ -237,21 +237,21 @@ def sparse(path: Path, stored: int, size: int) -> Path:
 def test_holes_of_a_file_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(os.urandom(9 * MIB))
     sparse(tmp_path / "a-hole", 0, 1 << 40)
-    news = news_of(tmp_path, QUICK, write=False)
-    assert target(news).size_bytes == 9 * MIB
-    assert not [one for one in news if isinstance(one, str)]
+    messages = messages_of(tmp_path, QUICK, write=False)
+    assert target(messages).size_bytes == 9 * MIB
+    assert not [one for one in messages if isinstance(one, str)]
     path = sparse(tmp_path / "data.mdb", 12 * MIB, 1 << 40)
     for place in (tmp_path, path):
-        news = news_of(place, QUICK, write=False)
-        assert target(news).size_bytes == 12 * MIB
-        assert "the file has holes, which are not stored: its first 12 MB are read" in news
-    end = news_of(tmp_path / "a-hole", QUICK)[-1]
+        messages = messages_of(place, QUICK, write=False)
+        assert target(messages).size_bytes == 12 * MIB
+        assert "the file has holes, which are not stored: its first 12 MB are read" in messages
+    end = messages_of(tmp_path / "a-hole", QUICK)[-1]
     assert isinstance(end, End)
     assert "holds less than 8 MB before its first hole" in end.error
 
 
 def test_a_folder_that_can_be_neither_read_nor_written_is_reported(tmp_path: Path) -> None:
-    end = news_of(tmp_path, write=False)[-1]
+    end = messages_of(tmp_path, write=False)[-1]
     assert isinstance(end, End)
     assert "--no-write" in end.error
     assert "8 MB" in end.error
@@ -262,12 +262,12 @@ def test_a_read_only_mount_and_a_full_disk_are_read_and_reported(tmp_path: Path)
     with ext4(tmp_path, 64) as place:
         (place / "data").write_bytes(os.urandom(16 * MIB))
         subprocess.run(["mount", "-o", "remount,ro", str(place)], check=True)
-        assert target(news_of(place)).why_not_written == "mounted read-only"
+        assert target(messages_of(place)).why_not_written == "mounted read-only"
         subprocess.run(["mount", "-o", "remount,rw", str(place)], check=True)
         with contextlib.suppress(OSError), (place / "fill").open("wb", buffering=0) as file:
             while True:
                 file.write(b"x" * MIB)
-        full = target(news_of(place))
+        full = target(messages_of(place))
         assert full.kind == "file"
         assert "the filesystem is full" in full.why_not_written
         assert sorted(path.name for path in place.iterdir()) == ["data", "fill", "lost+found"]
@@ -276,7 +276,7 @@ def test_a_read_only_mount_and_a_full_disk_are_read_and_reported(tmp_path: Path)
 @needs_root
 def test_memory_and_an_overlay_are_measured(tmp_path: Path) -> None:
     with mounted(tmp_path / "memory", "-t", "tmpfs", "-o", "size=256m", "none") as memory:
-        assert {one.name for one in results(news_of(memory))} >= {CREATE, WRITE, SEQUENTIAL, RANDOM, FILES}
+        assert {one.name for one in results(messages_of(memory))} >= {CREATE, WRITE, SEQUENTIAL, RANDOM, FILES}
     for name in ("lower", "upper", "work"):
         (tmp_path / name).mkdir()
     layers = ",".join(
@@ -284,9 +284,9 @@ def test_memory_and_an_overlay_are_measured(tmp_path: Path) -> None:
         for key, value in (("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "work"))
     )
     with mounted(tmp_path / "overlay", "-t", "overlay", "-o", layers, "none") as overlay:
-        news = news_of(overlay)
-        assert {one.name for one in results(news)} >= {CREATE, WRITE, READAHEAD, SEQUENTIAL, RANDOM, FILES}
-        assert news[-1] == End()
+        messages = messages_of(overlay)
+        assert {one.name for one in results(messages)} >= {CREATE, WRITE, READAHEAD, SEQUENTIAL, RANDOM, FILES}
+        assert messages[-1] == End()
     assert not list((tmp_path / "upper").iterdir())
 
 
@@ -370,11 +370,11 @@ def test_a_disk_that_hangs_is_reported_and_its_file_removed_later(tmp_path: Path
     with FuseDisk(tmp_path, 96) as disk:
         subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], check=True)
         with mounted(tmp_path / "disk", disk.node) as place, running(place, plan(60.0, 2)) as check:
-            news = check.news()
-            while not isinstance(next(news), Started):
+            messages = check.messages()
+            while not isinstance(next(messages), Started):
                 pass
             disk.set(delay_us=12_000_000)
-            end = list(news)[-1]
+            end = list(messages)[-1]
             assert isinstance(end, End)
             assert end.hung_s >= 5
             check.close()

@@ -20,7 +20,7 @@ from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import KIB, Measured, Phase, plan
 from iotop_ai.preflight.storage import decode as decoder
-from iotop_ai.preflight.storage.check import End, Found, News, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.check import End, Found, Message, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.forecast import forecasted
@@ -49,38 +49,38 @@ def evict(folder: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def news_of(path: Path, **more: object) -> list[News]:
+def messages_of(path: Path, **more: object) -> list[Message]:
     check = StorageCheck(Request(str(path), PHASES, "own", write=False)._replace(**more), Clock())
     try:
-        return list(check.news())
+        return list(check.messages())
     finally:
         check.close()
 
 
-def found(news: list[News]) -> Found:
-    return next(one for one in news if isinstance(one, Found))
+def found(messages: list[Message]) -> Found:
+    return next(one for one in messages if isinstance(one, Found))
 
 
-def results(news: list[News]) -> list[Measured]:
-    return [one for one in news if isinstance(one, Measured)]
+def results(messages: list[Message]) -> list[Measured]:
+    return [one for one in messages if isinstance(one, Measured)]
 
 
 def test_files_on_the_disk_are_read_and_evicted_again(tmp_path: Path) -> None:
     make(tmp_path, 120, 60 * KIB)
     evict(tmp_path)
-    news = news_of(tmp_path)
-    dataset = found(news).dataset
+    messages = messages_of(tmp_path)
+    dataset = found(messages).dataset
     assert (dataset.files, dataset.complete, dataset.past) == (120, True, False)
     assert dataset.size_bytes == sum(60 * KIB + number for number in range(120))
     assert dataset.p10_bytes <= dataset.p50_bytes <= dataset.p90_bytes <= dataset.most_bytes == 60 * KIB + 119
     assert dataset.resident_ratio == 0.0
-    alone, together = results(news)
+    alone, together = results(messages)
     assert (alone.depth, together.depth) == (1, 3)
     for one in (alone, together):
         assert one.ops > 10
         assert one.size_bytes / one.ops == pytest.approx(60 * KIB, rel=0.01)
     assert read_cached(str(tmp_path), PageCache()).resident_bytes == 0
-    assert news[-1] == End()
+    assert messages[-1] == End()
 
 
 def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -> None:
@@ -88,11 +88,11 @@ def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -
     make(tmp_path, 60, 40 * KIB)
     for path in tmp_path.rglob("*.bin"):
         path.read_bytes()
-    news = news_of(tmp_path)
-    dataset = found(news).dataset
+    messages = messages_of(tmp_path)
+    dataset = found(messages).dataset
     assert dataset.past
     assert dataset.resident_ratio == pytest.approx(1.0, abs=0.05)
-    assert len(results(news)) == 2
+    assert len(results(messages)) == 2
     assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
@@ -103,7 +103,7 @@ def test_of_a_half_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Pa
     for path in warm:
         path.read_bytes()
     before = read_cached(str(tmp_path), PageCache()).resident_bytes
-    dataset = found(news_of(tmp_path)).dataset
+    dataset = found(messages_of(tmp_path)).dataset
     assert dataset.cold == 60
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
     # The tolerance is less than a file, because the kernel may reuse single pages meanwhile.
@@ -132,23 +132,23 @@ def test_files_that_stay_in_memory_are_read_only_once(tmp_path: Path) -> None:
     scanned = scanned_of(tmp_path, 10, evict=False)
     parts = [scanned.part(number) for number in range(3)]
     assert sorted(sum(parts, ())) == sorted(scanned.files)
-    session, news = in_process(tmp_path)
+    session, messages = in_process(tmp_path)
     for number, readers in ((1, 1), (2, 8)):
         session._read_files(scanned, Phase(DATASET, 0, readers, 5.0), scanned.part(number))
     os.close(scanned.top.folder)
-    assert [(one.depth, one.ops) for one in results(news)] == [(1, 3), (4, 4)]
-    assert sum(one.size_bytes for one in results(news)) == sum(1000 + number for number in range(3, 10))
+    assert [(one.depth, one.ops) for one in results(messages)] == [(1, 3), (4, 4)]
+    assert sum(one.size_bytes for one in results(messages)) == sum(1000 + number for number in range(3, 10))
 
 
 def test_files_that_were_removed_meanwhile_are_not_counted(tmp_path: Path) -> None:
     scanned = scanned_of(tmp_path, 3, evict=False)
     (tmp_path / "00.bin").unlink()
     (tmp_path / "01.bin").write_bytes(b"")
-    session, news = in_process(tmp_path)
+    session, messages = in_process(tmp_path)
     session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files[:2])
     session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files)
     os.close(scanned.top.folder)
-    assert [(one.ops, one.size_bytes) for one in results(news)] == [(1, 1002)]
+    assert [(one.ops, one.size_bytes) for one in results(messages)] == [(1, 1002)]
 
 
 def test_files_with_holes_are_not_read(tmp_path: Path) -> None:
@@ -187,17 +187,17 @@ def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:
 
 def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:
     make(tmp_path, 30, 20 * KIB)
-    news = news_of(tmp_path)
-    assert not [one for one in news if isinstance(one, Started)]
-    assert any(isinstance(one, str) and "only the dataset's files are read" in one for one in news)
-    assert news[-1] == End()
+    messages = messages_of(tmp_path)
+    assert not [one for one in messages if isinstance(one, Started)]
+    assert any(isinstance(one, str) and "only the dataset's files are read" in one for one in messages)
+    assert messages[-1] == End()
 
 
 def test_an_empty_dataset_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    news = news_of(tmp_path)
-    assert found(news).dataset.files == 0
-    end = news[-1]
+    messages = messages_of(tmp_path)
+    assert found(messages).dataset.files == 0
+    end = messages[-1]
     assert isinstance(end, End)
     assert "no file there has the 8 MB" in end.error
 
@@ -229,11 +229,11 @@ def test_a_link_to_a_file_is_followed_and_each_target_is_counted_once(tmp_path: 
         dataset_text(Report(Place("/d"), 0, dataset=dataset))
     )
     assert scan_of(tmp_path / "hub").dataset.files == 2
-    session, news = in_process(rev, python=sys.executable)
+    session, messages = in_process(rev, python=sys.executable)
     session.run()
     session.close()
-    assert "Pillow does not load" in found(news).decoding.why
-    assert [one.ops > 0 for one in results(news)] == [True, True]
+    assert "Pillow does not load" in found(messages).decoding.why
+    assert [one.ops > 0 for one in results(messages)] == [True, True]
 
 
 @needs_root
@@ -302,7 +302,7 @@ def test_pictures_are_decoded_in_the_users_own_python(tmp_path: Path, with_pillo
     for number in range(20):
         (tmp_path / f"{number}.png").write_bytes(png(200))
     (tmp_path / "broken.png").write_bytes(b"not a picture")
-    decoding = found(news_of(tmp_path, python=with_pillow)).decoding
+    decoding = found(messages_of(tmp_path, python=with_pillow)).decoding
     assert decoding.decoder.startswith("Pillow ")
     assert (decoding.files, decoding.failed) == (20, 1)
     assert decoding.file_s is not None
@@ -369,18 +369,18 @@ def stand_in(folder: Path, script: str) -> str:
     return str(path)
 
 
-def in_process(path: Path, **more: object) -> tuple[Session, list[News]]:
-    """A session that runs in this process, and the list of its news."""
-    news: list[News] = []
+def in_process(path: Path, **more: object) -> tuple[Session, list[Message]]:
+    """A session that runs in this process, and the list of its messages."""
+    messages: list[Message] = []
     emit = Emit(
-        lambda target, engine: news.append(Started(target, engine)),
-        lambda *step: news.append(Progress(*step)),
-        news.append,
-        news.append,
-        lambda *both: news.append(Found(*both)),
+        lambda target, engine: messages.append(Started(target, engine)),
+        lambda *step: messages.append(Progress(*step)),
+        messages.append,
+        messages.append,
+        lambda *both: messages.append(Found(*both)),
     )
     request = Request(str(path), QUICK, "own", write=False)._replace(**more)
-    return Session(request, emit, Stop(), Clock()), news
+    return Session(request, emit, Stop(), Clock()), messages
 
 
 def test_a_decoder_that_crashes_names_the_signal(tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) ->
     (data / "1.png").write_bytes(png(300))  # this is more than a pipe can buffer
     answer = '{"decoder": "Pillow", "files": 1, "failed": 0, "cpu_s": 1.0, "why": ""}'
     script = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; wc -c > {got}; echo '{answer}'"
-    session, news = in_process(data, python=stand_in(tmp_path, script))
+    session, messages = in_process(data, python=stand_in(tmp_path, script))
 
     def progress(*step: object) -> None:
         if began.exists():
@@ -402,9 +402,9 @@ def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) ->
     session._emit = session._emit._replace(progress=progress)
     session.run()
     session.close()
-    assert found(news).decoding == Decoding("Pillow", 1, 0, 1.0)
+    assert found(messages).decoding == Decoding("Pillow", 1, 0, 1.0)
     assert int(got.read_text()) == 4 + (data / "1.png").stat().st_size > 1 << 16
-    assert [one.name for one in results(news)] == [DATASET, DATASET]
+    assert [one.name for one in results(messages)] == [DATASET, DATASET]
 
 
 def test_a_decoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from iotop_ai.cli.options.common import count, settings_of
+from iotop_ai.cli.options.common import parse_count, settings_of
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -84,7 +84,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
         type=_step,
         help="time of one training step: 50ms; with --batch, instead of --samples-per-s",
     )
-    group.add_argument("--batch", metavar="COUNT", type=count, help="samples per step; with --step-time")
+    group.add_argument("--batch", metavar="COUNT", type=parse_count, help="samples per step; with --step-time")
     group.add_argument("--sample-size", metavar="SIZE", type=_size, help="size of one sample (default: that of a file)")
     group.add_argument(
         "--min-gpu", metavar="PERCENT", type=_share, help="exit 1 if the forecast for the GPU is lower: 90%%"
@@ -125,7 +125,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
         with Progress(clock) as show:
             report, end = gather(
                 Report(place, 0),
-                running.news(),
+                running.messages(),
                 clock,
                 lambda so_far, step: show(f"{len(so_far.results) + 1}/{len(phases)} {progress_text(*step)}"),
             )

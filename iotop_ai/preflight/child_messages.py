@@ -1,4 +1,4 @@
-"""The messages of a child process ("news"): each is a line with a JSON object that has the key "news"."""
+"""The messages of a child process: each is a line with a JSON object that has the key "message"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 _LONGEST_LINE = 1 << 17
 
 
-class ChildNews:
+class MessageReader:
     """Puts the pieces of a child's output together to messages."""
 
     def __init__(self) -> None:
@@ -22,13 +22,13 @@ class ChildNews:
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:
             self._rest = b""
-        return [parse_news(line) for line in lines]
+        return [parse_message(line) for line in lines]
 
 
-def parse_news(line: bytes) -> dict[str, Any]:
+def parse_message(line: bytes) -> dict[str, Any]:
     """Return the message in one line; {} for a line that is not a message."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("news"), str) else {}
+    return found if isinstance(found, dict) and isinstance(found.get("message"), str) else {}
