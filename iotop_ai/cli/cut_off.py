@@ -11,12 +11,12 @@ _PART = ".part"
 """The suffix of a file that is still being written."""
 
 
-def warn_of_cut(played: RecordedFrames) -> None:
+def warn_of_truncation(recording: RecordedFrames) -> None:
     """Print a line for each file that is cut off.
 
     A file that is not packed may end anywhere, because it still grows.
     """
-    for part in played.source.parts:
+    for part in recording.source.parts:
         if part.cut_bytes and not part.path.endswith(_PART):
             many = "byte is" if part.cut_bytes == 1 else f"{part.cut_bytes} bytes are"
             print(

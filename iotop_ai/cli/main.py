@@ -31,7 +31,7 @@ GC_THRESHOLD = 20_000
 """The number of new objects that starts a garbage collection. It is large, as the objects of a tick form no cycles."""
 
 
-class Command(NamedTuple):
+class Subcommand(NamedTuple):
     """One subcommand.
 
     module: a module with ``add_arguments(parser)`` and ``run(args) -> int``, loaded only when used.
@@ -43,41 +43,47 @@ class Command(NamedTuple):
 
 
 _FOLDER = "iotop_ai.cli.commands."
-COMMANDS: tuple[Command, ...] = (
-    Command("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
-    Command("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
-    Command("report", _FOLDER + "reports.report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
-    Command("compare", _FOLDER + "reports.compare", "two recorded runs: what changed, how sure that is, and why"),
-    Command("status", _FOLDER + "status", "one short line for a status bar or a prompt, with --format"),
-    Command("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
-    Command("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),
-    Command("health", _FOLDER + "health.command", "every disk's health; exits 0 healthy, 1 not, 2 unknown, for cron"),
-    Command("gpu-log", _FOLDER + "gpu_log", "log GPUs in the format of nvidia-smi --query-gpu, flushing each line"),
-    Command("trend", _FOLDER + "trend", "watch for a while, then print charts"),
-    Command("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
-    Command("service", _FOLDER + "service", "print a systemd unit that records continuously"),
-    Command("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
-    Command(
+COMMANDS: tuple[Subcommand, ...] = (
+    Subcommand("why", _FOLDER + "why", "why is it slow? watch 15 s, print the verdict; exits 1 when it is slow"),
+    Subcommand("diagnose", _FOLDER + "diagnose", "the verdict over a period or a whole recording, as text or JSON"),
+    Subcommand("report", _FOLDER + "reports.report", "what happened in a recorded run: text, HTML, Markdown or JSON"),
+    Subcommand("compare", _FOLDER + "reports.compare", "two recorded runs: what changed, how sure that is, and why"),
+    Subcommand("status", _FOLDER + "status", "one short line for a status bar or a prompt, with --format"),
+    Subcommand("snapshot", _FOLDER + "snapshot", "one interval of all figures as text or JSON"),
+    Subcommand("ack", _FOLDER + "health.ack", "acknowledge a failing disk or GPU until it gets worse"),
+    Subcommand(
+        "health", _FOLDER + "health.command", "every disk's health; exits 0 healthy, 1 not, 2 unknown, for cron"
+    ),
+    Subcommand("gpu-log", _FOLDER + "gpu_log", "log GPUs in the format of nvidia-smi --query-gpu, flushing each line"),
+    Subcommand("trend", _FOLDER + "trend", "watch for a while, then print charts"),
+    Subcommand("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
+    Subcommand("service", _FOLDER + "service", "print a systemd unit that records continuously"),
+    Subcommand("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
+    Subcommand(
         "fleet", _FOLDER + "fleet.command", "every machine that a Prometheus knows, worst first; exits 1 on trouble"
     ),
-    Command("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
-    Command("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
-    Command("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),
-    Command("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
-    Command("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),
-    Command(
+    Subcommand("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
+    Subcommand("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
+    Subcommand("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),
+    Subcommand("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
+    Subcommand("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),
+    Subcommand(
         "cache",
         _FOLDER + "dataset.cache",
         "show how much of a dataset is in the page cache; evict it; drop the host's caches",
     ),
-    Command("check", _FOLDER + "preflight.check", "measure what storage gives a training job, before it starts"),
-    Command("loader", _FOLDER + "preflight.loader", "sweep your data loader: workers, prefetch, what hangs or crashes"),
-    Command("doctor", _FOLDER + "preflight.doctor", "what makes measuring or training fail here, with remedies"),
-    Command("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),
-    Command("config", _FOLDER + "config", "create, print and check the settings file"),
-    Command("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
-    Command("help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, figures, times, exit-codes"),
-    Command("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
+    Subcommand("check", _FOLDER + "preflight.check", "measure what storage gives a training job, before it starts"),
+    Subcommand(
+        "loader", _FOLDER + "preflight.loader", "sweep your data loader: workers, prefetch, what hangs or crashes"
+    ),
+    Subcommand("doctor", _FOLDER + "preflight.doctor", "what makes measuring or training fail here, with remedies"),
+    Subcommand("web", _FOLDER + "web.command", "show the read-only screen in a browser on this machine (extra: web)"),
+    Subcommand("config", _FOLDER + "config", "create, print and check the settings file"),
+    Subcommand("stage", _FOLDER + "dataset.stage", "copy a dataset to faster storage: plan, measure, copy, verify"),
+    Subcommand(
+        "help", _FOLDER + "help_topics", "a command, or keys, columns, states, filter, figures, times, exit-codes"
+    ),
+    Subcommand("import", _FOLDER + "import_logs", "convert a log of iostat or nvidia-smi into a recording"),
 )
 
 

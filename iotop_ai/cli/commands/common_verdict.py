@@ -30,13 +30,13 @@ def add_watch_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--duration",
         metavar="SEC",
-        type=duration,
+        type=parse_duration,
         help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_S:g} while the verdict is unsure)",
     )
     add_job_flag(parser)
 
 
-def duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return the number of seconds to watch, from LEAST_S to MOST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import chain, islice
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, add_watch_flags, exit_code_of, watch
-from iotop_ai.cli.cut_off import warn_of_cut
+from iotop_ai.cli.cut_off import warn_of_truncation
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.options.devices import resolve_devices
@@ -82,7 +82,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
     last = None
     with corrupt_input_as_error(args.file), Progress(after_s=1.0) as show:
         played = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
-        warn_of_cut(played)
+        warn_of_truncation(played)
         # The totals stored in the recording are those of its leading job, so another job needs every Frame.
         for part in played if job.given or diagnosis.needs_frames else played.frames_or_totals():
             if isinstance(part, TotalsLine):

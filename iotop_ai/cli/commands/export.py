@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from iotop_ai.cli.cut_off import warn_of_cut
+from iotop_ai.cli.cut_off import warn_of_truncation
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.tables.columns import Table
 from iotop_ai.export.tables.csv import CsvOut
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     kind = format_of(args.format, args.output)
     targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
     recorded = recorded_frames(args)
-    warn_of_cut(recorded)
+    warn_of_truncation(recorded)
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
         out_files: list[OutFile | None] = [*files] or [None]

@@ -7,7 +7,7 @@ import json
 import sys
 import threading
 
-from iotop_ai.cli.options.common import count, interval
+from iotop_ai.cli.options.common import parse_count, parse_interval
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.gpu.collector import GpuCollector
 from iotop_ai.collectors.io.clock import Clock
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--help-query", action="store_true", help="list the fields")
     parser.add_argument(
-        "-d", "--delay", metavar="SEC", type=interval, default=DELAY_S, help="seconds between rounds (default 5)"
+        "-d", "--delay", metavar="SEC", type=parse_interval, default=DELAY_S, help="seconds between rounds (default 5)"
     )
-    parser.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT rounds")
+    parser.add_argument("-n", "--count", metavar="COUNT", type=parse_count, help="end after COUNT rounds")
     parser.add_argument("--format", default="csv", help="csv[,noheader][,nounits] or json (one object per line)")
 
 

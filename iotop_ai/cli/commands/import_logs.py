@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from iotop_ai import __version__
-from iotop_ai.cli.options.common import interval
+from iotop_ai.cli.options.common import parse_interval
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="OUT", help="the recording to write (default ./FILE.iotop.jsonl; - is stdout)"
     )
     parser.add_argument("--start", metavar="T", help="time of the log's first report: 2026-11-21T14:32:05Z")
-    parser.add_argument("--interval", metavar="SEC", type=interval, help="seconds between two reports")
+    parser.add_argument("--interval", metavar="SEC", type=parse_interval, help="seconds between two reports")
     parser.add_argument(
         "--keep-first", action="store_true", help="iostat's first report is an interval (-y), not the mean since boot"
     )

@@ -87,7 +87,7 @@ def keys_from_terminal() -> int:
 
 
 def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
-    from iotop_ai.cli.commands.monitor.command import Opening, run_screen
+    from iotop_ai.cli.commands.monitor.command import ScreenStart, run_screen
     from iotop_ai.playback.player import FrameCursor
     from iotop_ai.present.screen.view import Timeline
     from iotop_ai.store.source import MemoryRecording
@@ -115,7 +115,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     playing = args.speed is not None or (grows and args.at is None)
     factor = args.speed or 1.0
 
-    def opening() -> Opening:
+    def make_screen_start() -> ScreenStart:
         view = {
             "mode": "replay", "timeline": Timeline(begin, max(end, begin + 1), begin), "playing": playing,
             "speed": factor, "interval_s": chain.parts[-1].header.interval_s,
@@ -127,9 +127,9 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         frame = cursor.seek(wall_ns)
         if args.at is None and not playing:
             frame = cursor.first_verdict()
-        return Opening(frame, (), MemoryRecording(), view, make_playback=make_playback)
+        return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
-    return run_screen(settings, opening, chain.close)
+    return run_screen(settings, make_screen_start, chain.close)
 
 
 class Chain:

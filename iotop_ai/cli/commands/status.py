@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, watch
+from iotop_ai.cli.commands.common_verdict import SelectedJob, parse_duration, watch
 from iotop_ai.cli.commands.snapshot import take_frame
 from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_elsewhere, settings_of
 from iotop_ai.cli.options.devices import matching_devices, resolve_devices
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--follow", action="store_true", help="print a line per interval, without end; tmux shows the newest"
     )
     how.add_argument(
-        "--duration", metavar="SEC", type=duration, help="watch this long before printing; the verdict needs 10 s"
+        "--duration", metavar="SEC", type=parse_duration, help="watch this long before printing; the verdict needs 10 s"
     )
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     add_job_flag(parser)

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 
-from iotop_ai.cli.options.common import add_source_flags, count, settings_of
+from iotop_ai.cli.options.common import add_source_flags, parse_count, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.terminal import draws_glyphs
 from iotop_ai.export.text.trend import Trend
@@ -25,7 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``trend``."""
     add_source_flags(parser, sub=True)
     parser.add_argument(
-        "-n", "--count", metavar="COUNT", type=count, default=DEFAULT_COUNT, help="intervals to watch (default 60)"
+        "-n",
+        "--count",
+        metavar="COUNT",
+        type=parse_count,
+        default=DEFAULT_COUNT,
+        help="intervals to watch (default 60)",
     )
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--md", action="store_true", help="print a fenced block for Markdown")
     add_source_flags(parser, sub=True)
     if isinstance(parser, Parser):
-        parser.elsewhere = "iotop-ai diagnose prints JSON and reads recordings"
+        parser.other_command_hint = "iotop-ai diagnose prints JSON and reads recordings"
 
 
 def run(args: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
     """
     argv: Sequence[str] = ()
     commands: tuple[str, ...] = ()
-    elsewhere = ""
+    other_command_hint = ""
     """A sentence that names the command to use for a flag that this command lacks."""
 
     def error(self, message: str) -> NoReturn:
@@ -45,11 +45,11 @@ class Parser(argparse.ArgumentParser):
 
         of = self.asked or self
         flags = [flag for flag in of._option_string_actions if flag[:2] == "--"]
-        text = explained(message, self.argv, flags, self.commands, of.elsewhere)
+        text = explained(message, self.argv, flags, self.commands, of.other_command_hint)
         raise UsageError(f"{text} (see {of.prog} --help)")
 
 
-def interval(text: str) -> float:
+def parse_interval(text: str) -> float:
     """Return the seconds between two readings in a text, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
@@ -60,7 +60,7 @@ def interval(text: str) -> float:
     return seconds
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Return the whole number in a text; it must be at least 1. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 1 or more")
@@ -78,7 +78,7 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
         how.setdefault("default", absent)
         parser.add_argument(*names, **how)  # type: ignore[arg-type]
 
-    flag("-d", "--delay", metavar="SEC", type=interval, help="seconds between readings, 0.1 to 3600 (default 1)")
+    flag("-d", "--delay", metavar="SEC", type=parse_interval, help="seconds between readings, 0.1 to 3600 (default 1)")
     flag(
         "--device",
         metavar="NAMES",
@@ -114,13 +114,13 @@ def add_job_flag(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--job",
         metavar="PID",
-        type=pid,
+        type=parse_pid,
         default=argparse.SUPPRESS,
         help="the job with this process: its trainer, a worker or its launcher",
     )
 
 
-def pid(text: str) -> int:
+def parse_pid(text: str) -> int:
     """Return the process id in a text. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
         raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
@@ -151,7 +151,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``iotop-ai`` without a subcommand: the live screen and its text form."""
     batch = parser.add_argument_group("plain text instead of the screen")
     batch.add_argument("-b", "--batch", action="store_true", help="print one block of text per interval")
-    batch.add_argument("-n", "--count", metavar="COUNT", type=count, help="end after COUNT blocks")
+    batch.add_argument("-n", "--count", metavar="COUNT", type=parse_count, help="end after COUNT blocks")
     batch.add_argument("-t", "--timestamps", action="store_true", help="start each line with the time (implies -b)")
     batch.add_argument("--once", action="store_true", help="print one block and end: -b -n 1")
     batch.add_argument(

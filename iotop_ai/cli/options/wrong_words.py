@@ -15,11 +15,13 @@ RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 """The suffixes of a recording's name."""
 
 
-def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], elsewhere: str) -> str:
+def explained(
+    message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], other_command_hint: str
+) -> str:
     """Return argparse's message with a hint.
 
-    flags: the flags of the called command. commands: the names of all commands. elsewhere: a sentence that names the
-    command to use for a flag that the called command lacks.
+    flags: the flags of the called command. commands: the names of all commands. other_command_hint: a sentence that
+    names the command to use for a flag that the called command lacks.
     """
     if wrong := _NO_COMMAND.match(message):
         before = argv[argv.index(wrong[1]) - 1] if wrong[1] in argv[1:] else ""
@@ -30,7 +32,7 @@ def explained(message: str, argv: Sequence[str], flags: Sequence[str], commands:
         return message
     words = message.removeprefix(_UNKNOWN).split()
     near = next((hint for word in words if word[:1] == "-" and (hint := _near(word, flags))), "")
-    return clean(message, 300) + (near or (f"; {elsewhere}" if elsewhere else ""))
+    return clean(message, 300) + (near or (f"; {other_command_hint}" if other_command_hint else ""))
 
 
 def _no_command(word: str, commands: Sequence[str]) -> str:

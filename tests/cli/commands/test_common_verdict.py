@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.cli.commands.common_verdict import SelectedJob, duration, exit_code_of, watch
-from iotop_ai.cli.options.common import pid
+from iotop_ai.cli.commands.common_verdict import SelectedJob, exit_code_of, parse_duration, watch
+from iotop_ai.cli.options.common import parse_pid
 from iotop_ai.diagnosis.facts.leading_job import job_pid
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
@@ -59,13 +59,13 @@ def test_why_refuses_a_process_without_a_job() -> None:
 @pytest.mark.parametrize("text", ["0", "x", "-5", "9999999999"])
 def test_an_invalid_process_id_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="not a process id"):
-        pid(text)
+        parse_pid(text)
 
 
 @pytest.mark.parametrize("text", ["0.5", "0", "2d", "x"])
 def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
-        duration(text)
+        parse_duration(text)
 
 
 def test_diagnose_blames_the_largest_loss_of_a_recording(stalled: str) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.cli.commands.record.options import add_record_flags
 from iotop_ai.cli.main import RECORD_SWITCHES, build_parser, expand_stream, join_times, plain_flags, run
-from iotop_ai.cli.options.common import count, flags_of, interval, settings_elsewhere, settings_of
+from iotop_ai.cli.options.common import flags_of, parse_count, parse_interval, settings_elsewhere, settings_of
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.settings import Settings
 
@@ -46,17 +46,17 @@ def test_a_subcommand_keeps_the_flags_given_before_it(command: str) -> None:
 
 
 def test_intervals_are_parsed() -> None:
-    assert (interval("0.1"), interval("1m"), interval("1h")) == (0.1, 60.0, 3600.0)
+    assert (parse_interval("0.1"), parse_interval("1m"), parse_interval("1h")) == (0.1, 60.0, 3600.0)
     for text in ("0", "0.09", "3601", "-1", "x", "inf", "nan"):
         with pytest.raises(argparse.ArgumentTypeError):
-            interval(text)
+            parse_interval(text)
 
 
 def test_counts_are_parsed() -> None:
-    assert count("12") == 12
+    assert parse_count("12") == 12
     for text in ("0", "-1", "1.5", "", "x", "²"):
         with pytest.raises(argparse.ArgumentTypeError):
-            count(text)
+            parse_count(text)
 
 
 def test_abbreviated_flags_are_refused() -> None:

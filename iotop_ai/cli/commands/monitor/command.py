@@ -66,7 +66,7 @@ def is_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
 
 
-class Opening(NamedTuple):
+class ScreenStart(NamedTuple):
     """What a screen needs to start.
 
     first: the Frame that is painted first. judged: whether ``first`` already has a verdict. frames: the Frames that
@@ -110,7 +110,7 @@ def run_monitor(
     before, trouble = read_view(state_path()) if settings.remember else (RememberedView(), "")
     start = restored_settings(settings, _without_unusable_theme(before))
 
-    def opening() -> Opening:
+    def make_screen_start() -> ScreenStart:
         snapshots = iter(source)
         snapshot = next(snapshots)
         first = unjudged(snapshot)
@@ -125,7 +125,9 @@ def run_monitor(
         keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
         alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
         stream = frames(_prepend(snapshot, snapshots))
-        return Opening(first, stream, source, changes, keeper, None, alerts, on_exit, on_paint=on_paint, judged=False)
+        return ScreenStart(
+            first, stream, source, changes, keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
+        )
 
     def on_exit(view: View, look: str, newest: Frame, limit_s: float) -> None:
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
@@ -136,7 +138,7 @@ def run_monitor(
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
-    return run_screen(start, opening, source.close)
+    return run_screen(start, make_screen_start, source.close)
 
 
 def _default_alerts(source: LiveSource, app: MessageReceiver) -> LiveAlerts:
@@ -195,8 +197,9 @@ def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
     return live_recorder(settings, source.pending)
 
 
-def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callable[[], None]) -> int:
-    """Show the screen of ``opening`` until the user leaves it; return the exit code. close: closes the screen's source.
+def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
+    """Show the screen of ``make_screen_start`` until the user leaves it; return the exit code. close: closes the
+    screen's source.
 
     Raises the error that ended the screen, once the terminal is restored.
     """
@@ -214,7 +217,7 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
     signals = EndingSignals(screen.restore if screen is not None else lambda: None)
     signals.install()
     try:
-        app = _run_app(settings, opening, close, here, screen, signals)
+        app = _run_app(settings, make_screen_start, close, here, screen, signals)
     except SignalledError as error:
         return _ended_by(error.number)
     if app.keeper is not None and app.keeper.stuck:
@@ -236,7 +239,7 @@ def run_screen(settings: Settings, opening: Callable[[], Opening], close: Callab
 
 def _run_app(
     settings: Settings,
-    opening: Callable[[], Opening],
+    make_screen_start: Callable[[], ScreenStart],
     close: Callable[[], None],
     here: Terminal,
     screen: FirstFrame | None,
@@ -248,7 +251,7 @@ def _run_app(
     """
     gc.disable()  # the start creates no garbage
     try:
-        start = opening()
+        start = make_screen_start()
         signals.check()
         view = _view(settings, here)._replace(**start.changes)
         if screen is not None:

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from iotop_ai.cli.commands.monitor.command import Opening, memory_keeper, run_screen
+from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_keeper, run_screen
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
@@ -53,7 +53,7 @@ def show_stream(
         yield from frames(source)
         ended = not source.closed
 
-    def opening() -> Opening:
+    def make_screen_start() -> ScreenStart:
         stream = until_end()
         try:
             first = next(stream, None)
@@ -63,9 +63,9 @@ def show_stream(
             raise InputError(why_empty() or "the stream ended before its first Snapshot")
         interval_s = first.snapshot.interval_s
         changes = {"remote": True, "interval_s": interval_s}
-        return Opening(first, stream, source, changes, keeper=memory_keeper, shared=shared)
+        return ScreenStart(first, stream, source, changes, keeper=memory_keeper, shared=shared)
 
-    code = run_screen(settings, opening, source.close)
+    code = run_screen(settings, make_screen_start, source.close)
     if ended and (reason := why_ended()):
         print(reason, file=sys.stderr)
     return code

@@ -40,7 +40,7 @@ def redacted_text(argv: Sequence[str], level: str) -> str:
     return clean(" ".join(argv if redact is None else redact(tuple(argv))), LONGEST_TEXT)
 
 
-class Command:
+class RecordedCommand:
     """A running command. It belongs to our process group, so that the terminal's keys reach it too.
 
     on_end: called on another thread with the exit code, or with the negative number of the signal that ended the

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
-from iotop_ai.cli.commands.record.child import Command, redacted_text, replace_by
+from iotop_ai.cli.commands.record.child import RecordedCommand, redacted_text, replace_by
 from iotop_ai.cli.commands.record.control import Control
 from iotop_ai.cli.commands.record.csv_log import CsvLog
 from iotop_ai.cli.commands.record.options import RecordOptions, add_record_flags, record_options
@@ -69,7 +69,7 @@ def say(text: str) -> None:
         print(f"record: {text}", file=sys.stderr, flush=True)
 
 
-def _forward(command: Command, number: signal.Signals) -> None:
+def _forward(command: RecordedCommand, number: signal.Signals) -> None:
     try:
         command.forward(number)
     except PermissionError:  # as with sudo
@@ -84,7 +84,7 @@ class Session:
         self._clock = Clock()
         self._output: Output | None = None
         self._log: CsvLog | None = None
-        self._command: Command | None = None
+        self._command: RecordedCommand | None = None
         self._control: Control | None = None
         self._comparison = StepComparison()
         self._source: LiveSource | None = None
@@ -146,7 +146,7 @@ class Session:
     def _start_command(self, signals: Signals) -> None:
         if not self._options.command:
             return
-        self._command = Command(self._options.command, signals.unblock, self._on_command_end)
+        self._command = RecordedCommand(self._options.command, signals.unblock, self._on_command_end)
         for number in self._early_signals:
             _forward(self._command, number)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.options.alerts import add_alerts_flag, find_alerts
-from iotop_ai.cli.options.common import add_source_flags, count, interval, settings_of
+from iotop_ai.cli.options.common import add_source_flags, parse_count, parse_interval, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_size_bytes
@@ -55,14 +55,14 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rotate", metavar="LIMIT", help="start a new file at a size, an age, or both: 512M, 24h, 1G,24h"
     )
-    parser.add_argument("--keep", metavar="N", type=count, help="number of full files to keep (default all)")
+    parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full files to keep (default all)")
     parser.add_argument(
         "--hook", metavar="CMD", help="command for each closed file, with its path in IOTOP_AI_FILE; no shell"
     )
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to write (default names)")
     parser.add_argument("--min-free", metavar="SIZE", help="pause while the disk has less free space (default 64M)")
     parser.add_argument(
-        "--burst", metavar="SEC", type=interval, help="shorter interval while rates or the verdict change"
+        "--burst", metavar="SEC", type=parse_interval, help="shorter interval while rates or the verdict change"
     )
     parser.add_argument("--csv", metavar="FILE", help="write a CSV log of the disks; without -o nothing else")
     parser.add_argument(

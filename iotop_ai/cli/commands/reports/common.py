@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob
-from iotop_ai.cli.cut_off import warn_of_cut
+from iotop_ai.cli.cut_off import warn_of_truncation
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.atomic_file import OutFile
@@ -109,7 +109,7 @@ def _read(
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
         recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
         if not again:
-            warn_of_cut(recorded)
+            warn_of_truncation(recorded)
         folded = job.given or any(one.needs_frames for one in watched)
         reader = RunReader(recorded, every=True if args.every else None, folded=folded)
         builder = StoryBuilder(*_span(recorded), watched)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from iotop_ai.cli.commands.record.options import RecordOptions, record_options
 from iotop_ai.cli.options.alerts import add_alerts_flag
-from iotop_ai.cli.options.common import add_source_flags, count
+from iotop_ai.cli.options.common import add_source_flags, parse_count
 from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
@@ -60,7 +60,7 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", dest="output", metavar="FILE", help="also record into this file")
     parser.add_argument("--append", action="store_true", help="append to an existing recording")
     parser.add_argument("--rotate", metavar="LIMIT", help="start a new recording at 512M, 24h, or 1G,24h")
-    parser.add_argument("--keep", metavar="N", type=count, help="number of full recordings to keep (default all)")
+    parser.add_argument("--keep", metavar="N", type=parse_count, help="number of full recordings to keep (default all)")
     parser.add_argument("--cmdline", choices=CMDLINE_LEVELS, help="how much of command lines to record (default names)")
     parser.add_argument("--duration", metavar="T", help="stop after this time: 30, 10m, 2h")
     add_alerts_flag(parser)
