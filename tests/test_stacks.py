@@ -185,7 +185,7 @@ def test_a_healthy_job_that_lost_time_is_scored_as_short_of_cpu() -> None:
     lossy, fine = record(healthy, "healthy", 0.2), record(healthy, "healthy", 0.02)
     causes = {name: case.cause for name, case in CASES.items()}
     assert [run.result for run in scored([lossy, fine], causes)] == ["wrong", "right"]
-    assert [run.calm for run in scored([lossy, fine], causes)] == [True, False]
+    assert [run.is_false_ok for run in scored([lossy, fine], causes)] == [True, False]
 
 
 def test_false_alarms_and_false_oks_are_counted_separately() -> None:

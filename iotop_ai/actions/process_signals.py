@@ -31,7 +31,7 @@ _CLASS_SHIFT = 13
 INIT = 1
 
 
-class Command(NamedTuple):
+class ProcessAction(NamedTuple):
     """An action. kind: "signal", "nice" or "io".
 
     value: the number of the signal, a niceness from -20 to 19, or the value for ioprio_set.
@@ -42,17 +42,17 @@ class Command(NamedTuple):
     text: str
 
 
-def parse_command(text: str) -> Command | None:
+def parse_command(text: str) -> ProcessAction | None:
     """Return the action that a text describes; None for another text.
 
     Examples: "term", "kill", "nice 10", "nice -5", "io idle", "io best 7", "io rt 0".
     """
     words = text.lower().split()
     if len(words) == 1 and words[0] in SIGNALS:
-        return Command("signal", signal.Signals[f"SIG{words[0].upper()}"], words[0])
+        return ProcessAction("signal", signal.Signals[f"SIG{words[0].upper()}"], words[0])
     if len(words) == 2 and words[0] == "nice":
         level = _number(words[1], -20, 19)
-        return None if level is None else Command("nice", level, f"nice {level}")
+        return None if level is None else ProcessAction("nice", level, f"nice {level}")
     if len(words) in (2, 3) and words[0] == "io" and words[1] in IO_CLASSES:
         if words[1] == "idle":
             level = 7 if len(words) == 2 else None
@@ -61,7 +61,7 @@ def parse_command(text: str) -> Command | None:
         if level is None:
             return None
         name = "io idle" if words[1] == "idle" else f"io {words[1]} {level}"
-        return Command("io", IO_CLASSES[words[1]] << _CLASS_SHIFT | level, name)
+        return ProcessAction("io", IO_CLASSES[words[1]] << _CLASS_SHIFT | level, name)
     return None
 
 
@@ -85,7 +85,7 @@ def why_protected(key: ProcessKey, root: Root) -> str:
     return "this is a kernel thread" if flags & PF_KTHREAD else ""
 
 
-def act_on(command: Command, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
+def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
     """Act on each process; return one outcome for all. Never raises.
 
     ``done`` of the outcome is set if at least one action succeeded. Its text holds their number and the reasons for the
@@ -117,7 +117,7 @@ class Each(NamedTuple):
     done: tuple[str, ...]
 
 
-def act_on_each(command: Command, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
+def act_on_each(command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
     """Call ``act_on`` for each pair of process and name, so that the audit log has a line for each. Never raises.
 
     If the audit log cannot be written, nothing is done to any process.
@@ -137,7 +137,7 @@ _MAY_NOT = "not permitted: owned by another user, or only root may raise the pri
 _ENDED = "it has ended"
 
 
-def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
+def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
     if len(keys) != 1 or not refused.keys() & {_DENIED, _MAY_NOT}:
         return ""
     pid = keys[0].pid
@@ -149,7 +149,7 @@ def _remedy(command: Command, keys: Sequence[ProcessKey], refused: dict[str, int
     return f"sudo {by_hand[command.kind]}"
 
 
-def _act(command: Command, key: ProcessKey, root: Root) -> str:
+def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
     """Act on one process; return the reason for a failure, or "" when it succeeded."""
     try:
         with _pidfd_of(key, root) as handle:
@@ -182,7 +182,7 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
         os.close(handle)
 
 
-def _each_thread(command: Command, key: ProcessKey, root: Root, handle: int) -> None:
+def _each_thread(command: ProcessAction, key: ProcessKey, root: Root, handle: int) -> None:
     """Set the niceness or I/O priority of each thread. A thread may exit meanwhile. Raises OSError."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)

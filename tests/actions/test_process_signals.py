@@ -15,7 +15,7 @@ import pytest
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.delay_accounting import set_delayacct
-from iotop_ai.actions.process_signals import Command, act_on, act_on_each, parse_command, why_protected
+from iotop_ai.actions.process_signals import ProcessAction, act_on, act_on_each, parse_command, why_protected
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.parse import parse_stat
@@ -51,7 +51,7 @@ def results(audit: Audit) -> list[tuple[str, str, str]]:
     return [(line["action"], line["target"], line["result"]) for line in entries]
 
 
-def command(text: str) -> Command:
+def command(text: str) -> ProcessAction:
     found = parse_command(text)
     assert found is not None
     return found

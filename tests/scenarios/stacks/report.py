@@ -98,7 +98,7 @@ def _row(name: str, runs: Sequence[Scored]) -> str:
         name,
         ", ".join(str(results.count(kind)) for kind in (RIGHT, ACCEPTABLE, WRONG, UNKNOWN)),
         interval(results.count(RIGHT) + results.count(ACCEPTABLE), len(runs)),
-        f"{count(runs, lambda run: run.alarm)}, {count(runs, lambda run: run.calm)}",
+        f"{count(runs, lambda run: run.is_false_alarm)}, {count(runs, lambda run: run.is_false_ok)}",
         both(stalls),
         interval(accounts.count(RIGHT) + accounts.count(ACCEPTABLE), len(accounts)),
         both(shares),

@@ -95,12 +95,12 @@ class Scored(NamedTuple):
         return lost_share(self.cause, self.record["truth"])
 
     @property
-    def alarm(self) -> bool:
+    def is_false_alarm(self) -> bool:
         """Whether the verdict is a false alarm."""
         return false_alarm(self.cause, self.record["truth"], self.record["verdict"])
 
     @property
-    def calm(self) -> bool:
+    def is_false_ok(self) -> bool:
         """Whether the verdict says wrongly that all is well."""
         return false_ok(self.cause, self.record["truth"], self.record["verdict"])
 
