@@ -13,12 +13,12 @@ RAW = b"".join(json.dumps(one).encode() + b"\n" for one in MESSAGES)
 
 
 @pytest.mark.parametrize("size", [1, 7, len(RAW)])
-def test_pieces_of_any_size_give_the_same_news(size: int) -> None:
+def test_pieces_of_any_size_give_the_same_messages(size: int) -> None:
     lines = MessageReader()
     assert [one for at in range(0, len(RAW), size) for one in lines.feed(RAW[at : at + size])] == MESSAGES
 
 
-def test_a_line_without_an_end_is_dropped_and_the_next_one_is_read() -> None:
+def test_a_line_without_an_end_is_dropped_and_the_next_line_is_read() -> None:
     lines = MessageReader()
     assert lines.feed(b"x" * (1 << 18)) == []
     assert lines.feed(b"\n" + RAW) == [{}, *MESSAGES]
@@ -28,5 +28,5 @@ def test_a_line_without_an_end_is_dropped_and_the_next_one_is_read() -> None:
     "line",
     [b"", b"plain text", b"[1]", b'{"other": 1}', b'{"message": 1}', b"\xff", pytest.param(b"[" * 100_000, id="deep")],
 )
-def test_a_line_that_is_not_news_is_passed_over(line: bytes) -> None:
+def test_a_line_that_is_not_a_message_is_skipped(line: bytes) -> None:
     assert parse_message(line) == {}

@@ -266,7 +266,10 @@ def test_a_burst_after_idle_time_belongs_to_the_last_tick() -> None:
 
 
 def test_a_full_sweep_keeps_no_reference_to_active_processes() -> None:
-    adaptive, entry = AdaptiveSelection(Root("/")), ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", info_may_predate_exec=False)
+    adaptive, entry = (
+        AdaptiveSelection(Root("/")),
+        ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", info_may_predate_exec=False),
+    )
     before = sys.getrefcount(entry)
     for tick in range(1, 50):
         assert adaptive.select(tick, [entry], ()) is None
