@@ -22,13 +22,13 @@ HEAD = """\
 Every verdict, its evidence, and the source of each number; figures without a source are ours, chosen on labelled runs.
 Written by `python -m tests.rules_doc` from `iotop_ai/diagnosis/`; change the rule, not the page.
 
-A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer. It reads only
-samples with new readings, and no gap. A finding enters when its condition holds in {enter} % of the samples, at least
-{least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold. It stays at
-least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait replaces the
-first after {confirm_s:g} s. A finding about a job leaves at once when the job ends, except `job_died`. An unknown value
-never counts as true. The rules leave out the monitor's own processes. Without any finding the verdict is UNSURE and
-lists what was checked. OK needs evidence.
+A rule reads a window of {window_s:g} s, or three periods of the slowest reading where that is longer. It uses only
+samples with new readings, and leaves out gaps. A finding enters when its condition holds in {enter} % of the samples,
+at least {least_samples}. It leaves below {leave} %, or when its main signal falls below {level} % of its threshold. It
+stays at least {dwell_s:g} s, and {keep_s:g} s after its condition last held. Another cause of the same job's wait
+replaces the first after {confirm_s:g} s. A finding about a job leaves at once when the job ends, except `job_died`. An
+unknown value never counts as true. The rules leave out the monitor's own processes. Without any finding the verdict is
+UNSURE and lists what was checked. OK needs evidence.
 
 A device's normal read time is the lower of two values: the value for its kind, and its own history. The history is the
 read time below which a tenth of the device's minutes of the last 27 hours lie. It is kept per serial number and request
@@ -62,10 +62,11 @@ the data. At each tick its samples are assigned to the shares:
   compute. A main thread in poll or read waits for data only at a descriptor that a loader holds, where the descriptors
   are readable.
 - A wait is split over the loaders that work at that moment. A loader in state D, or in a wait for io_uring or aio, is
-  disk (on a mount of a network filesystem: network). Else a loader on a CPU is CPU. Else a loader that sleeps at a TCP
-  socket, or received bytes in the last 0.4 s, is network. A wait in D for a lock, reclaim or a driver is not disk.
+  disk (on a mount of a network filesystem: network). Otherwise a loader on a CPU is CPU; failing that, a loader that
+  sleeps at a TCP socket, or received bytes in the last 0.4 s, is network. A wait in D for a lock, reclaim or a driver
+  is not disk.
 - With a GPU, a thread of the trainer may compute while the main thread is in a futex. This is a checkpoint where the
-  trainer writes >= 1 MB/s over 10 s and reads less than a tenth of that. Else it is `host` beside PyTorch's loader
+  trainer writes >= 1 MB/s over 10 s and reads less than a tenth of that. Otherwise it is `host` beside PyTorch's loader
   workers, and data with other loaders.
 - A wait for a device is a checkpoint while the job writes >= 1 MB/s and reads less than a tenth of that.
 - Of several ranks, the rank that loses most decides, since the others wait for it.

@@ -34,8 +34,8 @@ def copy_text(
     if sent:
         return f"done: copied{f', also in {path}' if path else ''}"
     if path:
-        return f"done: no clipboard in this terminal: it is in {path}"
-    return "failed: no clipboard in this terminal, and the state folder cannot be written"
+        return f"done: the text is in {path} ({_why_not_copied(text)})"
+    return f"failed: {_why_not_copied(text)}, and the state folder cannot be written to"
 
 
 def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -> bool:
@@ -47,6 +47,10 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
         return False
     osc52(text)
     return True
+
+
+def _why_not_copied(text: str) -> str:
+    return "too long for the clipboard" if len(text.encode()) > LARGEST else "no clipboard in this terminal"
 
 
 def _by_tmux(text: str) -> bool:

@@ -42,8 +42,8 @@ class FleetApp(TerminalApp):
         self.state = FleetState(shown)
         self.state.thread = FleetThread(server, self, shown.window_s, shown.interval_s, first)
         self.state.draw = self._draw
-        self.machines = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
-        self.root = self.machines
+        self.machines_screen = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
+        self.root = self.machines_screen
         self._message_timer: Timer | None = None
         self._timed_message = ""
         """The message that the timer will remove."""
@@ -70,7 +70,7 @@ class FleetApp(TerminalApp):
 
     def _draw(self) -> None:
         """Draw the screen in front, and remove a message after MESSAGE_S."""
-        self.machines.update_front()
+        self.machines_screen.update_front()
         text = self.state.shown.view.message
         if text == self._timed_message:
             return

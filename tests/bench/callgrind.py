@@ -1,4 +1,4 @@
-"""Counts with valgrind the instructions that parts of a refresh take. Other load does not change this figure.
+"""Counts the instructions that parts of a refresh take, with valgrind. Other load does not change this figure.
 
 ``python -m tests.bench.callgrind [--parts NAME ...] [--record]`` prints the counts; ``--record`` also keeps them in
 tests/data/cost_gates.json for tests/test_cost_gates.py.
@@ -64,9 +64,9 @@ def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
         if done.returncode:
             raise RuntimeError(done.stderr[-2000:])
         order = json.loads(done.stdout.strip().splitlines()[-1])
-        parts = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
-        costs = [int(found[1]) for path in parts if (found := _TOTALS.search(path.read_text()))]
-    # Each mark ends a part of the count: first the part before a step, then the step.
+        dumps = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
+        costs = [int(found[1]) for path in dumps if (found := _TOTALS.search(path.read_text()))]
+    # Each mark ends a dump: first the dump of what came before the step, then the dump of the step.
     steps = iter(costs[1::2])
     totals: dict[str, dict[int, float]] = {}
     for part, size, count in order:

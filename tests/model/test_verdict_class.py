@@ -39,7 +39,7 @@ def classes_in_source() -> set[str]:
 
 def test_each_class_is_claimed_by_a_rule_and_each_rule_claims_a_class() -> None:
     missing = set(CLASS_SPECS) ^ (claimed_classes() | FROM_NO_RULE)
-    assert not missing, f"{missing}: a rule in RULES whose docstring has 'Claim: CLASS: ...', and a ClassSpec"
+    assert not missing, f"these classes lack either a rule in RULES with 'Claim: CLASS: ...' or a ClassSpec: {missing}"
 
 
 def test_each_class_that_a_finding_names_has_an_entry() -> None:
@@ -58,13 +58,17 @@ def test_each_class_has_a_headline_and_a_reason(
     plain: dict[str, object], of_job: dict[str, object], of_gpu: dict[str, object]
 ) -> None:
     missing = set(CLASS_SPECS) ^ {*plain, *of_job, *of_gpu}
-    assert not missing, f"{missing}: words in present/verdict/headline.py or present/{{job,gpu}}/verdict_words.py"
+    assert not missing, (
+        f"these classes lack words in present/verdict/headline.py and present/{{job,gpu}}/verdict_words.py: {missing}"
+    )
 
 
 def test_each_class_has_a_cure_and_each_cure_has_words_and_a_class() -> None:
     assert {spec.class_id for spec in CLASS_SPECS.values() if not spec.advice} == WITHOUT_CURE
     missing = set(cure_templates()) ^ {cure for spec in CLASS_SPECS.values() for cure in spec.advice}
-    assert not missing, f"{missing}: words in present/verdict/cures.py, and the id in a ClassSpec"
+    assert not missing, (
+        f"these cures lack either words in present/verdict/cures.py or a ClassSpec that advises them: {missing}"
+    )
 
 
 @pytest.mark.parametrize("spec", CLASS_SPECS.values(), ids=PRECEDENCE)

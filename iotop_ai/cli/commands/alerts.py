@@ -65,7 +65,10 @@ def _list(config: AlertConfig | None) -> None:
     for one in deliveries:
         print(f"{one.name}: {one.describe()}, at most {one.at_most} an hour")
     if lines := drop_in(deliveries):
-        print("the system services may not do this; allow it: sudo systemctl edit iotop-ai (or iotop-ai-serve)")
+        print(
+            "the system services are not permitted to send these; to permit it, run"
+            " sudo systemctl edit iotop-ai (or iotop-ai-serve) and add:"
+        )
         print("\n".join(f"  {line}" for line in lines))
 
 

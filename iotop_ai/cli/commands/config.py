@@ -73,7 +73,7 @@ def _validate(path: Path, *, required: bool) -> int:
         print(f"no file {path}: the defaults apply")
         return 0
     for problem in file.problems:
-        print(file.where(problem))
+        print(file.located(problem))
     for note in _rebound_keys(file):
         print(note)
     if file.problems:

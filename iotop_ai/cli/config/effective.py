@@ -38,7 +38,7 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
         print(f"settings: {clean(str(path))}: {error.strerror}; using the defaults", file=sys.stderr)
         file = None
     if file is not None and file.problems:
-        raise UsageError(file.where(file.problems[0]))
+        raise UsageError(file.located(file.problems[0]))
     return _combined(flags, environ, file)
 
 

@@ -41,8 +41,8 @@ class ConfigFile(NamedTuple):
     lines: Mapping[str, int]
     problems: tuple[Problem, ...]
 
-    def where(self, problem: Problem) -> str:
-        """Return the problem with the file and line where it is, in one line."""
+    def located(self, problem: Problem) -> str:
+        """Return the problem as one line of text: the file, the line number and the mistake."""
         at = f"{self.path}:{problem.line}" if problem.line is not None else str(self.path)
         return clean(f"{at}: {problem.text}")
 
@@ -101,11 +101,15 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
         return "it is not a regular file"
     if os.geteuid() == 0:
         why = why_untrusted(str(path))
-        return f"{why} (keep the file in a folder that only root may write, as /root/.config/iotop-ai)" if why else ""
+        return (
+            f"{why} (keep the file in a folder that only root can write to, such as /root/.config/iotop-ai)"
+            if why
+            else ""
+        )
     if found.st_uid not in (os.geteuid(), 0):
         return f"it belongs to user {found.st_uid}, not to you (chown it, or name your own with --config)"
     if found.st_mode & stat.S_IWOTH:
-        return "every user may write it (chmod o-w)"
+        return "every user can write to it (chmod o-w)"
     return ""
 
 

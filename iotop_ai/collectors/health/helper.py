@@ -76,7 +76,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 class SafeSmartctl(Smartctl):  # type: ignore[misc]
-    """Calls smartctl for pySMART, with a timeout; runs only the reading command of the table, and only once per disk.
+    """Calls smartctl for pySMART, with a timeout; runs only the command ``text`` of COMMANDS, and only once per disk.
 
     pySMART tries further commands to detect the type of a disk. The type is already known here, so these commands fail
     without being run: they lack ``-n standby``, and the sudoers lines do not allow them.

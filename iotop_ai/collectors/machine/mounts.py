@@ -17,7 +17,7 @@ from iotop_ai.model.machine.filesystem import IN_MEMORY, fuse_is_remote, is_fuse
 
 __all__ = ["MountsCollector", "PathDevices", "every_mount", "mount_of", "parse_mountinfo", "resolve_path_devices"]
 
-_WITHOUT_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
+_WITHOUT_DISK_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 """Local filesystems whose device numbers are not those of a disk, and differ between a mount and its files."""
 _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
@@ -37,9 +37,9 @@ def _unescape(raw: bytes) -> str:
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
     """Return the filesystems that hold data, in the order of the file, without mounts that later ones hide.
 
-    These are mounts of devices, btrfs, zfs, overlay, network filesystems and FUSE, tmpfs and ramfs outside /proc, /sys,
-    /run and /dev, and /dev/shm. Source: https://docs.kernel.org/filesystems/proc.html, part 3.5. Sample:
-    ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
+    These are mounts of devices, of btrfs, zfs and overlay, and of network filesystems and FUSE; also tmpfs and ramfs if
+    they are at /dev/shm or outside /proc, /sys, /run and /dev. Source: https://docs.kernel.org/filesystems/proc.html,
+    part 3.5. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
     """
     return tuple(mount for mount in every_mount(raw) if _holds_data(mount))
 
@@ -68,8 +68,8 @@ def _holds_data(mount: Mount) -> bool:
         return path == "/dev/shm" or not (mount.read_only or kernels_own)
     if fstype in _FUSE_SERVICES:
         return False
-    numbered = not mount.device.startswith("0:") or fstype in _WITHOUT_NUMBER
-    return numbered or is_fuse(fstype) or is_remote(fstype)
+    is_local = not mount.device.startswith("0:") or fstype in _WITHOUT_DISK_NUMBER
+    return is_local or is_fuse(fstype) or is_remote(fstype)
 
 
 def _layers(options: bytes) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def of_another_mount(device: int, mount: Mount) -> bool:
 
     False for btrfs, zfs and overlay: they give other device numbers to their files, so a difference proves nothing.
     """
-    if not mount.device or mount.fstype in _WITHOUT_NUMBER:
+    if not mount.device or mount.fstype in _WITHOUT_DISK_NUMBER:
         return False
     return mount.device != f"{os.major(device)}:{os.minor(device)}"
 

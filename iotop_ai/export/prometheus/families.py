@@ -107,7 +107,7 @@ def exported_name(prefix: str, field: str, unit: str) -> str:
 
 @cache
 def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()) -> tuple[Column, ...]:
-    """The families of a record class: derived figures and levels are gauges, recorded counts are counters."""
+    """The exported fields of a record class: derived figures and levels are gauges, recorded counts are counters."""
     found = [(field, one.unit, one.text, "", True) for field, one in metrics_of(record).items()]
     found += [(field, one.unit, one.text, one.name, one.level) for field, one in exported_of(record).items()]
     order = list(record._fields)  # type: ignore[attr-defined]
@@ -125,7 +125,10 @@ def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()
 
 
 def families_of(columns: Iterable[Column], rows: Iterable[tuple[str, Any]]) -> list[Family]:
-    """The families of records of one class. rows: (text of the labels, record). An unknown value has no series."""
+    """The families with the samples of all rows, one per column. rows: (text of the labels, record).
+
+    An unknown value has no series.
+    """
     known = list(rows)
     out = []
     for column in columns:

@@ -1,7 +1,7 @@
 """Mappings that remember what has changed since their previous state.
 
 With them, ten changes among ten thousand records are found without comparing all records. A TrackedDict is a dict that
-also contains the keys that were set or removed since its previous state. ``changed`` and ``gone`` return the difference
+also records which keys were set or removed since its previous state. ``changed`` and ``gone`` return the difference
 of two mappings. If one mapping directly follows the other, they compare only those keys, otherwise all keys.
 """
 

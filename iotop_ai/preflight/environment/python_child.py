@@ -94,7 +94,7 @@ def requirement_class() -> Any:
 
 
 def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
-    """Return the unmet requirements that ``pip check`` reports; None if they cannot be found out."""
+    """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined."""
     versions: dict[str, str] = {}
     first = []
     for entry, one in found:
@@ -103,7 +103,7 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
             versions[name] = entry["version"]
             first.append((entry, one))
     lines = [(entry["name"], line) for entry, one in first for line in one.requires or ()]
-    if not lines:  # saves the import of the class, which may be compiled out of pip's wheel
+    if not lines:  # saves the import of the class, which may first have to be compiled from pip's wheel
         return []
     requirement = requirement_class()
     if requirement is None:

@@ -27,7 +27,7 @@ def _base() -> Any:
     raise ImportError("LightningCallback needs PyTorch Lightning: pip install lightning")
 
 
-class LightningCallback(_base()):  # type: ignore[misc]  # its class is known only once Lightning is imported
+class LightningCallback(_base()):  # type: ignore[misc]  # its base class is known only once Lightning is imported
     """Records a fit, writes its verdict into the log when it changes, and gives metrics to the Trainer's loggers.
 
     The arguments are those of ``TrainingSession``.

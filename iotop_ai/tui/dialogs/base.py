@@ -86,7 +86,7 @@ class DialogScreen(LiveScreen):
             self.draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Take the first line of a pasted path. A confirmation must be typed."""
+        """Add the first line of a pasted text, if the dialog accepts one. A confirmation must be typed."""
         event.stop()
         if self.takes_paste:
             self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]

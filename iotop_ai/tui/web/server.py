@@ -92,12 +92,12 @@ class BrowserServer:
         other pages.
         """
         if request.headers.get("Host") != f"{HOST}:{self._port}":
-            raise web.HTTPForbidden(text=f"open it under {self._url}\n")
+            raise web.HTTPForbidden(text=f"open it at {self._url}\n")
         if request.headers.get("Origin", self._url) != self._url:
             raise web.HTTPForbidden(text="another page may not open this one\n")
         page = request.match_info.get("page")
         if page is not None and not any(_equal(page, known) for known in self._pages):
-            raise web.HTTPForbidden(text="open the address that iotop-ai web has printed last\n")
+            raise web.HTTPForbidden(text="open the last address that iotop-ai web printed\n")
         return await handler(request)
 
     async def _add_headers(self, request: web.Request, answer: web.StreamResponse) -> None:
@@ -118,7 +118,7 @@ class BrowserServer:
     async def _open(self, request: web.Request) -> web.StreamResponse:
         """Redirect the printed address, once, to an address that is not printed."""
         if not _equal(request.match_info["key"], self._key):
-            raise web.HTTPForbidden(text="open the address that iotop-ai web has printed last: each opens once\n")
+            raise web.HTTPForbidden(text="open the last address that iotop-ai web printed: each works once\n")
         if "Sec-Purpose" in request.headers:  # a prefetch must not use up the key
             raise web.HTTPServiceUnavailable(text="not ahead of time\n")
         self._key, page = secrets.token_urlsafe(_KEY_BYTES), secrets.token_urlsafe(_KEY_BYTES)
@@ -181,12 +181,12 @@ class _OneLine(logging.Handler):
 
     def __init__(self, report: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
-        self._one_line = report
+        self._report_line = report
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage().partition("\n")[0]
-        self._one_line(clean(f"{text}: {error!r}" if error else text, 300))
+        self._report_line(clean(f"{text}: {error!r}" if error else text, 300))
 
 
 def _equal(given: str, key: str) -> bool:

@@ -193,7 +193,7 @@ def test_a_mistake_is_one_line_with_its_place(path: Path, text: str, line: int, 
     (problem,) = found.problems if "a = 1\n" in text or len(found.problems) == 1 else found.problems[:1]
     assert problem.line == line
     assert message in problem.text
-    where = found.where(problem)
+    where = found.located(problem)
     assert where.startswith(f"{path}:{line}: ")
     assert where.isprintable()
 
@@ -212,7 +212,7 @@ def test_the_line_of_each_key_is_found() -> None:
 def test_a_file_writable_by_all_is_refused(path: Path) -> None:
     write(path, "").chmod(0o602)
     with pytest.raises(
-        UsageError, match="every user may write it" if os.geteuid() else "users other than root may write"
+        UsageError, match="every user can write to it" if os.geteuid() else "users other than root may write"
     ):
         read_config(path, required=False)
 

@@ -44,8 +44,8 @@ def start() -> Iterator[Start]:
         child.end()
 
 
-class Looks:
-    """Takes censuses of one process, for which half a second passes each time, however long they really take."""
+class Censuses:
+    """Takes censuses of one process, and pretends that half a second passes between them."""
 
     def __init__(self, child: Child) -> None:
         self.census = ThreadCensus(ROOT, child.key)
@@ -73,15 +73,15 @@ def test_threads_that_compute_are_chosen_until_they_rest_for_five_seconds(start:
     child = start(*["asleep"] * 10, *["busy"] * 3, *["asleep"] * 7)
     busy = set(child.tids[10:13])
     before = descriptors()
-    looks = Looks(child)
-    looks.until(busy)
+    censuses = Censuses(child)
+    censuses.until(busy)
     used = {tid: child.cpu_ticks(tid) for tid in busy}
     until(lambda: all(child.cpu_ticks(tid) > used[tid] for tid in busy))
     child.rest()
-    assert set(looks.next().threads) == busy
-    assert set(looks.next(ACTIVE_NS).threads) == busy
-    assert looks.next(1) == Census()
-    looks.census.close()
+    assert set(censuses.next().threads) == busy
+    assert set(censuses.next(ACTIVE_NS).threads) == busy
+    assert censuses.next(1) == Census()
+    censuses.census.close()
     assert descriptors() == before
 
 
@@ -90,10 +90,10 @@ def test_a_thread_in_state_d_is_chosen_without_cpu_time(tmp_path: Path) -> None:
     try:
         tid = child.tids[0]
         until(lambda: fields(child.pid, tid)[0] == "D")
-        looks = Looks(child)
-        looks.until({tid})
-        assert looks.next(20 * ACTIVE_NS).threads == (tid,)
-        looks.census.close()
+        censuses = Censuses(child)
+        censuses.until({tid})
+        assert censuses.next(20 * ACTIVE_NS).threads == (tid,)
+        censuses.census.close()
     finally:
         child.end()
 
@@ -101,42 +101,42 @@ def test_a_thread_in_state_d_is_chosen_without_cpu_time(tmp_path: Path) -> None:
 def test_threads_of_pytorch_are_known_by_name(start: Start) -> None:
     child = start("asleep", "busy:pt_autograd_0", "busy:pt_data_pin", "asleep:pt_autograd_1", "busy:OpenMP")
     _, autograd, pin, resting, pool = child.tids
-    looks = Looks(child)
-    found = looks.until({autograd, pool})
+    censuses = Censuses(child)
+    found = censuses.until({autograd, pool})
     assert found.pin == pin
     # A thread that rests is known as well, so that it need not be looked up when it begins to work.
     assert found.autograd == {autograd, resting}
     child.rest()
-    assert looks.next(2 * ACTIVE_NS).pin == pin
-    assert looks.next(2 * ACTIVE_NS) == Census((), pin, frozenset((autograd, resting)))
-    looks.census.close()
+    assert censuses.next(2 * ACTIVE_NS).pin == pin
+    assert censuses.next(2 * ACTIVE_NS) == Census((), pin, frozenset((autograd, resting)))
+    censuses.census.close()
 
 
 def test_the_number_of_threads_is_bounded(start: Start) -> None:
     child = start(*["asleep"] * 198, "busy", "busy")
     before = descriptors()
-    looks = Looks(child)
-    looks.until(set(child.tids[-2:]))
+    censuses = Censuses(child)
+    censuses.until(set(child.tids[-2:]))
     assert descriptors() == before + MOST_LISTED
-    looks.next(LISTED_EVERY_NS)
+    censuses.next(LISTED_EVERY_NS)
     assert descriptors() == before + MOST_LISTED
-    looks.census.close()
+    censuses.census.close()
     assert descriptors() == before
 
 
 def test_a_process_may_end_during_the_census(start: Start) -> None:
     child = start("busy", "asleep", "asleep:pt_data_pin")
     before = descriptors()
-    looks = Looks(child)
-    looks.until({child.tids[0]})
+    censuses = Censuses(child)
+    censuses.until({child.tids[0]})
     assert descriptors() == before + 3
     child.end()
-    assert looks.next(1) == Census()
-    # The pipes to the child are closed too, which are two descriptors.
+    assert censuses.next(1) == Census()
+    # The two pipes to the child are closed too.
     assert descriptors() == before - 2
-    assert looks.next(LISTED_EVERY_NS) == Census()
+    assert censuses.next(LISTED_EVERY_NS) == Census()
     assert start_ticks(ROOT, child.pid) is None
-    looks.census.close()
+    censuses.census.close()
 
 
 def test_a_new_thread_is_found_within_a_second() -> None:
@@ -182,28 +182,28 @@ def test_a_pipeline_below_the_main_thread_is_found(start: Start) -> None:
 
 def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
     child = start(*["asleep"] * 30, "shell", *["asleep"] * 30)
-    looks = Looks(child)
-    looks.next()
-    until(lambda: names_below(looks.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
+    censuses = Censuses(child)
+    censuses.next()
+    until(lambda: names_below(censuses.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
     # The pipeline stays listed although the thread that started it goes on sleeping.
     for _ in range(20):
-        assert names_below(looks.census.children([])) == ["cat", "cat", "sh"]
+        assert names_below(censuses.census.children([])) == ["cat", "cat", "sh"]
     assert children_of(ROOT, child.pid) == []
-    other = Looks(child)
+    other = Censuses(child)
     other.next()
     turns = [bool(other.census.children([])) for _ in range(-(-len(child.tids) // PARENTS))]
     assert turns[-1]
     assert not turns[0]
     child.end()
-    assert looks.census.children([]) == []
-    for one in (looks, other):
+    assert censuses.census.children([]) == []
+    for one in (censuses, other):
         one.census.close()
 
 
 def test_the_number_of_children_is_bounded(start: Start) -> None:
     child = start(*["shell"] * 24)
-    looks = Looks(child)
-    looks.next()
-    until(lambda: len(looks.census.children(child.tids)) == MOST_CHILDREN)
-    assert len(set(looks.census.children(child.tids))) == MOST_CHILDREN
-    looks.census.close()
+    censuses = Censuses(child)
+    censuses.next()
+    until(lambda: len(censuses.census.children(child.tids)) == MOST_CHILDREN)
+    assert len(set(censuses.census.children(child.tids))) == MOST_CHILDREN
+    censuses.census.close()

@@ -81,7 +81,7 @@ def test_the_rank_that_loses_most_decides() -> None:
     machine.looks = {TRAINER: WAITS, PEER: RUNS}
     assert machine.grown() == {"compute": 370, "data_disk": 630}
     machine.looks = {PEER: RUNS}
-    assert machine.grown() == {"compute": 1000}, "where only one was looked at it decides"
+    assert machine.grown() == {"compute": 1000}, "if only one rank was sampled, that rank decides"
 
 
 def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
@@ -189,7 +189,7 @@ def test_a_job_without_a_gpu_or_loaders_does_not_hang() -> None:
     assert machine.counts == TimeCounts(unexplained=120_000)
 
 
-def test_the_time_of_a_compiler_below_the_job_is_compiling() -> None:
+def test_time_with_a_compiler_below_the_job_counts_as_compile() -> None:
     machine = Machine()
     machine.children = {CHILD: "ptxas"}
     assert machine.grown() == {"compile": 1000}
@@ -256,7 +256,7 @@ def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
     machine.moves(chars=30 * MB)
     assert machine.grown() == {"compute": 1000}
     machine.moves(chars=30 * MB)
-    assert machine.grown() == {"compute": 1000}, "its stat was not read since: the figure holds"
+    assert machine.grown() == {"compute": 1000}, "its stat has not been read since, so the figure still holds"
 
 
 def test_bytes_that_children_read_count() -> None:
@@ -408,7 +408,7 @@ def test_a_main_thread_without_a_core_waits_for_those_that_prepare_its_data() ->
     machine.loading = Loading.NAMED
     machine.looks = {TRAINER: LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0))}
     machine.tasks = {TRAINER: TaskCounts(run_ns=100, wait_ns=100)}
-    assert machine.grown() == {"data_cpu": 500, "host": 500}, "what it waited for so far is not of this interval"
+    assert machine.grown() == {"data_cpu": 500, "host": 500}, "its earlier waits do not belong to this interval"
     machine.tasks = {TRAINER: TaskCounts(run_ns=300, wait_ns=900)}
     assert machine.grown() == {"data_cpu": 667, "host": 333}
     machine.tasks = {}

@@ -26,9 +26,9 @@ DATASETS = Inspection(modules=("arrow", "xxhash"))
 def test_a_boosting_program_is_a_job_while_it_works() -> None:
     m = Machine()
     key = m.add(10, "python", 1, ("python", "boost.py"))
-    look = {key: Inspection(("xgboost", "sklearn"))}
-    assert m.jobs(look) == []  # many programs load the library and never train
-    (job,) = m.jobs(look, work=Work(working=frozenset({key})))
+    inspected = {key: Inspection(("xgboost", "sklearn"))}
+    assert m.jobs(inspected) == []  # many programs load the library and never train
+    (job,) = m.jobs(inspected, work=Work(working=frozenset({key})))
     assert (job.framework, job.evidence, job.weak) == ("xgboost", ("library",), False)
 
 
@@ -47,8 +47,8 @@ def test_workers_of_datasets_make_a_preparation_job(cmdline: tuple[str, ...]) ->
     m = Machine()
     key = m.add(10, "python", 1, PREP)
     workers = frozenset(m.add(pid, "python", 10, cmdline) for pid in (11, 12))
-    looks = dict.fromkeys(workers, DATASETS) if cmdline == PREP else {}
-    (job,) = m.jobs({key: DATASETS, **looks}, work=Work(workers))
+    inspections = dict.fromkeys(workers, DATASETS) if cmdline == PREP else {}
+    (job,) = m.jobs({key: DATASETS, **inspections}, work=Work(workers))
     assert (job.ranks[0].worker_kind, job.evidence, job.weak) == ("prep", ("children",), True)
 
 

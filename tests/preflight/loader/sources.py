@@ -1,4 +1,7 @@
-"""Modules like a user's, with real loaders of the standard library, and a function that runs the program on them."""
+"""Modules such as a user writes, and functions that run the program on them.
+
+The modules' loaders use the standard library's multiprocessing, PyTorch, and tf.data.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def die(inbox, outbox):
     os.kill(os.getpid(), signal.SIGKILL)
 
 class Loader:
-    """Batches of 8 in 20 ms each, by so many processes."""
+    """Yields batches of 8; each takes 20 ms in one of ``workers`` processes."""
 
     def __init__(self, workers, target=work):
         self.workers, self.target = workers, target
@@ -162,7 +165,7 @@ def finished():
 """
 
 
-def loader(
+def run_loader(
     folder: Path, *arguments: str, before: Sequence[str] = (), **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run ``iotop-ai loader`` in this folder, with this Python unless the arguments name another one."""
@@ -181,7 +184,7 @@ def loader(
 
 def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
     """The JSON object of a sweep, whose exit code must be that of the program."""
-    done = loader(folder, "--json", *arguments, **variables)
+    done = run_loader(folder, "--json", *arguments, **variables)
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["exit_code"] == done.returncode

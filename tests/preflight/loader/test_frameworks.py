@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.preflight.loader.sources import DATASETS, PIPELINES, loader, processes_in, swept
+from tests.preflight.loader.sources import DATASETS, PIPELINES, processes_in, run_loader, swept
 from tests.rigs.slowdisk import why_no_fuse_disk
 from tests.rigs.slowdisk.files import slow_files
 from tests.scenarios.stacks.install import python_of, why_no_stack
@@ -66,7 +66,7 @@ def test_a_loader_bound_by_the_cpu_is_recognised(folder: Path) -> None:
 
 @needs_torch
 def test_a_lock_that_a_thread_held_during_the_fork_is_named(folder: Path) -> None:
-    done = loader(folder, *torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
+    done = run_loader(folder, *torch("Forked", "--workers", "2,0", "--timeout", "5", "--seconds", "1"))
     assert done.returncode == 1
     assert "hangs: no batch for 5 s; worker" in done.stdout
     assert re.search(r" sleeps in sets\.py:34 in __getitem__ \(futex", done.stdout)
@@ -100,7 +100,7 @@ def test_memory_of_a_healthy_dataset_does_not_grow(folder: Path) -> None:
 def test_a_small_dev_shm_is_named(folder: Path) -> None:
     mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
     arguments = torch("Big", "--workers", "2,0", "--seconds", "1", "--timeout", "15")
-    done = loader(folder, *arguments, before=("unshare", "-m", "sh", "-c", mount, "sh"))
+    done = run_loader(folder, *arguments, before=("unshare", "-m", "sh", "-c", mount, "sh"))
     assert done.returncode == 1
     assert "2 workers, batch 32: /dev/shm of 16 MB is full: workers pass batches through it" in done.stdout
     assert "use: batch_size=32, num_workers=0" in done.stdout
@@ -116,7 +116,7 @@ def test_a_function_gets_the_keyword_arguments_of_the_loader(folder: Path) -> No
 
 @needs_torch
 def test_a_function_without_keyword_arguments_is_refused(folder: Path) -> None:
-    done = loader(folder, *torch("finished", "--workers", "0,1"))
+    done = run_loader(folder, *torch("finished", "--workers", "0,1"))
     assert done.returncode == 2
     assert "it returns a DataLoader but takes no num_workers" in done.stderr
 
@@ -130,7 +130,7 @@ def test_a_pipeline_of_tf_data_is_swept(folder: Path) -> None:
     assert [run["kind"] for run in found["runs"]] == ["tensorflow"] * 2
     assert found["runs"][1]["samples_per_s"] > 1.4 * found["runs"][0]["samples_per_s"]
     assert found["recommended"]["patch"] == "batch_size=32, num_parallel_calls=2"
-    done = loader(folder, "pipes:finished", "--python", python, "--workers", "0")
+    done = run_loader(folder, "pipes:finished", "--python", python, "--workers", "0")
     assert "it returns a tf.data.Dataset but takes no num_parallel_calls" in done.stderr
 
 

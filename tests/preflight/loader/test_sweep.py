@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import PLAIN
-from tests.preflight.loader.sources import LOADERS, TOP, loader, processes_in, swept
+from tests.preflight.loader.sources import LOADERS, TOP, processes_in, run_loader, swept
 
 QUICK = ("--seconds", "1")
 
@@ -38,7 +38,7 @@ def test_more_workers_give_more_samples(folder: Path) -> None:
 
 
 def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
-    done = loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
+    done = run_loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
     assert done.returncode == 0, done.stderr
     assert "samples/s first s CPU/worker disk-wait read memory" in done.stdout
     assert "samples per second, by workers" in done.stdout
@@ -47,7 +47,7 @@ def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
 
 
 def test_the_patch_is_one_line_of_python(folder: Path) -> None:
-    done = loader(folder, "mine:make", "--workers", "2", "--patch", *QUICK)
+    done = run_loader(folder, "mine:make", "--workers", "2", "--patch", *QUICK)
     assert done.stdout == "num_workers=2\n"
 
 
@@ -85,7 +85,7 @@ def test_a_crash_of_the_loader_is_named(folder: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root for a PID namespace")
 def test_a_container_may_have_the_program_as_its_first_process(folder: Path) -> None:
     alone = ("unshare", "--pid", "--fork", "--mount-proc")
-    done = loader(folder, "mine:once", "--workers", "0", *QUICK, before=alone)
+    done = run_loader(folder, "mine:once", "--workers", "0", *QUICK, before=alone)
     assert done.returncode == 0, done.stdout
 
 
@@ -105,14 +105,14 @@ def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
     ],
 )
 def test_an_object_that_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) -> None:
-    done = loader(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
+    done = run_loader(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
     assert done.returncode == 2
     assert done.stderr == f"unknown: {text}\n"
 
 
 def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
     arguments = ("mine:full_batches", "--workers", "0", "--batch-size", "256,32")
-    done = loader(folder, *arguments, *QUICK)
+    done = run_loader(folder, *arguments, *QUICK)
     assert done.returncode == 1
     assert "its loader gives no batch" in done.stdout
     assert "FAILED: empty" in done.stdout
@@ -123,7 +123,7 @@ def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
 
 
 def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
-    done = loader(folder, "nowhere:make", "--workers", "0", *QUICK)
+    done = run_loader(folder, "nowhere:make", "--workers", "0", *QUICK)
     assert done.returncode == 1
     assert "ModuleNotFoundError: No module named 'nowhere'" in done.stdout
 
@@ -133,7 +133,7 @@ def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
     [("mine",), ("mine:make", "--workers", "x"), ("mine:make", "--start", "thread"), ("../mine:make",)],
 )
 def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = loader(folder, *arguments)
+    done = run_loader(folder, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("usage:")
     assert "Traceback" not in done.stderr

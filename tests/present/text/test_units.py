@@ -63,7 +63,7 @@ def test_a_rate_keeps_its_unit_up_to_a_gibibyte() -> None:
     assert units.rate(None) == ("?", "MB/s")
 
 
-def test_times_and_sizes_are_written_in_words() -> None:
+def test_times_and_sizes_are_written_with_their_units() -> None:
     assert [units.duration(s) for s in (None, 41, 600, 7500, 7200, 180_000)] == [
         *("?", "41 s", "10 min", "2 h 5 min", "2 h", "2 d 2 h"),
     ]
@@ -74,8 +74,8 @@ def test_times_and_sizes_are_written_in_words() -> None:
 
 @given(ANY)
 def test_figures_are_short_and_only_a_zero_is_written_as_zero(value: float | None) -> None:
-    for words in (units.figure, units.count, units.brief):
-        text = words(value)
+    for write in (units.figure, units.count, units.brief):
+        text = write(value)
         assert 1 <= len(text) <= 6
         assert (text == "?") == (value is None)
         assert (text == "0") == (value == 0)

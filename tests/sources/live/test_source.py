@@ -96,7 +96,7 @@ def test_slow_collectors_that_start_during_the_first_snapshot_are_pending_in_it(
     source = LiveSource(QUICK, soon=True)
 
     class Begins(list[ScheduledCollector]):
-        """A list of collectors that lets another thread begin right after the last collector was read."""
+        """A list of collectors that calls begin() after its last collector, as another thread might."""
 
         def __iter__(self) -> Iterator[ScheduledCollector]:
             yield from super().__iter__()

@@ -82,7 +82,7 @@ def test_a_file_that_is_cut_off_during_the_search_ends_it(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_file_that_grew_has_the_index_of_the_whole_file(tmp_path: Path, seed: int) -> None:
-    """This holds if it was indexed after a session's header or an event, before the next keyframe was written."""
+    """This holds even if the file was indexed right after a header or an event, before the next keyframe."""
     chance = random.Random(seed)
     whole = recorded(tmp_path / "whole", seed, seed + 10, seed + 20)
     expected = FileRecording(str(tmp_path / "whole"))

@@ -55,7 +55,9 @@ def add_serve_flags(parser: argparse.ArgumentParser) -> None:
         help="accept requests for this host name too (repeatable)",
     )
     parser.add_argument(
-        "--socket", metavar="PATH", help="a Unix socket that answers any user with the verdict on its own jobs, as JSON"
+        "--socket",
+        metavar="PATH",
+        help="a Unix socket that answers any user with the verdict on that user's own jobs, as JSON",
     )
     parser.add_argument("--record", dest="output", metavar="FILE", help="also record into this file")
     parser.add_argument("--append", action="store_true", help="append to an existing recording")

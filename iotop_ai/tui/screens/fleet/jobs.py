@@ -1,4 +1,4 @@
-"""The screen of jobs that run on several machines, with the machine for which the others of a job wait."""
+"""The screen of jobs that run on several machines and, for each job, the machine that its other machines wait for."""
 
 from __future__ import annotations
 

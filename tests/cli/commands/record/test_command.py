@@ -42,7 +42,7 @@ def until_it_has(path: Path, snapshots: int) -> None:
         if path.exists() and path.read_bytes().count(b'{"k":"snap"') >= snapshots:
             return
         time.sleep(0.02)
-    raise AssertionError("nothing is recorded")
+    raise AssertionError(f"fewer than {snapshots} snapshots within 60 s")
 
 
 def lines(path: Path) -> list[dict[str, object]]:

@@ -73,10 +73,10 @@ def started(*arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def until(seen: Callable[[], object], what: str) -> None:
+def until(seen: Callable[[], object], failure: str) -> None:
     end = time.monotonic() + LONG_S
     while not seen():
-        assert time.monotonic() < end, what
+        assert time.monotonic() < end, failure
         time.sleep(0.2)
 
 
@@ -88,7 +88,7 @@ def verdict_lines(path: str) -> list[VerdictLine]:
     return [line for line in FileRecording(path).lines() if isinstance(line, VerdictLine)]
 
 
-def of_storage(path: str, device: str) -> list[int]:
+def storage_verdict_times(path: str, device: str) -> list[int]:
     """The times at which the banner blamed this device for a waiting job, in Unix ns."""
     firsts = [(line.wall_ns, line.verdict.primary) for line in verdict_lines(path)]
     return [at for at, first in firsts if first.class_id == "storage_read" and ("device", device) in first.args]
@@ -96,18 +96,18 @@ def of_storage(path: str, device: str) -> list[int]:
 
 @pytest.fixture(scope="module")
 def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory) -> Recorded:
-    """Record a training whose disk is fast at first, and slow until some time after the recorder has judged it."""
+    """Record a training whose disk is fast at first, then slow, until some time after the recorder's verdict."""
     slow, data = disk
     folder = tmp_path_factory.mktemp("session")
     path, csv, log, stop = (folder / name for name in ("run.iotop.jsonl", "disk_io_log.csv", "log", "stop"))
     trainer = [TORCH, TRAINER, str(data), "--seconds", "300", "--until", str(stop), "--log", str(log), "--exit", "3"]
     running = started("-o", str(path), "--csv", str(csv), "--path", str(data), "--", *trainer)
     try:
-        until(lambda: len(steps(log)) > CALM_STEPS, "the trainer trains")
+        until(lambda: len(steps(log)) > CALM_STEPS, "the trainer does not train")
         slow.set(delay_us=40_000)
         slow_at = time.time()
-        until(lambda: of_storage(str(path), slow.name), "a verdict")
-        until(lambda: time.time() > slow_at + SLOW_S, "time passes")
+        until(lambda: storage_verdict_times(str(path), slow.name), "no verdict on the slow disk")
+        until(lambda: time.time() > slow_at + SLOW_S, "the disk was not slow for long enough")
         stop.touch()
         _, stderr = running.communicate(timeout=LONG_S)
     finally:
@@ -133,7 +133,7 @@ def test_the_end_of_the_job_is_recorded(stall: Recorded) -> None:
 
 
 def test_a_replay_that_is_stepped_to_the_stall_blames_the_storage(stall: Recorded) -> None:
-    stalls = of_storage(stall.path, stall.device)
+    stalls = storage_verdict_times(stall.path, stall.device)
     assert stalls
     assert stalls[0] > stall.slow_at * 1e9
     changes = [line.wall_ns for line in verdict_lines(stall.path)]
@@ -176,7 +176,7 @@ def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Pa
     trainer = [TORCH, TRAINER, str(disk[1]), "--seconds", "300", "--until", str(stop), "--log", str(log)]
     running = started("-o", str(path), "-d", "0.5", "--", *trainer)
     try:
-        until(lambda: len(steps(log)) > 20, "the trainer trains")
+        until(lambda: len(steps(log)) > 20, "the trainer does not train")
         if ending:
             os.kill(trainer_of(running.pid), ending)
         else:

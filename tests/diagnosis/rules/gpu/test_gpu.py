@@ -168,7 +168,7 @@ def test_a_fault_of_a_program_is_shown_for_ten_minutes_and_one_of_the_board_for_
     assert after(79, 900)[0] == "gpu_fault"
 
 
-def test_memory_that_grows_to_its_end_is_critical_and_a_full_cache_is_not() -> None:
+def test_memory_that_is_about_to_run_out_is_critical_and_a_full_cache_is_not() -> None:
     def held(gigabytes: float) -> Machine:
         return rates(FED, memory_used_bytes=gigabytes * GIB)
 
@@ -239,7 +239,7 @@ def test_traffic_is_shown_whether_the_links_speed_is_known_or_not() -> None:
     assert network(eth9=None) == {}
 
 
-def test_memory_that_is_used_for_long_is_shown_beside_the_verdict() -> None:
+def test_memory_held_by_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict() -> None:
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
     resting = replace(
         FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held
@@ -291,8 +291,8 @@ def test_training_on_the_cpu_names_the_gpu_that_is_free() -> None:
 )
 def test_the_verdict_names_what_the_loaders_of_the_late_rank_do(task: dict[str, float], why: str) -> None:
     frame = play((GPU_SCENES["imbalance"], 15))[-1]
-    rates_of = TaskRates(task.get("disk", 0.0), 0.0, 0.0, task.get("cpu", 0.0), task.get("wait", 0.0))
-    tasks = {worker.key: rates_of for worker in LOADERS}
+    loader_rates = TaskRates(task.get("disk", 0.0), 0.0, 0.0, task.get("cpu", 0.0), task.get("wait", 0.0))
+    tasks = {worker.key: loader_rates for worker in LOADERS}
     history = tuple(
         s._replace(jobs=s.jobs._replace(value=s.jobs.value._replace(tasks=tasks))) if s.jobs.value is not None else s
         for s in frame.history
@@ -309,7 +309,7 @@ def test_a_job_beside_an_idle_gpu_comes_before_one_that_is_well() -> None:
     assert (verdict.primary.class_id, dict(verdict.primary.args)["job_pid"]) == ("no_gpu", 50)
 
 
-def test_a_level_grades_between_its_entry_and_its_exit() -> None:
+def test_a_level_is_graded_between_the_entry_and_the_exit_threshold() -> None:
     assert graded(0.05, 0.05, 0.01, 0.7) == pytest.approx(1.0)
     assert graded(0.01, 0.05, 0.01, 0.7) == pytest.approx(0.7)
     assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)

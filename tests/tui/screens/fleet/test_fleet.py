@@ -184,12 +184,12 @@ async def test_each_key_does_something(screen: str) -> None:
 async def test_a_refresh_paints_only_what_changed() -> None:
     async with showing() as shown:
         await shown.until(lambda: shown.app.state.shown.history.machine != "")
-        before = shown.app.machines.panel.rows_repainted
+        before = shown.app.machines_screen.panel.rows_repainted
         asked = len(shown.server.asked)
         await shown.press("R")
         await shown.until(lambda: len(shown.server.asked) >= asked + 22)
         await shown.pilot.pause()
-        assert shown.app.machines.panel.rows_repainted - before <= 2
+        assert shown.app.machines_screen.panel.rows_repainted - before <= 2
 
 
 async def test_each_message_stays_for_its_whole_time() -> None:
