@@ -51,7 +51,7 @@ def growing(**milliseconds: int) -> tuple[Frame, ...]:
     return tuple(frames(made))
 
 
-def later(seconds: int, begin: int = 43, **readings: Reading[Any]) -> tuple[Frame, ...]:
+def with_repeated_readings(seconds: int, begin: int = 43, **readings: Reading[Any]) -> tuple[Frame, ...]:
     """The first ``begin`` seconds, then ``seconds`` more in which these Readings are repeated and not read again."""
     first = [frame.snapshot for frame in slow_disk()[:begin]]
     last, made = first[-1], []

@@ -161,10 +161,10 @@ def test_messages_an_hour_are_limited() -> None:
     assert messages == ["alert disk is not sent to web: 2 an hour were sent"] * 2
 
 
-class Held:
+class BlockedDelivery:
     """A delivery whose first message waits until ``go`` is set."""
 
-    name, at_most = "held", 1000
+    name, at_most = "blocked", 1000
 
     def __init__(self) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -181,33 +181,33 @@ class Held:
         return ""
 
 
-def full(held: Held, messages: list[str]) -> Outbox:
+def full_outbox(blocked: BlockedDelivery, messages: list[str]) -> Outbox:
     """An outbox whose queue is full while its delivery still sends the first message."""
-    outbox = Outbox([held], messages.append)
+    outbox = Outbox([blocked], messages.append)
     outbox.put(alert())
-    assert held.begun.wait(30)
+    assert blocked.begun.wait(30)
     for _ in range(WAITING):
         outbox.put(alert())
     return outbox
 
 
 def test_alerts_that_still_wait_when_the_monitor_ends_are_counted() -> None:
-    held, messages = Held(), list[str]()
-    full(held, messages).close(0.2)
-    assert messages == ["alert disk is not sent to held: ended", "64 alerts are not delivered: the monitor ended"]
+    blocked, messages = BlockedDelivery(), list[str]()
+    full_outbox(blocked, messages).close(0.2)
+    assert messages == ["alert disk is not sent to blocked: ended", "64 alerts are not delivered: the monitor ended"]
 
 
 def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
-    held, messages = Held(), list[str]()
-    outbox = full(held, messages)
-    threading.Timer(0.3, held.go.set).start()
+    blocked, messages = BlockedDelivery(), list[str]()
+    outbox = full_outbox(blocked, messages)
+    threading.Timer(0.3, blocked.go.set).start()
     outbox.close(60.0)
-    assert (held.sent, messages) == (WAITING + 1, [])
+    assert (blocked.sent, messages) == (WAITING + 1, [])
 
 
 def test_an_alert_names_each_delivery_that_the_end_of_the_monitor_prevented() -> None:
-    held, messages = Held(), list[str]()
-    outbox = Outbox([held, Faulty()], messages.append)
+    blocked, messages = BlockedDelivery(), list[str]()
+    outbox = Outbox([blocked, Faulty()], messages.append)
     outbox.put(alert())
     outbox.close(0.2)
     assert messages[1:] == ["alert disk is not sent to faulty: the monitor ended"]
@@ -291,7 +291,7 @@ def test_a_name_mentions_no_user_of_the_chat() -> None:
 
 
 @contextlib.contextmanager
-def sends(text: bytes) -> Iterator[str]:
+def server_that_answers(text: bytes) -> Iterator[str]:
     """The address of a server that answers every connection with this text and then closes it."""
 
     def serve() -> None:
@@ -309,7 +309,10 @@ def sends(text: bytes) -> Iterator[str]:
 
 
 def test_a_server_of_another_protocol_is_a_one_line_error() -> None:
-    with sends(b"SSH-2.0-OpenSSH_9\r\n") as url, pytest.raises(NotDelivered, match="answer is not HTTP") as error:
+    with (
+        server_that_answers(b"SSH-2.0-OpenSSH_9\r\n") as url,
+        pytest.raises(NotDelivered, match="answer is not HTTP") as error,
+    ):
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
     assert error.value.again
 

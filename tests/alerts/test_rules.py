@@ -13,7 +13,7 @@ from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from tests.bench.server import Server
-from tests.job_times import later
+from tests.job_times import with_repeated_readings
 
 HOT = Rule("hot", parse_condition("gpus.0.temperature_celsius > 85"))
 
@@ -72,7 +72,7 @@ def test_an_unknown_value_changes_nothing() -> None:
 def test_an_alert_is_resolved_when_its_job_has_ended() -> None:
     (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "data_wait")
     short, rules = rule._replace(when=parse_condition("jobs.*.data_wait >= 20% for 20s")), AlertRules([rule])
-    ended = later(110, jobs=Reading(JobTable(), Status.OK))
+    ended = with_repeated_readings(110, jobs=Reading(JobTable(), Status.OK))
     assert not [alert for frame in ended for alert in rules.add(frame)]
     rules = AlertRules([short])
     found = [(second, alert) for second, frame in enumerate(ended) for _, alert in rules.add(frame)]

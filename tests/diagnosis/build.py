@@ -129,7 +129,7 @@ class Training:
     """A job that does the same each second: ``task`` trains, ``workers`` load the data.
 
     stall: the share of samples in which the trainer waits. disk, running, net: how often the workers that are not idle
-    wait for the disk, run or wait for the network meanwhile; else they sleep. main_*: the shares of the trainer's
+    wait for the disk, run or wait for the network meanwhile; otherwise they sleep. main_*: the shares of the trainer's
     states. worker_*: the mean shares of the workers' states. blocked: the number of tasks in state D.
     """
 
@@ -150,7 +150,7 @@ class Training:
     limits: tuple[IoLimit, ...] = ()
     shm: float = 0.1
     label: str = ""
-    blind: bool = False
+    wait_channels_hidden: bool = False
     grown: float = 0.0
     evidence: tuple[str, ...] = ("loader",)
     saving: frozenset[int] = frozenset()
@@ -200,9 +200,10 @@ class Training:
         idle = None if self.worker_cpu is None else 1 - self.worker_cpu - (self.worker_disk or 0.0)
         return JobRates(
             20, waits, round(looks * self.disk), round(looks * self.running), round(looks * self.net),
-            round(looks * rest), waits if self.blind else 0, self.stall, 0.95 if saving else self.main_disk,
-            self.main_running, self.stall if self.queue is None else self.queue, self.blocked, self.worker_disk,
-            self.worker_cpu, self.worker_cpu_wait, idle, 0.0, self.apart,
+            round(looks * rest), waits if self.wait_channels_hidden else 0, self.stall,
+            0.95 if saving else self.main_disk, self.main_running,
+            self.stall if self.queue is None else self.queue, self.blocked, self.worker_disk, self.worker_cpu,
+            self.worker_cpu_wait, idle, 0.0, self.apart,
         )  # fmt: skip
 
 
@@ -228,13 +229,13 @@ class Machine:
     smart_silent: bool = False
     ptrace: bool = True
     psi: bool = True
-    blind: bool = False
+    without_readings: bool = False
     interval_s: float = 1.0
     job: Training | None = None
     memory_pressure: float | None = 0.0
     swap_in: float | None = 0.0
     refault: float | None = 0.0
-    beside: Training | None = None
+    second_job: Training | None = None
     gpu_state: dict[str, Any] = field(default_factory=dict)
     gpu_rates: dict[str, Any] = field(default_factory=dict)
     gpu_detail: dict[str, Any] = field(default_factory=dict)
@@ -253,7 +254,7 @@ class Machine:
 
     @property
     def jobs(self) -> tuple[Training, ...]:
-        return tuple(job for job in (self.job, self.beside) if job is not None)
+        return tuple(job for job in (self.job, self.second_job) if job is not None)
 
 
 def _gpu_reading(machine: Machine, at: int) -> Reading[dict[str, Reading[GpuState]]]:
@@ -303,7 +304,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace),
         machine.events, OwnCost(OWN_PID, 0, None, 0, 0),
     )  # fmt: skip
-    if machine.blind:
+    if machine.without_readings:
         return snapshot
     found = machine.jobs
     if found:
@@ -354,7 +355,7 @@ def sample_of(machine: Machine, second: int) -> Sample:
     """The Sample at this second of the scene, with constant rates; at second 0 there are no rates."""
     at, seconds = int(second * machine.interval_s * S), machine.interval_s if second else None
     bare = Sample(at, at, seconds, False, OwnRates(0.01, None, 0.0, 0.0))
-    if machine.blind:
+    if machine.without_readings:
         return bare
 
     def rated(value: object) -> Rated:

@@ -8,7 +8,7 @@ from typing import Any
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, LOADERS, TRAINER_OLD, Machine, Task
-from tests.diagnosis.job_scenes import one
+from tests.diagnosis.job_scenes import with_job
 
 TOTAL = 80 * GIB
 LINK: dict[str, Any] = {"pcie_max_generation": 5, "pcie_max_width": 16}
@@ -42,9 +42,9 @@ def first(machine: Machine, **more: object) -> Machine:
 
 SPINNING = replace(FED, power=98.0, gpus=(1.0,) * 8)
 WRITING = tuple(replace(worker, write_calls=8.0) for worker in LOADERS)
-FEW_KERNELS = one(replace(SPINNING, tasks=(TRAINER_OLD, *WRITING)), workers=WRITING)
+FEW_KERNELS = with_job(replace(SPINNING, tasks=(TRAINER_OLD, *WRITING)), workers=WRITING)
 ON_CPU = replace(
-    one(FED, evidence=("library", "loader")), gpus=(0.0,), gpu_pids=(), power=60.0,
+    with_job(FED, evidence=("library", "loader")), gpus=(0.0,), gpu_pids=(), power=60.0,
     tasks=(replace(TRAINER_OLD, cpu=1.9), *LOADERS),
 )  # fmt: skip
 STRANGER = GpuProcess(900, 30 * GIB, "compute")
@@ -93,7 +93,7 @@ GPU_SCENES = {
     ),
 }  # fmt: skip
 
-GPU_ALMOST = {
+GPU_NEAR_MISSES = {
     "gpu_throttle warm": rates(FED, temperature_celsius=79.0),
     "gpu_throttle a junction at 86 C": replace(
         rates(FED, temperature_celsius=86.0), gpu_detail={**DETAIL, "slowdown_celsius": 100},
@@ -118,12 +118,12 @@ GPU_ALMOST = {
     "no_gpu all in use": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER,)}}),
     "no_gpu hidden": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER._replace(found=False),)}}),
     "no_gpu untold": replace(ON_CPU, gpu_only={0: {"processes": None}}),
-    "no_gpu opened": one(ON_CPU, evidence=("device", "library", "loader")),
+    "no_gpu opened": with_job(ON_CPU, evidence=("device", "library", "loader")),
     "no_gpu rests": replace(ON_CPU, tasks=(replace(TRAINER_OLD, cpu=0.0), *(replace(w, cpu=0.0) for w in LOADERS))),
     "no_gpu none": replace(ON_CPU, gpus=()),
     "comm_wait one GPU": replace(SPINNING, gpus=(1.0,)),
     "comm_wait computes": rates(SPINNING, sm_ratio=0.7),
-    "comm_wait batches are made and taken": one(FEW_KERNELS, workers=WRITING, worker_cpu=0.6),
+    "comm_wait batches are made and taken": with_job(FEW_KERNELS, workers=WRITING, worker_cpu=0.6),
     "comm_wait draws": replace(FEW_KERNELS, power=230.0),
     "comm_wait without power": replace(SPINNING, power=None),
     "comm_wait one draws": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),
@@ -148,7 +148,7 @@ GPU_ASIDE = {
 }  # fmt: skip
 """Problems that cost nothing now. They are shown beside the verdict, whose class is the first word of the key."""
 SPINNING_TRAINER = replace(
-    one(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
+    with_job(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
     tasks=(Task(50, "python", 1, cpu=1.0, start=-100_000),),
 )  # fmt: skip
 """A main thread that spins while its GPU computes, as CUDA does if it has a core."""

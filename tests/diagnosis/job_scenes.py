@@ -25,11 +25,11 @@ from tests.diagnosis.build import (
 
 NFS = (JobMount("/nfs", "nfs4", "srv:/in21k", "0:50"),)
 NO_WORKERS = Training(TRAINER_OLD, main_disk=0.8, main_running=0.05, blocked=0.8)
-BLIND = replace(JOB_ALONE, blind=True)
+NO_READINGS = replace(JOB_ALONE, without_readings=True)
 NORMAL = replace(SLOW_SSD, await_ms=1.2, queue=7.9)
 
 
-def one(machine: Machine, **job: object) -> Machine:
+def with_job(machine: Machine, **job: object) -> Machine:
     assert machine.job is not None
     return replace(machine, job=replace(machine.job, **job))
 
@@ -39,14 +39,14 @@ DATA_SCENES = {
     "storage_read alone": JOB_ALONE,
     "storage_read by itself": replace(JOB_ALONE, job=NO_WORKERS, tasks=(replace(TRAINER_OLD, read=88 * MB),)),
     "small_random": replace(JOB_ALONE, disks=(replace(SLOW_SSD, size_bytes=8192.0, await_ms=3.0, queue=7.9),)),
-    "network_fs": replace(one(JOB_ALONE, mounts=NFS), disks=(Disk(),)),
-    "io_limit": one(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(88 * MB), "blkio/x/read_bps"),)),
-    "io_limit reads": one(JOB_ALONE, limits=(IoLimit("8:0", "read_ios", 700, "blkio/x/read_iops"),)),
+    "network_fs": replace(with_job(JOB_ALONE, mounts=NFS), disks=(Disk(),)),
+    "io_limit": with_job(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(88 * MB), "blkio/x/read_bps"),)),
+    "io_limit reads": with_job(JOB_ALONE, limits=(IoLimit("8:0", "read_ios", 700, "blkio/x/read_iops"),)),
     "io_limit elsewhere": replace(JOB_ALONE, disks=(replace(NORMAL, queue=0.04),)),
     "cache_thrash": replace(JOB_ALONE, refault=80 * MB),
     "loader_serial": replace(JOB_ALONE, disks=(NORMAL,)),
     "cpu_prep": JOB_PREPARING,
-    "object_stream": one(JOB_PREPARING, running=0.1, net=0.9),
+    "object_stream": with_job(JOB_PREPARING, running=0.1, net=0.9),
     "single_thread": replace(JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.86), gpus=(0.1,), gpu_pids=(50,)),
 }
 

@@ -16,7 +16,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.diagnosis.build import BUSY, IDLE, PREPARING, SINGLE, STARVED, Disk, Machine, S, classes, play, snapshot_of
 
-SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(blind=True), Machine(cpu=0.5))
+SCENES = (STARVED, PREPARING, SINGLE, BUSY, IDLE, Machine(without_readings=True), Machine(cpu=0.5))
 
 
 def test_an_empty_history_gives_measuring_and_no_error() -> None:
@@ -108,8 +108,8 @@ def test_missing_groups_of_signals_are_named() -> None:
     )
     verdict = fold(FoldState(), snapshot, ())[1]
     assert verdict.missing == ("PSI off", "SMART pending")
-    blind = play((Machine(blind=True), 1))[-1].verdict
-    assert (blind.groups_seen, len(blind.missing)) == (0, 6)
+    unsure = play((Machine(without_readings=True), 1))[-1].verdict
+    assert (unsure.groups_seen, len(unsure.missing)) == (0, 6)
 
 
 def test_every_rule_has_a_different_name() -> None:

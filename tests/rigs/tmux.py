@@ -104,7 +104,7 @@ class Terminal:
         rows = self.tmux("capture-pane", "-p").split("\n")[: self.height]
         return [row.rstrip() for row in rows] + [""] * (self.height - len(rows))
 
-    def looks(self) -> str:
+    def styled_screen(self) -> str:
         """The screen with its colours and attributes, as escape sequences."""
         return self.tmux("capture-pane", "-e", "-p")
 

@@ -141,7 +141,7 @@ class RankWatch:
         few, half = below[: most // 4], own[: max(1, most // 2)]
         return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
 
-    def take_part(self, start: int) -> list[WatchedTask]:
+    def tasks_to_sample(self, start: int) -> list[WatchedTask]:
         """Return the tasks of this part of the row in order. start: the position in the row where the part begins."""
         if self._main is None or self._main.ended:
             self._order = []

@@ -284,7 +284,7 @@ class TaskSampler:
         """Put the tasks to sample into one row."""
         self._row = []
         for watch in self._watched:
-            self._row += watch.take_part(len(self._row))
+            self._row += watch.tasks_to_sample(len(self._row))
         self._fds = [task.fd(WCHAN) for task in self._row]
         self._stats = [task.fd(STAT) for task in self._tasks.values()]
         self._times = [task.fd(SCHEDSTAT) for task in self._tasks.values()]

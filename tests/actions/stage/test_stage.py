@@ -140,7 +140,7 @@ def made(source: Path, folder: Path) -> Plan:
         return plan(ends, ROOT)[0]
 
 
-def look(top: Path) -> dict[str, tuple[int, int, bytes]]:
+def contents_by_path(top: Path) -> dict[str, tuple[int, int, bytes]]:
     """The mode, the modification time and the content of each entry, by path."""
     out = {}
     for path in sorted(top.rglob("*")):
@@ -163,9 +163,9 @@ def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tm
     progress: list[int] = []
     copy(how, dataset, fast, progress)
     assert progress
-    before = look(dataset)
+    before = contents_by_path(dataset)
     del before["pipe"]
-    assert look(fast / "data") == before
+    assert contents_by_path(fast / "data") == before
     assert sorted(os.listdir(fast)) == ["data"]
     second = made(dataset, fast)
     assert (second.left_files, second.left_bytes, second.differing) == (0, 0, 0)

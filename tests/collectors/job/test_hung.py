@@ -22,7 +22,7 @@ from tests.collectors.job.test_time_accountant import (
 )
 
 
-def stands_still(job: Job, place: JobPlace, used: int | None = 90, **gpu: object) -> bool:
+def hangs(job: Job, place: JobPlace, used: int | None = 90, **gpu: object) -> bool:
     """Whether a job hangs after resting for over a minute. used: percent of its GPU used in the second before."""
     machine = Machine(job)
     machine.looks = {rank.key: RESTS for rank in job.ranks}
@@ -40,29 +40,29 @@ TWO = job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,)))
 
 
 def test_a_job_that_used_its_gpu_can_hang() -> None:
-    assert stands_still(ON_GPU, QUIET)
-    assert not stands_still(ON_GPU, QUIET, used=0), "it may only hold the GPU"
-    assert stands_still(WITH_WORKERS, HIDDEN, used=0), "its loaders show that it trains"
+    assert hangs(ON_GPU, QUIET)
+    assert not hangs(ON_GPU, QUIET, used=0), "it can hold the GPU without using it"
+    assert hangs(WITH_WORKERS, HIDDEN, used=0), "its loaders show that it trains"
 
 
 def test_a_server_without_requests_does_not_hang() -> None:
-    assert not stands_still(ON_GPU, LISTENS)
-    assert not stands_still(ON_GPU, HIDDEN), "another user's: whether it listens may not be read"
-    assert not stands_still(TWO, LISTENS), "a model that is split over GPUs"
-    assert stands_still(ON_GPU._replace(evidence=("gpu", "launcher")), LISTENS), "its ranks meet at a socket"
+    assert not hangs(ON_GPU, LISTENS)
+    assert not hangs(ON_GPU, HIDDEN), "whether another user's job listens cannot be read"
+    assert not hangs(TWO, LISTENS), "a server's model can be split over GPUs"
+    assert hangs(ON_GPU._replace(evidence=("gpu", "launcher")), LISTENS), "its ranks meet at a socket"
 
 
 def test_a_notebook_between_two_cells_does_not_hang() -> None:
-    assert not stands_still(ON_GPU._replace(evidence=NOTEBOOK), QUIET)
-    assert not stands_still(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), "its loaders are kept"
+    assert not hangs(ON_GPU._replace(evidence=NOTEBOOK), QUIET)
+    assert not hangs(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), "a notebook keeps its loaders"
 
 
-@pytest.mark.parametrize(("percent", "hangs"), [(60, True), (0, False), (None, False)])
-def test_another_programs_work_on_the_gpu_does_not_count_as_the_jobs(percent: int | None, hangs: bool) -> None:
+@pytest.mark.parametrize(("percent", "expected"), [(60, True), (0, False), (None, False)])
+def test_another_programs_work_on_the_gpu_does_not_count_as_the_jobs(percent: int | None, expected: bool) -> None:
     mine = GpuProcess(TRAINER.pid, None, "compute", percent)
     other = GpuProcess(999, None, "compute", 30)
-    assert stands_still(ON_GPU, QUIET, processes=(mine, other)) is hangs
-    assert stands_still(ON_GPU, QUIET, processes=(mine, other._replace(kind="graphics")))
+    assert hangs(ON_GPU, QUIET, processes=(mine, other)) is expected
+    assert hangs(ON_GPU, QUIET, processes=(mine, other._replace(kind="graphics")))
 
 
 def test_a_job_that_may_rest_does_not_hang() -> None:

@@ -56,7 +56,7 @@ class Watch:
         """Take a census, and return the pid and thread id of each sampled task, in order."""
         self.now_ns += 500_000_000
         self.rank.take_census(self.now_ns, self.most)
-        return [(task.key.pid, task.tid) for task in self.rank.take_part(0)]
+        return [(task.key.pid, task.tid) for task in self.rank.tasks_to_sample(0)]
 
     def until(self, tasks: set[tuple[int, int]]) -> list[tuple[int, int]]:
         """Take censuses until exactly these tasks are sampled, and return them in order."""
@@ -71,7 +71,7 @@ class Watch:
 
     def look(self, wait_states: dict[int, int]) -> LookCounts:
         """Count one sample in which each thread is at the given place."""
-        self.rank.count([wait_states[task.tid] for task in self.rank.take_part(0)], 1)
+        self.rank.count([wait_states[task.tid] for task in self.rank.tasks_to_sample(0)], 1)
         return self.rank.tally.take()
 
     def close(self) -> None:
@@ -195,7 +195,7 @@ def test_a_worker_that_mostly_sleeps_at_a_socket_is_an_environment(
     trainer, worker = start("asleep"), start("asleep")
     for evidence in ("children", "loader"):
         watch = Watch(job_of(trainer, worker, evidence=(evidence,)))
-        watch.rank.take_part(0)
+        watch.rank.tasks_to_sample(0)
         for wait_state, raw in sleeps:
             watch.rank.see_sleeps([QUEUE, wait_state], [POLL, raw])
         # Loaders that are known by their name are never environments.

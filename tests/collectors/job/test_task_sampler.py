@@ -77,7 +77,7 @@ def test_batches_from_the_jobs_loaders_do_not_come_from_the_network(its_loader: 
         watch = RankWatch(Root())
         tasks = [WatchedTask(Root(), key) for key in (main, *workers)]
         watch.set(Job(main, "train.py", "alice", 0, (rank,)), rank, tasks[0], tasks[1:], False)
-        watch.take_part(0)
+        watch.tasks_to_sample(0)
         network = NetworkWatch(Root(), JobSockets(Root(), diag))
         network.update([watch], [], 10**9)
         print(file=trainer.stdin, flush=True)

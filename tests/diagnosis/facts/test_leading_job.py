@@ -23,7 +23,7 @@ FED = replace(PREPARES, stall=0.01, disk=0.5, running=0.5, worker_cpu=0.05, work
 
 def two(machine: Machine, other: Training, euid: int = 0, ticks: int = 20) -> Frame:
     tasks = (*machine.tasks, other.task, *other.workers)
-    return play((replace(machine, tasks=tasks, beside=other, euid=euid), ticks))[-1]
+    return play((replace(machine, tasks=tasks, second_job=other, euid=euid), ticks))[-1]
 
 
 def about(verdict: Verdict) -> int | None:

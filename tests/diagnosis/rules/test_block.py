@@ -68,7 +68,7 @@ def test_busy_gpus_are_not_starved() -> None:
 def test_an_unknown_window_claims_nothing() -> None:
     unknown = replace(STARVED, disks=(replace(SLOW_SSD, unknown=True),), gpus=(None,) * 8, power=None)
     assert classes(verdict_of(unknown)) == ["unknown"]
-    assert classes(verdict_of(Machine(blind=True))) == ["unknown"]
+    assert classes(verdict_of(Machine(without_readings=True))) == ["unknown"]
 
 
 def test_without_a_gpu_the_process_is_named_and_confidence_is_capped() -> None:

@@ -20,11 +20,11 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import BLIND, STATE_SCENES
+from tests.diagnosis.job_scenes import NO_READINGS, STATE_SCENES
 
 CLASSES = {"mem_pressure": State.SLOWED, "shm_full": State.BLOCKED, "fs_full": State.BLOCKED}
 SCENES = {name: machine for name, machine in STATE_SCENES.items() if name.split()[0] in CLASSES}
-ALMOST = {
+NEAR_MISSES = {
     "mem_pressure": replace(JOB_HEALTHY, memory_pressure=0.06),
     "mem_pressure cache": replace(JOB_HEALTHY, memory_pressure=0.13, refault=200 * MB),
     "shm_full": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.01, shm=0.85)),
@@ -40,12 +40,12 @@ def test_the_cause_of_each_scene_is_named(name: str) -> None:
     assert verdict.primary.evidence
 
 
-@pytest.mark.parametrize("name", ALMOST)
+@pytest.mark.parametrize("name", NEAR_MISSES)
 def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
-    assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
+    assert name.split()[0] not in classes(verdict_of(NEAR_MISSES[name]))
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY], ids=["blind", "healthy"])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY], ids=["no readings", "healthy"])
 def test_nothing_is_called_full_where_it_is_unknown(machine: Machine) -> None:
     assert not CLASSES.keys() & set(classes(verdict_of(machine)))
 
@@ -86,7 +86,7 @@ def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
 def test_a_full_shared_memory_is_a_finding_about_the_job_that_uses_it() -> None:
     other = replace(TRAINER_OLD, pid=40)
     full = Training(other, main_running=0.9, shm=0.95, time=(("compute", 1.0),))
-    both = replace(JOB_HEALTHY, beside=full, tasks=(*JOB_HEALTHY.tasks, other))
+    both = replace(JOB_HEALTHY, second_job=full, tasks=(*JOB_HEALTHY.tasks, other))
     verdict = verdict_of(both)
     assert (verdict.primary.class_id, verdict.primary.subject, verdict.job_pid) == ("shm_full", "40", 40)
     frames = play((both, 15), (JOB_HEALTHY, 1))

@@ -38,7 +38,7 @@ from tests.diagnosis.job_scenes import (
     STATE_SCENES,
     THREADS,
     TIME_SCENES,
-    one,
+    with_job,
 )
 from tests.diagnosis.rules.job.test_neighbours import resyncing
 from tests.diagnosis.rules.test_health import CABLE, HOT, MEDIA, SLOW
@@ -51,11 +51,11 @@ def died(code: int | None, *more: Any) -> Machine:
 
 
 def gpu_job(framework: str, machine: Machine) -> Machine:
-    return one(machine, framework=framework, evidence=("library", "gpu"))
+    return with_job(machine, framework=framework, evidence=("library", "gpu"))
 
 
 def worker_kind(kind: str) -> Machine:
-    return one(JOB_PREPARING, worker_kind=kind)
+    return with_job(JOB_PREPARING, worker_kind=kind)
 
 
 TB = 1 << 40
@@ -68,7 +68,7 @@ COPY = replace(STARVED, disks=(SLOW_SSD, NVME), usage=USED_1TB)
 SMALL = {"/data": FilesystemUsage(TB, TB - 10 * GIB, TB, 0, 0), "/raid": USED_1TB["/raid"]}
 ROOMY = replace(COPY, usage=SMALL, available_bytes=200 * GIB)
 JAX_THREADS = replace(ON_GPU, job=replace(THREADS, time=(("data_cpu", 0.6), ("compute", 0.4)), framework="jax"))
-TF_THREADS = one(JAX_THREADS, framework="tensorflow")
+TF_THREADS = with_job(JAX_THREADS, framework="tensorflow")
 LINKED = {**DETAIL, "nvlinks_active": 18}
 BOARD = GPU_SCENES["gpu_fault board"]
 RECOVERY = replace(FED, gpu_detail={**DETAIL, "recovery": 3})
@@ -78,7 +78,7 @@ BOBS_FIO = tuple(replace(task, user="bob", uid=1001) for task in FIO)
 BOBS_HOG = tuple(replace(task, user="bob", uid=1001) for task in HOG)
 STOPPED = TIME_SCENES["hung stopped"]
 UNSEEN = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(task, denied=True) for task in FIO)), euid=1000)
-IN_CONTAINER = one(STATE_SCENES["shm_full"], label="container 0123456789ab")
+IN_CONTAINER = with_job(STATE_SCENES["shm_full"], label="container 0123456789ab")
 SINGLE = DATA_SCENES["single_thread"]
 RESYNC = resyncing(90 * MB)
 CHECKED = replace(RESYNC, disks=(replace(RESYNC.disks[0], md_sync="check", major=9), *RESYNC.disks[1:]))
@@ -131,8 +131,8 @@ CASES: dict[str, tuple[Play, Play]] = {
     "more_workers": (JOB_PREPARING, replace(JOB_PREPARING, cpu=0.99)),
     "worker_options": (SINGLE, gpu_job("jax", SINGLE)),
     "cheaper_transforms": (replace(JOB_PREPARING, cpu=0.99), JOB_PREPARING),
-    "raise_quota": (one(JOB_PREPARING, quota=4.0), JOB_PREPARING),
-    "more_readers": (DATA_SCENES["loader_serial"], one(DATA_SCENES["loader_serial"], worker_kind="pool")),
+    "raise_quota": (with_job(JOB_PREPARING, quota=4.0), JOB_PREPARING),
+    "more_readers": (DATA_SCENES["loader_serial"], with_job(DATA_SCENES["loader_serial"], worker_kind="pool")),
     "one_worker": (replace(SINGLE, cpu=0.99), SINGLE),
     "parallel_calls": (TF_THREADS, JAX_THREADS),
     "more_threads": (JAX_THREADS, TF_THREADS),
@@ -175,7 +175,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "read_log": (died(1), died(-11)),
     "more_requests": (SERVING, JOB_HEALTHY),
     "look_into": (
-        one(JOB_PREPARING, running=0.3, disk=0.3),
+        with_job(JOB_PREPARING, running=0.3, disk=0.3),
         Machine(cpu=0.5),
     ),
 }
@@ -241,7 +241,7 @@ def cure_text(template: str, machine: Machine) -> str:
 
 
 def test_using_all_cores_is_advised_only_if_none_is_idle() -> None:
-    half, full = (replace(one(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
+    half, full = (replace(with_job(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
     assert cure_text("cheaper_transforms", full) == "cheaper transforms: all 2 cores are used"
     assert cure_text("cheaper_transforms", half) == "cheaper transforms: only 0.7 of 2 cores idle"
 
@@ -251,7 +251,7 @@ def test_other_programs_that_use_most_cores_are_named() -> None:
     words = "cheaper transforms: all 40 cores are used"
     assert cure_text("cheaper_transforms", full) == f"{words}, mostly by other programs"
     # If a job may use only some of the cores, other programs may fill the others.
-    assert "other programs" not in cure_text("cheaper_transforms", one(full, cores=8))
+    assert "other programs" not in cure_text("cheaper_transforms", with_job(full, cores=8))
 
 
 def test_decoding_on_the_gpu_is_advised_only_with_a_gpu() -> None:
@@ -274,7 +274,7 @@ def test_decoding_on_the_gpu_is_advised_only_with_a_gpu() -> None:
     ],
 )
 def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -> None:
-    torch, jax = cure_text(template, one(machine, framework="torch")), cure_text(template, gpu_job("jax", machine))
+    torch, jax = cure_text(template, with_job(machine, framework="torch")), cure_text(template, gpu_job("jax", machine))
     for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
         assert word not in jax
     assert torch != jax
@@ -316,9 +316,9 @@ def test_another_users_process_is_left_to_that_user() -> None:
 
 
 def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
-    machine = one(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
+    machine = with_job(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
     assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
-    roomy = one(machine, memory_used=3 * GIB)
+    roomy = with_job(machine, memory_used=3 * GIB)
     assert cure_text("less_memory", roomy).startswith("fewer workers")
 
 
@@ -329,7 +329,7 @@ def test_a_larger_shm_is_advised_only_if_half_of_memory_is_more() -> None:
 
 
 def test_a_copy_of_remote_data_to_the_fast_disk_is_advised() -> None:
-    remote = one(JOB_ALONE, mounts=NFS)
+    remote = with_job(JOB_ALONE, mounts=NFS)
     assert cure_text("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
     local = replace(remote, disks=(Disk(), NVME), usage=USED_1TB)
     assert cure_text("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"

@@ -26,7 +26,7 @@ from tests.diagnosis.build import (
     play,
 )
 from tests.diagnosis.host_scenes import epochs
-from tests.diagnosis.job_scenes import DATA_SCENES, SAVING, one
+from tests.diagnosis.job_scenes import DATA_SCENES, SAVING, with_job
 
 KIB = 1024
 SETTLED = 25
@@ -49,8 +49,11 @@ HOVERING = {
     "small and not so small": (disk(size_bytes=40.0 * KIB, await_ms=3.0), disk(size_bytes=58.0 * KIB, await_ms=3.0)),
     "slow and not so slow": (disk(await_ms=1.6), disk(await_ms=2.2)),
     "queued and not so queued": (disk(await_ms=1.2, queue=1.5), disk(await_ms=1.2, queue=4.0)),
-    "blocked or computing": (one(JOB_ALONE, disk=0.56, running=0.44), one(JOB_ALONE, disk=0.44, running=0.56)),
-    "over its gate and below it": (one(JOB_ALONE, stall=0.10), one(JOB_ALONE, stall=0.05)),
+    "blocked or computing": (
+        with_job(JOB_ALONE, disk=0.56, running=0.44),
+        with_job(JOB_ALONE, disk=0.44, running=0.56),
+    ),
+    "over its gate and below it": (with_job(JOB_ALONE, stall=0.10), with_job(JOB_ALONE, stall=0.05)),
     "starved and fed": (JOB_ALONE, replace(JOB_ALONE, job=replace(COMPUTING, stall=0.0))),
 }
 
@@ -100,7 +103,7 @@ def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
     trainer = replace(TRAINER_OLD, pid=900, start=90)
     workers = tuple(replace(w, pid=910 + i, ppid=900, cpu=0.5, blocked=0.0) for i, w in enumerate(LOADERS[:2]))
     other = replace(COMPUTING, task=trainer, workers=workers, stall=0.01)
-    both = [(replace(m, beside=other, tasks=(*m.tasks, trainer, *workers)), n) for m, n in epochs(20, 4, 4)]
+    both = [(replace(m, second_job=other, tasks=(*m.tasks, trainer, *workers)), n) for m, n in epochs(20, 4, 4)]
     return both, replace(JOB_HEALTHY, job=other, tasks=(trainer, *workers))
 
 

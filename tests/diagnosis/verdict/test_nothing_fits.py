@@ -51,11 +51,11 @@ def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
         (Machine(cpu=0.5, tasks=(Task(70, "gcc", cpu=0.9),)), State.CALM),
         (Machine(cpu=None, tasks=(Task(70, "gcc", cpu=None),)), State.UNSURE),
         (Machine(cpu=0.5, disks=(Disk(unknown=True),)), State.UNSURE),
-        (Machine(blind=True), State.UNSURE),
+        (Machine(without_readings=True), State.UNSURE),
         (Machine(cpu=0.5, tasks=(Task(60, "cat", blocked=0.9),)), State.UNSURE),
         (replace(COMPILING, gpus=(0.5,), gpu_pids=(70,)), State.UNSURE),
     ],
-    ids=["nothing slow", "CPU unknown", "disk unknown", "blind", "a process waits", "a GPU at work"],
+    ids=["nothing slow", "CPU unknown", "disk unknown", "no readings", "a process waits", "a GPU at work"],
 )
 def test_a_machine_is_calm_only_if_all_is_known_and_nothing_waits(machine: Machine, state: State) -> None:
     assert verdict_of(machine).state is state

@@ -19,7 +19,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from tests.bench.server import Server
-from tests.job_times import GAP_AT, later, not_counted, slow_disk, with_gap
+from tests.job_times import GAP_AT, not_counted, slow_disk, with_gap, with_repeated_readings
 
 
 def over(text: str, frames: tuple = ()) -> ConditionResult:  # type: ignore[type-arg]
@@ -129,7 +129,7 @@ SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.tra
 @pytest.mark.parametrize("text", SHARES)
 def test_a_job_that_ended_meets_no_condition(text: str) -> None:
     """Its table is read once without the job and then only repeated, as the collector of jobs does."""
-    ended = later(20, jobs=Reading(JobTable(), Status.OK))
+    ended = with_repeated_readings(20, jobs=Reading(JobTable(), Status.OK))
     assert over(text.format("50s"), ended).met is False
     assert live(text.format("20s"), ended)[42:] == [True, *[False] * 20]
 
@@ -137,7 +137,7 @@ def test_a_job_that_ended_meets_no_condition(text: str) -> None:
 @pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "disks.*.busy_ratio > 30% for {}"])
 def test_a_failed_reading_meets_no_condition_and_is_unknown(text: str) -> None:
     failed: Reading[None] = Reading(None, Status.FAILED, "no answer")
-    blind = later(20, jobs=failed, block=failed)
+    blind = with_repeated_readings(20, jobs=failed, block=failed)
     assert over(text.format("50s"), blind).met is False
     assert live(text.format("20s"), blind)[42:] == [True, *[None] * 20]
 
@@ -145,14 +145,14 @@ def test_a_failed_reading_meets_no_condition_and_is_unknown(text: str) -> None:
 def test_a_removed_disk_meets_no_condition() -> None:
     table = slow_disk()[-1].snapshot.block.value or {}
     rest = {key: counters for key, counters in table.items() if key.name != "loop0"}
-    gone = later(20, block=Reading(rest, Status.OK))
+    gone = with_repeated_readings(20, block=Reading(rest, Status.OK))
     assert over("disks.loop0.busy_ratio > 30% for 50s", gone).met is False
     assert live("disks.*.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
     assert live("disks.loop0.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
 
 
 def test_a_figure_that_is_not_read_again_keeps_its_value() -> None:
-    assert over("disks.loop0.busy_ratio > 30% for 60s", later(20)).met is True
+    assert over("disks.loop0.busy_ratio > 30% for 60s", with_repeated_readings(20)).met is True
 
 
 @pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "finding UNSURE for {}"])

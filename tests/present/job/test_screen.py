@@ -25,7 +25,7 @@ def text(frame: Frame, width: int = 80, height: int = 24, cursor: int = 0) -> li
 
 @pytest.mark.parametrize("size", SIZES)
 def test_any_size_is_filled_exactly(size: tuple[int, int]) -> None:
-    for frame in (two(JOB_STARVED, PREPARES), play((IDLE, 12))[-1], play((Machine(blind=True), 3))[-1]):
+    for frame in (two(JOB_STARVED, PREPARES), play((IDLE, 12))[-1], play((Machine(without_readings=True), 3))[-1]):
         lines = jobs_screen_rows(frame, UTC, *size, 0)
         assert len(lines) == size[1]
         for line in lines:

@@ -24,7 +24,7 @@ SCENES = {
     **TIME_SCENES,
     "idle": IDLE,
     "starved": JOB_STARVED,
-    "blind": Machine(blind=True),
+    "no readings": Machine(without_readings=True),
 }
 
 

@@ -319,12 +319,12 @@ class Driver:
                 time.sleep(0.2)
             if answer.seen.startswith("done: "):  # the effect of the second key may be the same text
                 self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{action.name}: gone")
-            text, looks = self.terminal.text(), self.terminal.looks()
+            text, before = self.terminal.text(), self.terminal.styled_screen()
             stale = matches(answer.seen, text)
             name = f"{action.name} by {key}"
             self.send(self.named(key))
             if answer.seen == ANY:
-                self.terminal.wait_until(lambda _, looks=looks: self.terminal.looks() != looks, what=name)
+                self.terminal.wait_until(lambda _, before=before: self.terminal.styled_screen() != before, what=name)
             else:
 
                 def fresh(text: str, stale: set[str] = stale) -> bool:
@@ -416,7 +416,7 @@ def test_every_key_works_in_a_replay(tmp_path: Path, place: dict[str, str]) -> N
 
 def test_every_key_about_jobs_works(tmp_path: Path, place: dict[str, str]) -> None:
     tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
-    path = record(tmp_path / "a.iotop.jsonl", play((replace(JOB_STARVED, tasks=tasks, beside=FED, euid=0), 20)))
+    path = record(tmp_path / "a.iotop.jsonl", play((replace(JOB_STARVED, tasks=tasks, second_job=FED, euid=0), 20)))
     with Terminal(100, 30, place) as terminal:
         driver = Driver(terminal)
         driver.start(["replay", path, "--allow-root", "--at", "50%"])

@@ -46,14 +46,14 @@ MONITOR = " ".join(command("--host", "box"))
 PIPE = f"ssh box iotop-ai record - | {' '.join(command('replay', '--allow-root', '-'))}"
 
 
-def goes(terminal: Terminal) -> None:
+def wait_for_update(terminal: Terminal) -> None:
     """Wait until the screen of the other machine shows a newer Snapshot."""
     terminal.wait_for("► REMOTE 1 s", LONG_S)
     first = terminal.wait_for_match(r"(\d\d:\d\d:\d\d)  ► REMOTE", LONG_S)[1]
     terminal.wait_until(lambda text: "► REMOTE" in text and f"{first}  ►" not in text, LONG_S, "a newer Snapshot")
 
 
-def left(terminal: Terminal, code: int = 0) -> str:
+def wait_for_exit(terminal: Terminal, code: int = 0) -> str:
     """Wait for the program's end, and return the text that is then in the terminal."""
     text = terminal.wait_for(f"rc={code}", LONG_S)
     assert "Traceback" not in text
@@ -64,7 +64,7 @@ def left(terminal: Terminal, code: int = 0) -> str:
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
 def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, terminal: Terminal, line: str) -> None:
     show(terminal, line)
-    goes(terminal)
+    wait_for_update(terminal)
     assert len(server.sessions()) == 1
     # Every key reaches our program, also where ssh reads from the same terminal.
     word = "abcdefghijklmnopqrst"
@@ -75,7 +75,7 @@ def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, ter
     terminal.keys("Enter")
     begun = time.monotonic()
     terminal.keys("q")
-    text = left(terminal)
+    text = wait_for_exit(terminal)
     if line == MONITOR:  # in a pipe, the shell waits for the recorder's next write
         assert time.monotonic() - begun < LEAVES_S + 0.5
     assert "connection" not in text, "the user has left; nothing was lost"
@@ -85,12 +85,12 @@ def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, ter
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
 def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: str) -> None:
     show(terminal, line)
-    goes(terminal)
+    wait_for_update(terminal)
     server.cut()
     terminal.wait_for("► REMOTE ended", LONG_S)
     terminal.wait_for("the other end has closed the connection")
     terminal.keys("q")
-    text = left(terminal)
+    text = wait_for_exit(terminal)
     if line == MONITOR:
         assert "box: the connection was lost" in text.replace("\n", "")
 
@@ -99,13 +99,13 @@ def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: s
 def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
     """Neither side closes the connection: the server is stopped, which looks like a pulled cable."""
     show(terminal, MONITOR)
-    goes(terminal)
+    wait_for_update(terminal)
     sessions = server.sessions()
     for pid in sessions:
         os.kill(pid, signal.SIGSTOP)
     terminal.wait_for("► REMOTE ended", LONG_S)
     terminal.keys("q")
-    assert "box: the connection was lost: Timeout, server 127.0.0.1 not responding" in left(terminal)
+    assert "box: the connection was lost: Timeout, server 127.0.0.1 not responding" in wait_for_exit(terminal)
     for pid in sessions:
         os.kill(pid, signal.SIGCONT)
 
@@ -127,7 +127,7 @@ def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: d
     server.write_client_config(**client)  # type: ignore[arg-type]
     show(terminal, MONITOR)
     message = message.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else message
-    assert message in left(terminal, 2).replace("\n", "")
+    assert message in wait_for_exit(terminal, 2).replace("\n", "")
 
 
 def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
@@ -136,18 +136,18 @@ def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal
     show(terminal, MONITOR)
     terminal.wait_for("Are you sure you want to continue", LONG_S)
     terminal.type("yes\n")
-    goes(terminal)
+    wait_for_update(terminal)
     terminal.keys("q")
-    left(terminal)
+    wait_for_exit(terminal)
     assert known.read_text()
 
 
 def test_a_host_without_iotop_ai_is_reported(tmp_path: Path) -> None:
     with Sshd(tmp_path, program=False) as server, Terminal(80, 24, server.environment) as terminal:
         show(terminal, f"cd {TOP}; {MONITOR}")
-        assert "input: box: no iotop-ai in the PATH of that machine" in left(terminal, 2)
+        assert "input: box: no iotop-ai in the PATH of that machine" in wait_for_exit(terminal, 2)
         terminal.cleared()
         show(terminal, f"cd {TOP}; {PIPE}")
-        text = left(terminal, 2)
+        text = wait_for_exit(terminal, 2)
         assert "iotop-ai: command not found" in text or "iotop-ai: not found" in text
         assert "input: standard input: not a recording: no whole line came" in text

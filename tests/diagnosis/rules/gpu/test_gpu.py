@@ -28,8 +28,8 @@ from tests.diagnosis.build import (
 from tests.diagnosis.gpu_scenes import (
     FED,
     FEW_KERNELS,
-    GPU_ALMOST,
     GPU_ASIDE,
+    GPU_NEAR_MISSES,
     GPU_SCENES,
     ON_CPU,
     SPINNING,
@@ -50,7 +50,7 @@ def args(machine: Machine) -> dict[str, str | float | None]:
 
 def test_every_class_has_scenes() -> None:
     assert {name.split()[0] for name in GPU_SCENES} == CLASSES
-    assert {name.split()[0] for name in GPU_ALMOST} == CLASSES
+    assert {name.split()[0] for name in GPU_NEAR_MISSES} == CLASSES
 
 
 @pytest.mark.parametrize("name", GPU_SCENES)
@@ -62,9 +62,9 @@ def test_the_cause_of_each_scene_is_named(name: str) -> None:
     assert all(one.value is not None for one in verdict.primary.evidence[:1])
 
 
-@pytest.mark.parametrize("name", GPU_ALMOST)
+@pytest.mark.parametrize("name", GPU_NEAR_MISSES)
 def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
-    assert name.split()[0] not in classes(verdict_of(GPU_ALMOST[name]))
+    assert name.split()[0] not in classes(verdict_of(GPU_NEAR_MISSES[name]))
 
 
 @pytest.mark.parametrize("name", GPU_ASIDE)
@@ -77,8 +77,8 @@ def test_problems_that_cost_nothing_are_shown_beside_the_verdict(name: str) -> N
 
 @pytest.mark.parametrize(
     "machine",
-    [FED, UNKNOWN, Machine(blind=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
-    ids=["healthy", "unknown", "blind", "no GPU", "spinning trainer", "starved"],
+    [FED, UNKNOWN, Machine(without_readings=True), JOB_HEALTHY, SPINNING_TRAINER, JOB_STARVED],
+    ids=["healthy", "unknown", "no readings", "no GPU", "spinning trainer", "starved"],
 )
 def test_no_problem_is_found_where_none_is_known(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & CLASSES
@@ -304,7 +304,7 @@ def test_the_verdict_names_what_the_loaders_of_the_late_rank_do(task: dict[str, 
 def test_a_job_beside_an_idle_gpu_comes_before_one_that_is_well() -> None:
     well = Task(40, "python", 1, cpu=0.3, start=-100_000)
     other = replace(COMPUTING, task=well, stall=0.01, evidence=("children",))
-    machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), beside=other)
+    machine = replace(ON_CPU, tasks=(*ON_CPU.tasks, well), second_job=other)
     verdict = verdict_of(machine)
     assert (verdict.primary.class_id, dict(verdict.primary.args)["job_pid"]) == ("no_gpu", 50)
 

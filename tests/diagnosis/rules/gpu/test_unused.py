@@ -83,7 +83,7 @@ def test_a_machine_on_which_nothing_runs_is_idle() -> None:
         replace(IDLE, disks=(Disk(unknown=True),)),
         replace(IDLE, tasks=(Task(70, "python", cpu=0.6),)),
         replace(IDLE, tasks=(Task(70, "python", blocked=0.9),)),
-        Machine(blind=True),
+        Machine(without_readings=True),
     ],
 )
 def test_any_activity_and_any_unknown_figure_excludes_idleness(active: Machine) -> None:

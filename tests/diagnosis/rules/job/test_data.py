@@ -22,27 +22,27 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import BLIND, DATA_SCENES, NFS, NORMAL, one
+from tests.diagnosis.job_scenes import DATA_SCENES, NFS, NO_READINGS, NORMAL, with_job
 
-ALMOST = {
-    "storage_read gate": one(JOB_ALONE, stall=0.04),
-    "storage_read decider": one(JOB_ALONE, disk=0.3, running=0.3),
+NEAR_MISSES = {
+    "storage_read gate": with_job(JOB_ALONE, stall=0.04),
+    "storage_read decider": with_job(JOB_ALONE, disk=0.3, running=0.3),
     "small_random": replace(JOB_ALONE, disks=(replace(SLOW_SSD, size_bytes=60 * 1024.0),)),
-    "network_fs": one(JOB_ALONE, mounts=NFS),
-    "io_limit": one(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(200 * MB), "x"),)),
-    "io_limit write": one(JOB_ALONE, limits=(IoLimit("8:0", "write_bytes", int(92 * MB), "x"),)),
-    "io_limit elsewhere": one(JOB_ALONE, limits=(IoLimit("7:3", "read_bytes", int(88 * MB), "x"),)),
+    "network_fs": with_job(JOB_ALONE, mounts=NFS),
+    "io_limit": with_job(JOB_ALONE, limits=(IoLimit("8:0", "read_bytes", int(200 * MB), "x"),)),
+    "io_limit write": with_job(JOB_ALONE, limits=(IoLimit("8:0", "write_bytes", int(92 * MB), "x"),)),
+    "io_limit elsewhere": with_job(JOB_ALONE, limits=(IoLimit("7:3", "read_bytes", int(88 * MB), "x"),)),
     "io_limit zfs": replace(
-        one(JOB_ALONE, mounts=(JobMount("/tank", "zfs", "tank/data", "0:41"),)), disks=(Disk(mount=""),)
+        with_job(JOB_ALONE, mounts=(JobMount("/tank", "zfs", "tank/data", "0:41"),)), disks=(Disk(mount=""),)
     ),
     "cache_thrash": replace(JOB_ALONE, refault=20 * MB),
     "cache_thrash others": replace(
         JOB_ALONE, refault=80 * MB, disks=(replace(SLOW_SSD, read_bytes_per_s=200 * MB),)
     ),
     "loader_serial": replace(JOB_ALONE, disks=(replace(NORMAL, await_ms=2.4),)),
-    "cpu_prep": one(JOB_PREPARING, stall=0.04),
-    "cpu_prep decider": one(JOB_PREPARING, running=0.3, disk=0.3),
-    "object_stream": one(JOB_PREPARING, running=0.7, net=0.3),
+    "cpu_prep": with_job(JOB_PREPARING, stall=0.04),
+    "cpu_prep decider": with_job(JOB_PREPARING, running=0.3, disk=0.3),
+    "object_stream": with_job(JOB_PREPARING, running=0.7, net=0.3),
     "single_thread spins": replace(
         JOB_PREPARING, job=Training(TRAINER_OLD, main_running=0.99), gpus=(0.97,), gpu_pids=(50,)
     ),
@@ -64,13 +64,15 @@ def test_the_cause_of_each_scene_is_named(name: str) -> None:
     assert verdict.primary.advice
 
 
-@pytest.mark.parametrize("name", ALMOST)
+@pytest.mark.parametrize("name", NEAR_MISSES)
 def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
-    assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
+    assert name.split()[0] not in classes(verdict_of(NEAR_MISSES[name]))
 
 
 @pytest.mark.parametrize(
-    "machine", [BLIND, one(JOB_ALONE, stall=None), JOB_HEALTHY], ids=["blind", "unseen", "healthy"]
+    "machine",
+    [NO_READINGS, with_job(JOB_ALONE, stall=None), JOB_HEALTHY],
+    ids=["no readings", "unseen", "healthy"],
 )
 def test_no_cause_is_named_where_none_is_known(machine: Machine) -> None:
     found = set(classes(verdict_of(machine)))
@@ -98,7 +100,7 @@ def test_a_running_trainer_without_workers_waits_only_beside_an_idle_gpu() -> No
 
 
 def test_a_small_loss_over_a_minute_counts() -> None:
-    frames = play((one(JOB_PREPARING, stall=0.05), 61))
+    frames = play((with_job(JOB_PREPARING, stall=0.05), 61))
     assert frames[-1].verdict.primary.class_id == "cpu_prep"
 
 
@@ -113,9 +115,9 @@ def test_confidence_falls_with_everything_that_cannot_be_read() -> None:
 
     assert sure(JOB_STARVED) == 0.85
     assert sure(JOB_ALONE) == 0.75
-    assert sure(one(JOB_ALONE, blind=True)) == 0.55
-    assert sure(one(JOB_ALONE, evidence=("children",))) == 0.6
-    assert sure(one(JOB_ALONE, disk=0.6, running=0.4)) == 0.6
+    assert sure(with_job(JOB_ALONE, wait_channels_hidden=True)) == 0.55
+    assert sure(with_job(JOB_ALONE, evidence=("children",))) == 0.6
+    assert sure(with_job(JOB_ALONE, disk=0.6, running=0.4)) == 0.6
     assert sure(replace(JOB_ALONE, disks=(replace(SLOW_SSD, await_ms=2.6),))) == 0.6
 
 
@@ -124,17 +126,17 @@ def test_advice_counts_the_cores_that_the_job_may_use() -> None:
         return {a.template: dict(a.args).get("then") for a in verdict_of(machine).primary.advice}
 
     assert advised(JOB_PREPARING) == {"more_workers": 32.0}
-    assert advised(one(JOB_PREPARING, cores=12)) == {"more_workers": 9.0}
-    assert advised(one(JOB_PREPARING, cores=2)) == {"cheaper_transforms": None}
-    assert advised(one(JOB_PREPARING, quota=4.0)) == {"raise_quota": None, "cheaper_transforms": None}
-    assert advised(one(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
+    assert advised(with_job(JOB_PREPARING, cores=12)) == {"more_workers": 9.0}
+    assert advised(with_job(JOB_PREPARING, cores=2)) == {"cheaper_transforms": None}
+    assert advised(with_job(JOB_PREPARING, quota=4.0)) == {"raise_quota": None, "cheaper_transforms": None}
+    assert advised(with_job(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
     assert advised(replace(JOB_PREPARING, steal=0.94)) == {"cheaper_transforms": None}
-    used = dict(verdict_of(one(JOB_PREPARING, quota=16.0)).primary.args)
+    used = dict(verdict_of(with_job(JOB_PREPARING, quota=16.0)).primary.args)
     assert used["idle_cores"] == pytest.approx(16.0 - 7.76), "what the quota leaves"
 
 
 def test_without_a_cause_the_parts_of_the_wait_are_shown() -> None:
-    verdict = verdict_of(one(JOB_PREPARING, running=0.3, disk=0.3))
+    verdict = verdict_of(with_job(JOB_PREPARING, running=0.3, disk=0.3))
     assert verdict.primary.class_id == "unknown"
     args = dict(verdict.primary.args)
     assert (args["job"], args["workers"], args["w_cpu"]) == ("train.py", 8.0, pytest.approx(0.97))

@@ -23,7 +23,7 @@ from tests.diagnosis.host_scenes import (
     OOM,
     ended,
 )
-from tests.diagnosis.job_scenes import BLIND
+from tests.diagnosis.job_scenes import NO_READINGS
 
 DEATHS = {
     "SIGKILL": ((ended("trainer", -9),), "who_killed", 0.95),
@@ -90,6 +90,6 @@ def test_an_end_between_two_decisions_is_not_lost() -> None:
     assert frames[-1].carry.ended == ()
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
 def test_no_death_is_shown_where_none_is_known(machine: Machine) -> None:
     assert "job_died" not in classes(verdict_of(machine))

@@ -27,7 +27,7 @@ from tests.diagnosis.host_scenes import (
     SHARED,
     SLOW,
 )
-from tests.diagnosis.job_scenes import BLIND, one
+from tests.diagnosis.job_scenes import NO_READINGS, with_job
 
 
 def resyncing(moved: float) -> Machine:
@@ -38,7 +38,7 @@ def resyncing(moved: float) -> Machine:
     ]
     out = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS), disks=(array, *members))
     mounts = JOB_ALONE.job.mounts if JOB_ALONE.job is not None else ()
-    return one(out, mounts=tuple(m._replace(device="9:0") for m in mounts))
+    return with_job(out, mounts=tuple(m._replace(device="9:0") for m in mounts))
 
 
 @pytest.mark.parametrize("name", HOST_SCENES)
@@ -102,7 +102,7 @@ def test_a_neighbour_whose_io_may_not_be_read_is_guessed() -> None:
     assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
 
 
-ALMOST = {
+NEAR_MISSES = {
     "the job has most": replace(SHARED, tasks=(TRAINER_OLD, *LOADERS, replace(FIO[0], read=5 * MB))),
     "nobody explains it": replace(SHARED, tasks=(TRAINER_OLD, *OURS)),
     "they read elsewhere": replace(SHARED, tasks=(TRAINER_OLD, *OURS, replace(FIO[0], read=900 * MB))),
@@ -116,9 +116,9 @@ ALMOST = {
 }
 
 
-@pytest.mark.parametrize("name", ALMOST)
+@pytest.mark.parametrize("name", NEAR_MISSES)
 def test_a_small_load_is_not_a_neighbour(name: str) -> None:
-    assert "noisy_neighbour" not in neighbours(ALMOST[name])
+    assert "noisy_neighbour" not in neighbours(NEAR_MISSES[name])
 
 
 def test_other_programs_on_the_cores_are_named() -> None:
@@ -131,7 +131,7 @@ def test_other_programs_on_the_cores_are_named() -> None:
 
 
 def test_without_other_programs_the_cause_is_slow_preparation() -> None:
-    assert verdict_of(ALMOST["cores by halves"]).primary.class_id == "cpu_prep"
+    assert verdict_of(NEAR_MISSES["cores by halves"]).primary.class_id == "cpu_prep"
 
 
 def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -> None:
@@ -142,6 +142,6 @@ def test_workers_that_lose_more_to_others_than_to_their_own_work_are_crowded() -
     assert verdict_of(slow).primary.class_id == "cpu_prep"
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
 def test_no_neighbour_is_named_where_none_is_known(machine: Machine) -> None:
     assert "noisy_neighbour" not in classes(verdict_of(machine))

@@ -10,7 +10,7 @@ from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, TRAINER_OLD, Machine, Task, classes, play, verdict_of
-from tests.diagnosis.job_scenes import STARTING, one
+from tests.diagnosis.job_scenes import STARTING, with_job
 
 TRAINS = (("compute", 0.97), ("data_disk", 0.03))
 HELD = {i: {"processes": (GpuProcess(7000 + i, GIB, "compute"),)} for i in range(1, 8)}
@@ -20,7 +20,7 @@ FIRST = replace(
     gpu_only_rates={i: {"power_watts": 70.0} for i in range(1, 8)},
 )  # fmt: skip
 """A job on the first of eight GPUs."""
-LOADS = replace(one(STARTING, time=(("startup", 1.0),)), gpus=(0.0, 0.9), gpu_pids=(50,), gpu_only={1: HELD[1]})
+LOADS = replace(with_job(STARTING, time=(("startup", 1.0),)), gpus=(0.0, 0.9), gpu_pids=(50,), gpu_only={1: HELD[1]})
 """A job that loads its weights into the first of two GPUs, while another job uses the second."""
 
 
@@ -63,7 +63,7 @@ def test_a_job_may_start_right_after_another_on_the_same_gpu() -> None:
 @pytest.mark.parametrize(("pid", "gpus"), [(900, 0), (None, 1)])
 def test_a_job_without_a_gpu_does_not_get_those_of_others(pid: int | None, gpus: int) -> None:
     held = () if pid is None else (GpuProcess(pid, GIB, "compute"),)
-    rests = one(JOB_HEALTHY, workers=(), evidence=("library",))
+    rests = with_job(JOB_HEALTHY, workers=(), evidence=("library",))
     machine = replace(
         rests, gpus=(0.9,), gpu_pids=(), gpu_only={0: {"processes": held or None}}, tasks=(TRAINER_OLD, Task(900))
     )

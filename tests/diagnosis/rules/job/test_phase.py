@@ -20,9 +20,9 @@ from tests.diagnosis.build import (
     play,
     verdict_of,
 )
-from tests.diagnosis.job_scenes import BLIND, SAVING, STARTING, STATE_SCENES, WRITER, YOUNG
+from tests.diagnosis.job_scenes import NO_READINGS, SAVING, STARTING, STATE_SCENES, WRITER, YOUNG
 
-ALMOST = {
+NEAR_MISSES = {
     "starting old": replace(STARTING, job=replace(YOUNG, task=replace(TRAINER_OLD, start=-200_000))),
     "starting small": replace(STARTING, job=replace(YOUNG, grown=1 * MB)),
     "starting loaders": replace(STARTING, job=replace(YOUNG, workers=LOADERS)),
@@ -56,12 +56,12 @@ def test_the_cause_of_each_scene_is_named(name: str) -> None:
     assert verdict.primary.evidence
 
 
-@pytest.mark.parametrize("name", ALMOST)
+@pytest.mark.parametrize("name", NEAR_MISSES)
 def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
-    assert name.split()[0] not in classes(verdict_of(ALMOST[name]))
+    assert name.split()[0] not in classes(verdict_of(NEAR_MISSES[name]))
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY], ids=["blind", "healthy"])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY], ids=["no readings", "healthy"])
 def test_no_phase_is_named_where_none_is_known(machine: Machine) -> None:
     assert not set(classes(verdict_of(machine))) & QUIET
 

@@ -19,7 +19,7 @@ from tests.diagnosis.host_scenes import (
     SERVER,
     SERVING,
 )
-from tests.diagnosis.job_scenes import BLIND
+from tests.diagnosis.job_scenes import NO_READINGS
 
 
 def test_a_server_without_requests_is_serving() -> None:
@@ -47,6 +47,6 @@ def test_a_job_that_only_resembles_a_server_is_not_serving(name: str) -> None:
     assert "serving" not in classes(verdict_of(NO_SERVERS[name]))
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
 def test_no_server_is_found_where_none_is_known(machine: Machine) -> None:
     assert "serving" not in classes(verdict_of(machine))

@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from tests.diagnosis.build import COMPUTING, JOB_HEALTHY, TRAINER_OLD, Machine, Training, classes, verdict_of
 from tests.diagnosis.host_scenes import SERVING
-from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES, one
+from tests.diagnosis.job_scenes import ON_GPU, READS, TIME_SCENES, with_job
 
 
 @pytest.mark.parametrize("name", TIME_SCENES)
@@ -115,14 +115,14 @@ def test_num_workers_is_advised_only_for_loader_workers(kind: str, cure: str) ->
 @pytest.mark.parametrize(
     "rests",
     [
-        one(SERVING),
-        one(SERVING, listening=None, evidence=("gpu", "library", "notebook")),
-        one(SERVING, listening=0),
+        with_job(SERVING),
+        with_job(SERVING, listening=None, evidence=("gpu", "library", "notebook")),
+        with_job(SERVING, listening=0),
     ],
     ids=["server", "notebook", "never seen to train"],
 )
 def test_resting_that_an_old_recording_counted_as_hung_is_ignored(rests: Machine) -> None:
-    assert "hung" not in classes(verdict_of(one(rests, time=(("hung", 1.0),)), 40))
+    assert "hung" not in classes(verdict_of(with_job(rests, time=(("hung", 1.0),)), 40))
 
 
 def test_a_single_thread_has_the_share_of_time_in_which_it_runs() -> None:

@@ -15,7 +15,7 @@ from tests.diagnosis.build import (
 from tests.diagnosis.host_scenes import (
     epochs,
 )
-from tests.diagnosis.job_scenes import BLIND
+from tests.diagnosis.job_scenes import NO_READINGS
 
 
 def test_workers_that_start_again_each_epoch_cost_their_start() -> None:
@@ -48,6 +48,6 @@ def test_scenes_that_only_resemble_a_respawn_are_not_found(name: str) -> None:
     assert "worker_respawn" not in classes(play(*scenes)[-1].verdict)
 
 
-@pytest.mark.parametrize("machine", [BLIND, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
+@pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY, JOB_ALONE, JOB_PREPARING])
 def test_no_respawn_is_found_where_none_is_known(machine: Machine) -> None:
     assert "worker_respawn" not in classes(verdict_of(machine))

@@ -126,7 +126,7 @@ async def test_the_key_j_selects_the_next_job_and_after_the_last_the_first(size:
 
 async def test_the_selected_job_stays_selected_as_time_goes_on() -> None:
     tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
-    frames = play((replace(JOB_STARVED, tasks=tasks, beside=FED), 24))
+    frames = play((replace(JOB_STARVED, tasks=tasks, second_job=FED), 24))
     async with showing(frames[20]) as (app, pilot):
         await pilot.press("j")
         for frame in frames[21:]:
