@@ -47,7 +47,7 @@ GPM = {
 
 
 def calls(handle: Any, last: int) -> dict[str, Callable[[], Any]]:
-    """Every getter that the program may use, by name."""
+    """Every getter that the program can use, by name."""
     return {
         "UtilizationRates": lambda: nv.nvmlDeviceGetUtilizationRates(handle),
         "Samples.gpu": lambda: nv.nvmlDeviceGetSamples(handle, nv.NVML_GPU_UTILIZATION_SAMPLES, last),

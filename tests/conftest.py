@@ -95,7 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def own_folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder that only this user can change. For root it is not below /tmp, where all users may write."""
+    """A folder that only this user can change. For root it is not below /tmp, where all users can write."""
     if os.geteuid() != 0:
         yield tmp_path
         return

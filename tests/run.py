@@ -161,7 +161,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
             codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
-            with contextlib.suppress(OSError):  # only root may raise the priority; otherwise it stays low
+            with contextlib.suppress(OSError):  # only root can raise the priority; otherwise it stays low
                 os.setpriority(os.PRIO_PROCESS, beside.pid, 0)
             codes.append(beside.wait())
         finally:

@@ -20,7 +20,7 @@ STDERR_BYTES = 4096
 
 
 class Switch(NamedTuple):
-    """A file in /proc/sys that we may write. name: the name that sysctl uses. values: the only values that we write."""
+    """A file in /proc/sys that we can write. name: the name that sysctl uses. values: the only values that we write."""
 
     name: str
     values: tuple[str, ...]
@@ -44,7 +44,7 @@ class Right(NamedTuple):
 
 
 def right_to(switch: Switch, root: Root) -> Right:
-    """Return how this user may set a switch.
+    """Return how this user can set a switch.
 
     Runs sudo once for each value, without a prompt and for at most SUDO_TIMEOUT_S each.
     """

@@ -133,7 +133,7 @@ def act_on_each(command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]
 
 
 _DENIED = "not permitted: owned by another user"
-_MAY_NOT = "not permitted: owned by another user, or only root may raise the priority"
+_MAY_NOT = "not permitted: owned by another user, or only root can raise the priority"
 _ENDED = "it has ended"
 
 

@@ -1,6 +1,6 @@
 """Reads alerts.toml, which contains the rules and deliveries.
 
-The file names programs and addresses, so it is refused if other users may change it.
+The file names programs and addresses, so it is refused if other users can change it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AlertConfig(NamedTuple):
 def read_alerts(path: str) -> AlertConfig:
     """Read an alerts.toml.
 
-    Raises UsageError for an invalid file or one that other users may change, and InputError if it cannot be read.
+    Raises UsageError for an invalid file or one that other users can change, and InputError if it cannot be read.
     """
     shown = clean(path)
     owner = os.geteuid()
@@ -66,7 +66,7 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{shown} is not a regular file")
             if why := why_untrusted(path, owner):
-                own = why.endswith(f"may write {clean(path)}")
+                own = why.endswith(f"can write to {clean(path)}")
                 cure = f"chmod go-w {shown}" if own else "keep it in a folder of your own, such as ~/.config/iotop-ai"
                 raise UsageError(f"{shown} is not read, as it names programs and addresses: {why}; {cure}")
             raw = file.read(LONGEST + 1)
@@ -196,7 +196,7 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
 def _command(value: Any, where: str) -> tuple[str, ...]:
     """The words of a command that runs without a shell.
 
-    Raises UsageError for a program that other users may replace.
+    Raises UsageError for a program that other users can replace.
     """
     if not isinstance(value, list) or not value or not all(isinstance(one, str) and "\0" not in one for one in value):
         raise UsageError(f"{where}: command is a list of words, as ['/usr/local/bin/hook', '--now']; no shell reads it")

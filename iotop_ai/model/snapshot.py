@@ -80,7 +80,7 @@ class Host(NamedTuple):
     """The effective user id of the monitor; None in an imported log."""
     user: str
     ptrace: bool
-    """Whether the monitor may read the /proc/PID/io of other users' processes."""
+    """Whether the monitor can read the /proc/PID/io of other users' processes."""
     container: str = ""
     """The kind of container; "" outside a container."""
     origin: str = ""

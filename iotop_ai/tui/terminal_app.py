@@ -172,7 +172,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
     def action_picture(self) -> None:
         """Save a screenshot, and show its path."""
         if self._save is None:
-            self.root.answer("not available: this screen may not write files")
+            self.root.answer("not available: this screen cannot write files")
             return
         try:
             svg, save = self.picture(), self._save

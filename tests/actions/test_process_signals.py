@@ -197,7 +197,7 @@ def test_delay_accounting_is_switched_on_and_off(tmp_path: Path, audit: Audit) -
     assert [action for action, _, _ in results(audit)][:2] == ["task_delayacct on"] * 2
 
 
-def test_two_threads_may_write_the_audit_log_at_once(audit: Audit) -> None:
+def test_two_threads_can_write_the_audit_log_at_once(audit: Audit) -> None:
     threads = [threading.Thread(target=audit.write, args=("act", str(n), "asked")) for n in range(8)]
     for thread in threads:
         thread.start()

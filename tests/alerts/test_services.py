@@ -89,9 +89,9 @@ def test_a_login_that_cannot_be_used_is_refused(table: dict[str, object], error:
         delivery(mail="ops@localhost", **table)
 
 
-def test_a_password_file_that_others_may_read_is_refused(password: str) -> None:
+def test_a_password_file_that_others_can_read_is_refused(password: str) -> None:
     Path(password).chmod(0o644)
-    with pytest.raises(UsageError, match="other users may read"):
+    with pytest.raises(UsageError, match="other users can read"):
         delivery(mail="ops@localhost", smtp="h", user="x", password_file=password)
 
 

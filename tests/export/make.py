@@ -35,7 +35,7 @@ def ok(value: object, at_ns: int, seconds: float = 0.0) -> Reading[object]:
 
 
 def process_table(at_ns: int, entries: Iterable[tuple[int, ProcessInfo, ProcessIo | None, str]]) -> ProcessTable:
-    """A complete table. An entry is (pid, info, io, state); io is None if it may not be read."""
+    """A complete table. An entry is (pid, info, io, state); io is None if it cannot be read."""
     entries = list(entries)
     keys = {pid: ProcessKey(pid, pid) for pid, *_ in entries}
     return ProcessTable(
@@ -71,7 +71,7 @@ OTHER = ProcessInfo("postgres", ("postgres",), "db user", 999)
 
 
 def pair() -> tuple[Snapshot, Snapshot]:
-    """Two Snapshots, 2 s apart, with a busy sda, an unused loop0, a process that reads and one that may not be read."""
+    """Two Snapshots, 2 s apart, with a busy sda, an unused loop0, a process that reads and one that cannot be read."""
     out = []
     for seq, counters, moved in ((1, BEFORE, 0), (2, AFTER, 25_600 * 1024)):
         at = seq * 2 * S

@@ -150,7 +150,7 @@ def test_an_old_python_can_train_with_a_monitor_in_another_environment(tmp_path:
     assert (error, written) == ("", str(path))
     assert state in ("UNSURE", "BUSY", "CALM", "OK", "FAILING")
     recording = Recording(path, allow_root=True)
-    assert "done" in [one["text"] for one in recording.marks]  # other programs of this user may set marks, too
+    assert "done" in [one["text"] for one in recording.marks]  # other programs of this user can set marks, too
     last = list(recording.steps)[-1]
     assert last["steps"] == 12
     assert 1.0 < float(str(last["data_wait_s"])) < 6.0

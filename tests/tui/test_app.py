@@ -453,7 +453,7 @@ async def test_a_saved_picture_has_only_names_of_commands() -> None:
 
     async with showing((250, 48)) as shown:
         await shown.press("P")
-        assert "not available: this screen may not write" in "\n".join(shown.screen())
+        assert "not available: this screen cannot write" in "\n".join(shown.screen())
         shown.app._save = save
         before = "\n".join(shown.screen())
         await shown.press("f12")

@@ -94,7 +94,7 @@ def _bytes(levels: Levels) -> str:
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:
-    """Return the seconds until this user may drop caches again; 0.0 if it may do so at once."""
+    """Return the seconds until this user can drop caches again; 0.0 if that is possible at once."""
     try:
         kept = json.loads(read_file(folder or state_folder(), STAMP, STAMP_BYTES))
         boot, at_ns = str(kept["boot_id"]), int(kept["at_ns"])

@@ -31,7 +31,7 @@ CHUNK = 8 << 20
 OnBytes = Callable[[int], None]
 _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 _TRIES = 4
-WHY_NOT_ROOT = "it follows paths that other users may change meanwhile; --by own copies by descriptors"
+WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; --by own copies by descriptors"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -43,7 +43,7 @@ def find_rsync() -> str:
 def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
     """Copy with ``rsync -rlptgo`` into the target's folder. Raises UnknownError with rsync's message.
 
-    Root may not use rsync, because rsync resolves paths repeatedly, and a user who may change a path could redirect it.
+    Root must not use rsync: it resolves paths repeatedly, and a user who can change a path could redirect it.
     on_bytes: called with the bytes copied so far.
     """
     if os.geteuid() == 0:

@@ -1,9 +1,9 @@
 """The folders of a copy. They are opened one inside the other as the source is walked, and never through a link.
 
-Other users may change the copy meanwhile: its owner is that of the source, who may also own an earlier copy. So every
+Other users can change the copy meanwhile: its owner is that of the source, who may also own an earlier copy. So every
 operation uses descriptors, and looks up names only in open folders:
 
-- A folder is *private* when this user owns it and no other user may write there. (Root trusts only root; other users
+- A folder is *private* when this user owns it and no other user can write to it. (Root trusts only root; other users
   also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user
   as the owner until their content is complete.
 - In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps
@@ -32,7 +32,7 @@ class Folder(NamedTuple):
     """An open folder of the copy.
 
     path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
-    when the folder is missing. is_private: whether only its owner, this user, may write in it. found: the stat of the
+    when the folder is missing. is_private: whether only its owner, this user, can write to it. found: the stat of the
     source folder. gives_owner: whether the folder gets the source's owner when it is left. mode: the mode that it gets
     then; None if its mode stays.
     """
@@ -138,7 +138,7 @@ class Target:
             if here.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
             return (
-                "is not the folder just created, or gets another owner there; choose a place that only you may change"
+                "is not the folder just created, or gets another owner there; choose a place that only you can change"
             )
         trusted_owners = {os.geteuid()}
         if self._root:

@@ -87,7 +87,7 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """Return the first part of the resolved path that users other than root may change; "" if they may change none."""
+    """Return the first part of the resolved path that users other than root can change; "" if there is none."""
     part = os.path.realpath(path)
     while True:
         try:

@@ -218,7 +218,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
 def _serial(root: Root, base: str) -> str:
     """Return the serial number, or else the world-wide name.
 
-    The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user may read.
+    The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user can read.
     """
     for path in ("/device/serial", "/serial"):
         if text := root.text_or(base + path):

@@ -121,13 +121,13 @@ class GpuCollector:
         return self._details, self._details_at_ns
 
     def events(self) -> list[XidEvent]:
-        """Return the Xid events since the last call, oldest first. Any thread may call this method."""
+        """Return the Xid events since the last call, oldest first. Any thread can call this method."""
         with self._lock:
             out, self._xids = self._xids, []
         return out
 
     def note_xid(self, xid: XidEvent) -> None:
-        """Store an Xid. Any thread may call this method.
+        """Store an Xid. Any thread can call this method.
 
         The Xid may also come from the kernel log, since NVML does not report the Xids of a lost GPU.
         """

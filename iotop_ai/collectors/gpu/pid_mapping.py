@@ -1,4 +1,4 @@
-"""Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process may run.
+"""Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process can run.
 
 Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). The kernel module reports PIDs of the host or of
 the container, depending on its version. Only an open /dev/nvidia* proves that the local process is meant.
@@ -17,7 +17,7 @@ _DEVICE = "/dev/nvidia"
 
 
 class LocalProcess(NamedTuple):
-    """The local process for one of NVML's PIDs. pid: None when it was not found. cpus: the CPUs on which it may run."""
+    """The local process for one of NVML's PIDs. pid: None when it was not found. cpus: the CPUs on which it can run."""
 
     pid: int | None
     cpus: str

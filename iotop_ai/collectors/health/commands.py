@@ -39,7 +39,7 @@ _SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
 
 
 def is_device(device: str) -> bool:
-    """Whether the text is a device node that smartctl may read."""
+    """Whether the text is a device node that smartctl can read."""
     return _DEVICE.fullmatch(device) is not None
 
 
@@ -70,7 +70,7 @@ def sudoers_command(arguments: Iterable[str]) -> str:
 
 
 def _why_replaceable(path: str) -> str:
-    """Return why users other than root may replace the program at this path, in words; "" when they may not."""
+    """Return why users other than root can replace the program at this path, in words; "" when they cannot."""
     while not os.path.lexists(path):
         path = os.path.dirname(path)
     return why_untrusted(path)
@@ -85,7 +85,7 @@ def sudoers_line(
 ) -> str:
     """Return a line for /etc/sudoers.d that allows exactly these commands on these disks.
 
-    disks: pairs of (type, device). If sudoers cannot name the path, or if a user may replace the program, the result is
+    disks: pairs of (type, device). If sudoers cannot name the path, or if a user can replace the program, the result is
     the reason and the remedy.
     """
     if _SUDOERS_PATH.fullmatch(smartctl) is None:

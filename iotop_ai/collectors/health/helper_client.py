@@ -88,7 +88,7 @@ class SmartProcess:
     def interrupt(self) -> None:
         """End the helper.
 
-        Any thread may call this; the thread that waits for a response notices the end and cleans up.
+        Any thread can call this; the thread that waits for a response notices the end and cleans up.
         """
         child = self._child
         if child is not None:

@@ -1,6 +1,6 @@
 """Receives marks and steps from other programs, on a Unix datagram socket for each monitor.
 
-The socket is the file PID.sock in ``marks.d``, in a folder that only its owner may enter; IOTOP_AI_SOCKET may name
+The socket is the file PID.sock in ``marks.d``, in a folder that only its owner can enter; IOTOP_AI_SOCKET may name
 another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
 monitor accepts messages only from root and from its own user. A message is one JSON object of at most 4 KiB: a mark,
 or the totals of a training process (``model.job.steps.StepCounts``).

@@ -31,7 +31,7 @@ def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
     """Open the folder that holds a file; return (its descriptor, the file's name in it).
 
     The folder is opened with O_PATH. The caller closes the descriptor. Raises InputError for another user's link in the
-    path and, if ``writing``, for a folder in which every user may replace every file. Raises OSError when a folder of
+    path and, if ``writing``, for a folder in which every user can replace every file. Raises OSError when a folder of
     the path does not exist.
     """
     folder, name = os.path.split(path)
@@ -41,7 +41,7 @@ def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
     try:
         mode = os.fstat(here).st_mode
         if writing and mode & _SHARED == stat.S_IWOTH:
-            raise InputError(f"{clean(folder or '.')}: every user may write there; choose a folder of your own")
+            raise InputError(f"{clean(folder or '.')}: every user can write to it; choose a folder of your own")
     except BaseException:
         os.close(here)
         raise
@@ -113,7 +113,7 @@ def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
 def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
     """Open a file of our own with O_APPEND, create it if it is missing, and return its descriptor.
 
-    Raises OSError, and InputError for a file that another user owns or may write, or that has a second hard link.
+    Raises OSError, and InputError for a file that another user owns or can write to, or that has a second hard link.
     """
     folder, name = parent_of(path)
     try:
@@ -135,7 +135,7 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
         os.close(folder)
     try:
         if why := why_not_own_file(os.fstat(fd)):
-            raise InputError(f"{clean(path)} may not be written: {why}")
+            raise InputError(f"{clean(path)} is not written: {why}")
     except BaseException:
         os.close(fd)
         raise
@@ -149,7 +149,7 @@ def why_not_own_file(found: os.stat_result) -> str:
     if found.st_uid != os.geteuid():
         return f"it belongs to user {found.st_uid}"
     if found.st_mode & _OTHERS:
-        return "other users may write it (chmod go-w)"
+        return "other users can write to it (chmod go-w)"
     if found.st_nlink != 1:
         return "it has a second name (a hard link)"
     return ""
@@ -266,7 +266,7 @@ def open_as_root(path: str) -> int:
     if found.st_uid not in (0, invoking_user(os.environ)):
         why = f"it belongs to user {found.st_uid}"
     elif found.st_mode & _OTHERS:
-        why = "other users may write it"
+        why = "other users can write to it"
     if why and stat.S_ISREG(found.st_mode):
         os.close(fd)
         raise InputError(f"{why}, who could lead root to any file; {flag}")

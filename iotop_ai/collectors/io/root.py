@@ -190,7 +190,7 @@ class Root:
     def links(self, relative: str, most: int) -> dict[str, str] | None:
         """Return the targets of the symbolic links among the first ``most`` entries of a directory, by the link's name.
 
-        None when the directory is missing or when we may not list it. A link that is removed meanwhile is left out.
+        None when the directory is missing or when we cannot list it. A link that is removed meanwhile is left out.
         """
         out = {}
         try:

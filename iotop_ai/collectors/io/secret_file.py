@@ -27,7 +27,7 @@ def read_secret(path: str, flag: str, what: str = "a token") -> str:
             if not stat.S_ISREG(found.st_mode):
                 raise InputError(f"{named} is not a regular file")
             if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
-                raise InputError(f"{named}: other users may read or write it (chmod 600)")
+                raise InputError(f"{named}: other users can read it or write to it (chmod 600)")
             word = file.read(_LONGEST).decode("ascii").strip()
     except OSError as error:
         raise InputError(f"{named}: {error.strerror}") from None

@@ -39,7 +39,7 @@ _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 def why_untrusted(path: str, owner: int = 0) -> str:
     """Return why a file must not be trusted, in words; "" when it may be.
 
-    It must not be trusted if a user other than root and ``owner`` may change the file or a folder above it.
+    It must not be trusted if a user other than root and ``owner`` can change the file or a folder above it.
     """
     try:
         for one in _on_the_way(path):
@@ -47,7 +47,7 @@ def why_untrusted(path: str, owner: int = 0) -> str:
             if found.st_uid not in (0, owner):
                 return f"{clean(one)} belongs to user {found.st_uid}, not to {'you' if owner else 'root'}"
             if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return f"users other than {'you' if owner else 'root'} may write {clean(one)}"
+                return f"users other than {'you' if owner else 'root'} can write to {clean(one)}"
     except OSError as error:
         return f"{clean(error.filename or path)}: {error.strerror}"
     return ""

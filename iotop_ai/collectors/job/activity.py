@@ -30,7 +30,7 @@ It may have loaded a library in the meantime.
 class _Mark(NamedTuple):
     """The figures of a process at a measurement.
 
-    moved: the bytes that it has read and written; None when we may not read them. worked: whether it worked in the
+    moved: the bytes that it has read and written; None when we cannot read them. worked: whether it worked in the
     interval that ended with this measurement.
     """
 

@@ -21,7 +21,7 @@ _PIN = "pt_data_pin"
 
 
 def inspect(root: Root, pid: int) -> Inspection:
-    """Inspect a process. ``hidden`` in the result names the parts that we may not read."""
+    """Inspect a process. ``hidden`` in the result names the parts that we cannot read."""
     here, hidden = f"proc/{pid}", []
     maps, ids, links = b"", NO_IDS, []
     try:

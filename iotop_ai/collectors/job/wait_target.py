@@ -115,7 +115,7 @@ def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
 def _syscall(root: Root, task: str) -> bytes:
     """Return the line of ``syscall``: the number of the call, six arguments, SP and PC.
 
-    The line is "running" for a running task, and "-1 SP PC" outside a call; it is b"" when we may not read it.
+    The line is "running" for a running task, and "-1 SP PC" outside a call; it is b"" when we cannot read it.
     """
     try:
         return root.once(f"{task}/syscall", _SYSCALL_SIZE)

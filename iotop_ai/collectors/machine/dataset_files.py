@@ -19,7 +19,7 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONB
 """Flags that open only a folder, and never the target of a symbolic link."""
 
 _THROUGH = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-"""Flags that open a folder that we may enter, even if we may not list it."""
+"""Flags that open a folder that we can enter, even if we cannot list it."""
 
 
 class Pinned(NamedTuple):

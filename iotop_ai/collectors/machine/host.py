@@ -40,7 +40,7 @@ def _boot_time(root: Root) -> str:
 
 
 def _reads_others(root: Root) -> bool:
-    """Whether we may read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
+    """Whether we can read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
 
     The capabilities are tested, and not the file of a process, because even root may be denied /proc/1/io (a VM's
     init).

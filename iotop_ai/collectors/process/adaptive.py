@@ -11,7 +11,7 @@ full read that found no other active process, the check of direct writes therefo
 inactive process is then seen when that process is read next, within IO_COHORTS ticks.
 
 The check needs counters that see every byte, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
-counts the whole machine), and for a user who may not read every process's io.
+counts the whole machine), and for a user who cannot read every process's io.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class AdaptiveSelection:
         self.io_out: dict[ProcessKey, int] = {}
 
     def update_allowed(self, count: int) -> None:
-        """Decide whether ticks may read only a part of ``count`` processes. Call this method from time to time."""
+        """Decide whether ticks can read only a part of ``count`` processes. Call this method from time to time."""
         self._allowed = count >= self._least and self._root.live and os.geteuid() == 0 and self._counters_complete()
 
     def _counters_complete(self) -> bool:

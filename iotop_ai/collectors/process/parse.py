@@ -26,7 +26,7 @@ class ParsedStat(NamedTuple):
     """One line of /proc/PID/stat.
 
     comm: the raw bytes between the outermost parentheses, with any control characters. exit_status: field 52, the wait
-    status of a zombie; also 0 when we may not read it.
+    status of a zombie; also 0 when we cannot read it.
     """
 
     comm: bytes

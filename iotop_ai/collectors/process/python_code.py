@@ -102,7 +102,7 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     """Return the text of a source line, from the file as the process sees it; "" when it cannot be read.
 
     The path comes from the memory of the process and cannot be trusted, so only a regular file is opened that the user
-    of the process owns or that everybody may read.
+    of the process owns or that everybody can read.
     """
     if not frame.file.startswith("/") or frame.line < 1:
         return ""

@@ -145,7 +145,7 @@ class IoSweep:
         return changed
 
     def drop(self) -> None:
-        """Remove the entries whose process has ended or may not be read."""
+        """Remove the entries whose process has ended or cannot be read."""
         stays = [not (entry.ended or entry.denied) for entry in self._kept]
         self._kept = list(compress(self._kept, stays))
         self._fds = list(compress(self._fds, stays))

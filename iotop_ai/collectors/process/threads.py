@@ -52,7 +52,7 @@ def read_wchans(
     """Return the kernel function in which the main thread of each process sleeps.
 
     The processes in state D are read first, then those in ``busy``; at most ``MOST_WCHANS`` in all. A process is left
-    out if the kernel reports "0": it is running, or we may not read its wait channel.
+    out if the kernel reports "0": it is running, or we cannot read its wait channel.
     """
     out: dict[ProcessKey, str] = {}
     for key in list(dict.fromkeys((*blocked(stat), *busy)))[:MOST_WCHANS]:

@@ -237,7 +237,7 @@ class _Moved(NamedTuple):
 def _moved(samples: Sequence[Sample], job: Job, newest: ProcessTable | None) -> _Moved:
     """The job's totals over the samples.
 
-    newest: the newest process table, which lists the processes whose I/O may not be read; None when unknown.
+    newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.
     """
     members, sums, known = job.members, [0.0] * 4, 0
     for sample in samples:

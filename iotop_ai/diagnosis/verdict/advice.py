@@ -42,7 +42,7 @@ _IDLE = 0.95
 
 
 class Cores(NamedTuple):
-    """The cores that loaders may use. most: the workers per rank that 80 % of the cores allow; None when unknown."""
+    """The cores that loaders can use. most: the workers per rank that 80 % of the cores allow; None when unknown."""
 
     cores: float | None
     idle: float | None
@@ -96,7 +96,7 @@ _MOST_FOR_IO = 16
 
 
 def job_cores(facts: Facts, job: JobFacts) -> float | None:
-    """The number of cores that the job may use, by its CPU set, its quota and the machine; None when unknown."""
+    """The number of cores that the job can use, by its CPU set, its quota and the machine; None when unknown."""
     known = [
         float(cores)
         for cores in (job.place.allowed_cores, job.place.cpu_cores, facts.physical_cores, facts.allowed_cores)
@@ -120,7 +120,7 @@ def _used(job: JobFacts) -> float | None:
 
 
 def _others(facts: Facts, job: JobFacts) -> float | None:
-    """The part of the used cores that other programs use; None when unknown or if the job may not use every core."""
+    """The part of the used cores that other programs use; None when unknown or if the job cannot use every core."""
     use, own = core_use(facts, job), _used(job)
     if use is None or own is None or use.used <= 0:
         return None

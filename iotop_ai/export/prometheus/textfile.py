@@ -15,7 +15,7 @@ EVERY_S = 10.0
 ENDING = ".prom"
 """node_exporter reads only files with this ending."""
 _MODE = 0o644
-"""Other users may read the file, because node_exporter runs as another user. The metrics contain no command lines."""
+"""Other users can read the file, because node_exporter runs as another user. The metrics contain no command lines."""
 
 
 class Textfile:

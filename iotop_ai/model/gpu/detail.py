@@ -32,7 +32,7 @@ class GpuDetail(NamedTuple):
     fabric_status: an NVML error code, of which 0 is success
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
     cpus: the CPUs local to the GPU, such as "0-63"
-    compute_mode: 0 for the default, 3 if only one process may use the GPU
+    compute_mode: 0 for the default, 3 if only one process can use the GPU
     """
 
     uuid: str

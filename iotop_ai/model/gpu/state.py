@@ -32,7 +32,7 @@ class GpuProcess(NamedTuple):
     instance: the id of the MIG GPU instance
     found: whether it is in the monitor's /proc; if not, NVML reports pids of another namespace, and this pid is here
         another process
-    cpus: the CPUs that it may run on, such as "0-63"; "" if unknown
+    cpus: the CPUs that it can run on, such as "0-63"; "" if unknown
     """
 
     pid: int

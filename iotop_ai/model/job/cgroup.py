@@ -53,7 +53,7 @@ class CgroupMemory(NamedTuple):
 class CgroupCpu(NamedTuple):
     """CPU time of a cgroup. The counters grow; quota_us and period_us are settings.
 
-    quota_us: the CPU time that its tasks may use in each period_us; None if it is unlimited
+    quota_us: the CPU time that its tasks can use in each period_us; None if it is unlimited
     throttled_us: the time for which the quota kept its tasks from running, added up over CPUs
     """
 

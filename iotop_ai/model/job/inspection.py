@@ -119,7 +119,7 @@ class Inspection(NamedTuple):
     pin_tid: the id of its thread named pt_data_pin; 0 without one
     modules: the names of ``MODULES`` that it maps
     ids: the ids in its environment
-    hidden: the parts that this user may not read: libraries, environment, open files
+    hidden: the parts that this user cannot read: libraries, environment, open files
     """
 
     libraries: tuple[str, ...] = ()

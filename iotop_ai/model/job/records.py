@@ -56,7 +56,7 @@ class Job(NamedTuple):
     framework: a name of ``inspection.LIBRARIES``, or ""
     evidence: why the processes count as a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook,
         children
-    hidden: the parts of its ranks that this user may not read: libraries, environment, open files
+    hidden: the parts of its ranks that this user cannot read: libraries, environment, open files
     group: a name that its ranks on several machines share besides a batch job's id; "" if unknown or if all its ranks
         are on this machine
     """
@@ -134,7 +134,7 @@ class JobPlace(NamedTuple):
     memory_failures: how often the cgroup reached its memory limit; it grows
     memory_room_bytes: the memory that the limit leaves, counting reclaimable cache as free
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
-    allowed_cores: the number of CPUs that its ranks may run on
+    allowed_cores: the number of CPUs that its ranks can run on
     mounts: the mounts from which it reads, most often seen first
     listening, connections: the TCP sockets on which its training processes wait for clients, and the open connections
         to these sockets; counted only if the job has no workers

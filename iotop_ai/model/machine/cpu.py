@@ -30,7 +30,7 @@ class CpuTable(NamedTuple):
     """The ticks of all cores.
 
     cores: the ticks of each core, by its number
-    allowed: the number of cores that this process may run on
+    allowed: the number of cores that this process can run on
     physical: the number of physical cores; None if unknown
     total: the sum over ``cores`` including idle time; set only if the cores' idle time is not kept
     clk_tck: the number of ticks per second

@@ -70,7 +70,7 @@ class Evicted(NamedTuple):
 
     files: the number of all files
     before_bytes, after_bytes: the bytes in memory, of the files whose state is known
-    unknown_files: evicted files of which this user may not know how much was or is in memory
+    unknown_files: evicted files of which this user cannot know how much was or is in memory
     """
 
     top: str

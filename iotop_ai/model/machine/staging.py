@@ -19,7 +19,7 @@ class Plan(NamedTuple):
     back_links: the links that lead back into the source
     others: pipes, sockets and devices, which are left out
     elsewhere: the folders left out because they are on other filesystems
-    room_bytes: the bytes that may be written without falling below the floor of free space; None if unknown
+    room_bytes: the bytes that can be written without falling below the floor of free space; None if unknown
     inodes: the number of files that may be created; None without a limit
     memory: whether the target is in memory, so that it can hold at most room_bytes
     swap: whether that memory can be swapped out

@@ -45,7 +45,7 @@ class Dataset(NamedTuple):
     complete: whether the scan found all files
     p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the size of a file
     sampled: the number of files in the random sample
-    known_bytes: the bytes of those sampled files whose state in the page cache this user may know
+    known_bytes: the bytes of those sampled files whose state in the page cache this user can know
     resident_bytes: how many of the known bytes are in the page cache
     cold: the number of sampled files of which nothing was in memory
     past: whether the cold files are too few, so that cached files are read as well, without the page cache
@@ -98,7 +98,7 @@ class Demand(NamedTuple):
     """What the training needs.
 
     workers: the number of loader workers; 0 if the training process itself loads
-    cores: the number of cores that the workers may use
+    cores: the number of cores that the workers can use
     """
 
     samples_per_s: float

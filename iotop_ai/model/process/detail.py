@@ -114,7 +114,7 @@ class ProcessIdentity(NamedTuple):
 
     started_s: the start time as Unix time in seconds
     io_class: none, realtime, best or idle; "" if unknown
-    cpus: the CPUs on which it may run
+    cpus: the CPUs on which it can run
     """
 
     exe: str

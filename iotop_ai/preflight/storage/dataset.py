@@ -34,7 +34,7 @@ _LOOK_S = 1.0
 
 
 class Scanned(NamedTuple):
-    """The dataset and the sample to read. files: the path of each file, and whether it may be evicted afterwards.
+    """The dataset and the sample to read. files: the path of each file, and whether it can be evicted afterwards.
 
     A path is relative to ``top``; it begins with "/" if a link leads out of ``top``. linked_pictures: the paths of
     files that are reached by a link with a picture's name.

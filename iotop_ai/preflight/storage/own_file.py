@@ -48,7 +48,7 @@ def own_name() -> str:
 class Opened(NamedTuple):
     """An open file or device to read. handle: its descriptor for reading. direct: whether reads bypass the page cache.
 
-    own: the descriptor of our file, which must be written first. size: the bytes that may be read, from the start.
+    own: the descriptor of our file, which must be written first. size: the bytes that can be read, from the start.
     folder: the descriptor of the folder of our file, else -1. why: the reason why nothing is written; "" when our file
     is written.
     """
@@ -92,7 +92,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
 
 
 def _open_folder_to_write(path: str) -> tuple[int, str]:
-    """Return the descriptor of the folder, and the reason why nothing may be written there ("" if it may).
+    """Return the descriptor of the folder, and the reason why nothing can be written there ("" if files can).
 
     Root writes nothing in a folder to which another user's link leads.
     """

@@ -278,7 +278,7 @@ def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         if near and allowed and not near & allowed and process.kind != "graphics":
             node = "" if detail is None or detail.numa_node is None else f" (node {detail.numa_node})"
             local = detail.cpus if detail else ""
-            text = f"pid {process.pid} may run on CPUs {process.cpus} only, the GPU is near {local}{node}"
+            text = f"pid {process.pid} can run on CPUs {process.cpus} only, the GPU is near {local}{node}"
             out.append(Meaning("affinity", text, "warn", "numactl, or the launcher's binding"))
             break
     shared = [one for one in state.processes or () if one.kind == "mps"]

@@ -128,7 +128,7 @@ def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
 
 
 def no_files_text(frame: Frame, job: Job) -> str:
-    """Why no data file of the job is known: the job has none open, or this user may not see its files."""
+    """Why no data file of the job is known: the job has none open, or this user cannot see its files."""
     table = frame.snapshot.processes.value
     hidden = table is not None and not job.members.isdisjoint(table.denied)
     return "open files of another user (sudo)" if hidden else "no open data file seen"

@@ -280,7 +280,7 @@ def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     if own_place.cpu_cores is not None:
         limits.append(f"CPU quota {figure(own_place.cpu_cores).removesuffix('.0')} cores")
     if own_place.allowed_cores is not None:
-        limits.append(f"may run on {own_place.allowed_cores} CPUs")
+        limits.append(f"can run on {own_place.allowed_cores} CPUs")
     if own_place.memory_limit_bytes is not None:
         limits.append(f"memory {size(own_place.memory_used_bytes)}B of {size(own_place.memory_limit_bytes)}B")
     if own_place.shm_total_bytes:
@@ -316,7 +316,7 @@ def _lost_text(frame: Frame, one: JobRow) -> str:
 
 
 def _hidden(frame: Frame, job: Job) -> str:
-    """The parts of the job that this user may not read; "" if all are readable."""
+    """The parts of the job that this user cannot read; "" if all are readable."""
     words = list(job.hidden)
     table = frame.snapshot.processes.value
     if table is not None and not job.members.isdisjoint(table.denied):

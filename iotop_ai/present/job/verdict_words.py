@@ -177,7 +177,7 @@ def _because_limit(a: Args) -> Spans:
 def _because_thrash(a: Args) -> Spans:
     out = [_strong(percent(a, "refault")), _plain(" of what it reads was in the page cache before")]
     if number(a, "memory_limit") is not None:
-        out += [COMMA, _plain("it may use "), _strong(amount(a, "memory_limit"))]
+        out += [COMMA, _plain("it can use "), _strong(amount(a, "memory_limit"))]
     return [*out, SEMI, *_blocked(a)]
 
 
@@ -262,7 +262,7 @@ def _because_memory(a: Args) -> Spans:
     if number(a, "swap_in"):
         out += [_strong(rate(number(a, "swap_in"))), _plain(" swapped in")]
     if number(a, "memory_limit") is not None:
-        out += [*([COMMA] if out else []), _strong(word(a, "job")), _plain(" may use "),
+        out += [*([COMMA] if out else []), _strong(word(a, "job")), _plain(" can use "),
                 _strong(amount(a, "memory_limit")), _plain(f", {amount(a, 'memory_room')} left")]  # fmt: skip
     elif number(a, "available") is not None:
         out += [*([COMMA] if out else []), _plain("free "), _strong(amount(a, "available"))]

@@ -26,9 +26,9 @@ class DropView(NamedTuple):
     error: str = ""
     """Why the last input was refused; "" if it was not."""
     how: str | None = None
-    """How this user may drop caches: "root", "sudo", or "" for not at all; None while that is being checked."""
+    """How this user can drop caches: "root", "sudo", or "" for not at all; None while that is being checked."""
     reason: str = ""
-    """Why this user may not drop caches."""
+    """Why this user cannot drop caches."""
     remedy: str = ""
     wait_s: float = 0.0
     """The seconds until the next drop is allowed."""

@@ -112,7 +112,7 @@ def process_body(
         head += labelled("all", f"each of the {len(target.keys)} gets it", width, token="warn")
     head += labelled("marks", "the recording and the audit log", width)
     if _of_others(now, target):
-        head += labelled("may not", "it belongs to another user: run iotop-ai as root", width, token="warn")
+        head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
     for words, what in _CHOICES:
         tail.append([Span(f"   {words}".ljust(17), "strong"), Span(what, "dim")])

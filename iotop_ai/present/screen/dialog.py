@@ -95,17 +95,18 @@ SUDOERS = "add with sudo visudo: "
 
 
 def permission_rows(how: str | None, reason: str, remedy: str, width: int) -> list[Row]:
-    """The rows about what this user may do. how: "root" (no rows), "sudo", or "" if it is not permitted; None while
-    that is being checked.
+    """The rows about what this user is allowed to do.
+
+    how: "root" (no rows), "sudo", or "" if it is not allowed; None while that is being checked.
     """
     if how is None:
-        return labelled("may", "checking permissions ...", width)
+        return labelled("allowed", "checking permissions ...", width)
     if how == "sudo":
-        return labelled("may", "sudo allows it without a password", width)
+        return labelled("allowed", "sudo allows it without a password", width)
     if how:
         return []
     return [
-        *labelled("may not", plain(reason), width, token="warn"),
+        *labelled("denied", plain(reason), width, token="warn"),
         *(labelled("remedy", f"{SUDOERS if 'NOPASSWD' in remedy else ''}{plain(remedy)}", width) if remedy else []),
     ]
 

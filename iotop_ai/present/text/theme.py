@@ -30,7 +30,7 @@ TOKENS = (
     *(f"edge-{hue}" for hue in HUES),
     *("tint-bad", "tint-bad-strong", "tint-warn", "tint-warn-strong"),
 )
-"""All tokens that a row of the screen may use."""
+"""All tokens that a row of the screen can use."""
 
 BACKGROUNDS = ("", "sel", "panel")
 """All backgrounds that a Line may have. ``text_styles`` calls them "bg", "bg-sel" and "bg-panel"."""

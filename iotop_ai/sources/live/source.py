@@ -139,7 +139,7 @@ class LiveSource:
     def begin(self) -> None:
         """Start the collectors that the first Snapshot does not need.
 
-        Any thread may call this; only the first call counts.
+        Any thread can call this; only the first call counts.
         """
         with self._starting:
             if self._slow is not None or self._closed:
@@ -295,7 +295,7 @@ class LiveSource:
     def in_flight(self) -> tuple[str, int] | None:
         """Return (the field that is being read, the monotonic time in ns when its tick began); None while none is read.
 
-        Any thread may call this method.
+        Any thread can call this method.
         """
         return self._in_flight
 
@@ -392,7 +392,7 @@ class LiveSource:
     def close(self) -> None:
         """Stop the iteration and release descriptors, threads and helper processes.
 
-        Any thread may call this method, also repeatedly. If a thread is iterating, that thread releases them, at its
+        Any thread can call this method, also repeatedly. If a thread is iterating, that thread releases them, at its
         next step or when its iterator is dropped.
         """
         self._closed = True

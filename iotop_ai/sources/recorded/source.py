@@ -225,7 +225,7 @@ class ReplaySource:
         """Do nothing: a recording is read-only."""
 
     def close(self) -> None:
-        """Stop the iteration, even while it waits. Any thread may call this method."""
+        """Stop the iteration, even while it waits. Any thread can call this method."""
         self._closing.set()
 
     @property

@@ -59,11 +59,11 @@ class DropCachesScreen(KernelSwitchScreen):
         self.drop = DropView()
 
     def wait_s(self) -> float:
-        """The seconds until this user may drop caches again."""
+        """The seconds until this user can drop caches again."""
         return wait_s(self._root, self._clock)
 
     def on_permission_result(self, message: PermissionResult) -> None:
-        """Show whether the user may drop caches; if not, choose the eviction, which does not need root."""
+        """Show whether the user can drop caches; if not, choose the eviction, which does not need root."""
         right = message.right
         self._wait_counted_ns = self._clock.monotonic_ns()
         self.drop = self.drop._replace(how=right.how, reason=right.reason, remedy=right.remedy, wait_s=message.wait_s)

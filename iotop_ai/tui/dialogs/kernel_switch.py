@@ -15,7 +15,7 @@ from iotop_ai.tui.threads.actions import ActionThreads
 
 
 class PermissionResult(Message):
-    """Whether and how this user may write the switch. wait_s: the seconds until it may be written again."""
+    """Whether and how this user can write the switch. wait_s: the seconds until it can be written again."""
 
     def __init__(self, right: Right, wait_s: float) -> None:
         self.right = right
@@ -43,7 +43,7 @@ class KernelSwitchScreen(DialogScreen):
         self.post_message(PermissionResult(right, self.wait_s()))
 
     def wait_s(self) -> float:
-        """The seconds until the switch may be written again."""
+        """The seconds until the switch can be written again."""
         return 0.0
 
     def heading(self) -> tuple[str, str]:

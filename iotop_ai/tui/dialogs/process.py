@@ -79,7 +79,7 @@ class DelayScreen(KernelSwitchScreen):
         self._switching = False
 
     def on_permission_result(self, message: PermissionResult) -> None:
-        """Show whether the user may switch it."""
+        """Show whether the user can switch it."""
         self._right = message.right
         self.draw()
 

@@ -74,7 +74,7 @@ class BlockingInputDriver(LinuxDriver):
     """The terminal's attributes as the user's shell left them; None if they were not changed before the app started."""
 
     shared: bool = False
-    """Whether another program may read the same terminal and take some of the keys, such as an ssh whose output is
+    """Whether another program can read the same terminal and take some of the keys, such as an ssh whose output is
     shown.
     """
 

@@ -94,7 +94,7 @@ class BrowserServer:
         if request.headers.get("Host") != f"{HOST}:{self._port}":
             raise web.HTTPForbidden(text=f"open it at {self._url}\n")
         if request.headers.get("Origin", self._url) != self._url:
-            raise web.HTTPForbidden(text="another page may not open this one\n")
+            raise web.HTTPForbidden(text="another page is not allowed to open this one\n")
         page = request.match_info.get("page")
         if page is not None and not any(_equal(page, known) for known in self._pages):
             raise web.HTTPForbidden(text="open the last address that iotop-ai web printed\n")
@@ -145,7 +145,7 @@ class BrowserServer:
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         """Open a session, unless too many are open."""
         if request.headers.get("Origin") != self._url:  # every browser sends it
-            raise web.HTTPForbidden(text="only the page of iotop-ai web may open this\n")
+            raise web.HTTPForbidden(text="only the page of iotop-ai web can open this\n")
         if len(self._sessions) >= MOST_SESSIONS:
             raise web.HTTPServiceUnavailable(text=f"{MOST_SESSIONS} screens are open already\n")
         task = asyncio.current_task()

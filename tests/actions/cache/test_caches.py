@@ -185,7 +185,7 @@ def test_the_real_page_cache_is_dropped(disk_folder: Path) -> None:
     file.write_bytes(os.urandom(64 * MIB))
     assert read_cached(str(file), PageCache()).resident_bytes == 64 * MIB
     if not os.access("/proc/sys/vm/drop_caches", os.W_OK):
-        pytest.skip("vm.drop_caches may not be written here")
+        pytest.skip("vm.drop_caches cannot be written here")
     steps: list[str] = []
     clock = Clock()
     state = disk_folder / "state"

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody() 
 
 @pytest.fixture
 def open_path() -> Iterator[Path]:
-    """A folder that belongs to root and that every user may enter."""
+    """A folder that belongs to root and that every user can enter."""
     top = Path(tempfile.mkdtemp(prefix="iotop-ai-stage-"))
     top.chmod(0o755)
     yield top
@@ -293,7 +293,7 @@ def test_setuid_and_setgid_are_not_copied(open_path: Path) -> None:
     (source / "sub" / "deeper").chmod(0o2775)
     stage(source, fast)
     modes = [stat.S_IMODE((fast / "data" / name).stat().st_mode) for name in ("0", "sub", "sub/deeper")]
-    assert modes == [0o755, 0o755, 0o775]  # a folder that all users may write is safe only with the sticky bit
+    assert modes == [0o755, 0o755, 0o775]  # a folder that all users can write is safe only with the sticky bit
 
 
 def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:

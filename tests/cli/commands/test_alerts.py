@@ -78,7 +78,7 @@ def test_a_run_sends_one_message_and_keeps_the_event(own_folder: Path, command: 
     assert "critical memory firing" in recording.read_text()
 
 
-def test_a_file_that_others_may_change_is_refused(own_folder: Path) -> None:
+def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
     hook = own_folder / "hook"
     hook.write_text("#!/bin/sh\ntrue\n")
     hook.chmod(0o755)

@@ -212,7 +212,7 @@ def test_the_line_of_each_key_is_found() -> None:
 def test_a_file_writable_by_all_is_refused(path: Path) -> None:
     write(path, "").chmod(0o602)
     with pytest.raises(
-        UsageError, match="every user can write to it" if os.geteuid() else "users other than root may write"
+        UsageError, match="every user can write to it" if os.geteuid() else "users other than root can write"
     ):
         read_config(path, required=False)
 

@@ -109,7 +109,7 @@ def test_the_temporary_database_is_beside_its_target(
     assert list(out.parent.iterdir()) == [out]
 
 
-def test_the_temporary_database_is_in_another_folder_if_others_may_rename_it(recording: Path, tmp_path: Path) -> None:
+def test_the_temporary_database_is_in_another_folder_if_others_can_rename_it(recording: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
     folder.mkdir()
     folder.chmod(0o775)
@@ -185,7 +185,7 @@ def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
-def test_root_is_refused_a_file_that_others_may_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_root_is_refused_a_file_that_others_can_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mode = recording.stat().st_mode
     recording.chmod(0o666)
     try:

@@ -109,7 +109,7 @@ def test_the_command_prints_the_unit_and_its_installation() -> None:
     assert "@PROGRAM@" not in done.stdout
 
 
-def test_a_program_that_others_may_change_is_reported(tmp_path: Path) -> None:
+def test_a_program_that_others_can_change_is_reported(tmp_path: Path) -> None:
     assert writable_by_others("/bin/sh") == ""
     script = tmp_path / "iotop-ai"
     script.write_text("")
@@ -122,7 +122,7 @@ def test_a_program_that_others_may_change_is_reported(tmp_path: Path) -> None:
 
 
 def unreadable() -> set[int]:
-    """The processes whose I/O not even root may read with all capabilities, such as the supervisor of a container."""
+    """The processes whose I/O not even root can read with all capabilities, such as the supervisor of a container."""
     out = set()
     for pid in map(int, filter(str.isdecimal, os.listdir("/proc"))):
         try:

@@ -144,7 +144,7 @@ def test_a_gpu_without_a_name_is_listed(library: Path, asker: Callable[..., Aske
     [
         (9, "absent", "no NVIDIA driver", "modprobe nvidia"),
         (18, "failed", "different versions", "reboot, or reload the nvidia modules: the driver was upgraded"),
-        (4, "denied", "may not be used", "/dev/nvidia"),
+        (4, "denied", "not allowed to use NVML", "/dev/nvidia"),
         (999, "failed", "Unknown Error", ""),
     ],
 )

@@ -132,7 +132,7 @@ def test_each_refusal_has_its_status(
     assert (one.value is None) == (status is not Status.DENIED)
     if one.value is not None:
         assert (one.value.severity, one.value.assessment) == ("unknown", None)
-        assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user may replace this program
+        assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user can replace this program
     # A query that was refused in JSON is not repeated in the form that pySMART reads.
     assert sum("/dev/nvme8" in call for call in smartctl.asked()) == 1
 

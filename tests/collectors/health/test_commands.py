@@ -31,7 +31,7 @@ def test_these_types_and_paths_are_refused() -> None:
         argv("scan", "smartctl")
 
 
-def test_a_program_that_a_user_may_replace_gets_no_sudoers_line(tmp_path: Path) -> None:
+def test_a_program_that_a_user_can_replace_gets_no_sudoers_line(tmp_path: Path) -> None:
     """With such a line the user could become root."""
     program = tmp_path / "smartctl"
     for present in (False, True):

@@ -205,7 +205,7 @@ def test_another_users_folder_and_a_link_are_not_used(tmp_path: Path, clock: At)
         assert "another user" in HealthHistory(other, clock).with_history(STATE).history_note
 
 
-def test_a_folder_that_others_may_read_is_made_private(tmp_path: Path) -> None:
+def test_a_folder_that_others_can_read_is_made_private(tmp_path: Path) -> None:
     folder = tmp_path / "wide"
     folder.mkdir(mode=0o777)
     folder.chmod(0o777)

@@ -225,11 +225,11 @@ def test_another_users_dead_socket_is_kept(tmp_path: Path) -> None:
     assert path.is_socket()
 
 
-def test_a_folder_in_which_all_may_replace_the_socket_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_which_all_can_replace_the_socket_is_refused(tmp_path: Path) -> None:
     wide = tmp_path / "wide"
     wide.mkdir()
     wide.chmod(0o777)
-    with pytest.raises(InputError, match="every user may write"):
+    with pytest.raises(InputError, match="every user can write"):
         MarksSocket(str(wide / "m.sock"), Clock(), print)
 
 

@@ -132,10 +132,10 @@ def test_our_own_links_in_a_path_are_followed(tmp_path: Path) -> None:
         create(f"{mine}/0/a")
 
 
-def test_a_folder_in_which_every_user_may_replace_files_is_refused(tmp_path: Path) -> None:
+def test_a_folder_in_which_every_user_can_replace_files_is_refused(tmp_path: Path) -> None:
     shared = wide(tmp_path / "shared", 0o777)
     for begin in (create, open_to_append):
-        with pytest.raises(InputError, match="every user may write"):
+        with pytest.raises(InputError, match="every user can write"):
             begin(f"{shared}/a")
 
 
@@ -200,7 +200,7 @@ def test_root_reads_only_files_that_belong_to_root(tmp_path: Path) -> None:
     assert os.read(fd, 9) == b"mine"
     os.close(fd)
     (tmp_path / "link").symlink_to(path)
-    for spoiled, why in ((0o664, "other users may write"), (0o646, "other users may write"), (None, "user 65534")):
+    for spoiled, why in ((0o664, "other users can write"), (0o646, "other users can write"), (None, "user 65534")):
         if spoiled is None:
             path.chmod(0o600)
             os.chown(path, NOBODY, NOBODY)
@@ -225,5 +225,5 @@ def test_under_sudo_a_file_of_the_calling_user_is_our_own(tmp_path: Path, monkey
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
     os.close(open_as_root(str(path)))
     path.chmod(0o622)
-    with pytest.raises(InputError, match="other users may write"):
+    with pytest.raises(InputError, match="other users can write"):
         open_as_root(str(path))

@@ -45,19 +45,19 @@ def test_a_file_in_roots_folders_is_trusted(own_folder: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("mode", [0o775, 0o757, 0o1777], ids=["group", "all", "sticky"])
-def test_a_folder_that_others_may_write_is_not_trusted(own_folder: Path, mode: int) -> None:
+def test_a_folder_that_others_can_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder / "open")
     (own_folder / "open").chmod(mode)
     code, out, err = loaded(path)
     assert code == 2
     assert out == ""
-    assert f"users other than root may write {own_folder / 'open'}" in err
+    assert f"users other than root can write to {own_folder / 'open'}" in err
     assert err.count("\n") == 1
 
 
 @as_root
 @pytest.mark.parametrize("mode", [0o664, 0o646])
-def test_a_file_that_others_may_write_is_not_trusted(own_folder: Path, mode: int) -> None:
+def test_a_file_that_others_can_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder)
     path.chmod(mode)
     assert loaded(path)[0] == 2
@@ -70,10 +70,10 @@ def test_a_file_that_others_may_write_is_not_trusted(own_folder: Path, mode: int
 
 @as_root
 def test_a_link_is_checked_with_its_target(own_folder: Path, tmp_path: Path) -> None:
-    there = config(tmp_path)  # this folder is below /tmp, where all users may write
+    there = config(tmp_path)  # this folder is below /tmp, where all users can write
     link = own_folder / "config.toml"
     link.symlink_to(there)
-    assert "users other than root may write /tmp" in why_untrusted(str(link)) or not str(tmp_path).startswith("/tmp")
+    assert "users other than root can write to /tmp" in why_untrusted(str(link)) or not str(tmp_path).startswith("/tmp")
     back = tmp_path / "link.toml"
     back.symlink_to(config(own_folder))
     assert why_untrusted(str(back)) or not str(tmp_path).startswith("/tmp")

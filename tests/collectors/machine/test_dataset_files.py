@@ -75,7 +75,7 @@ def test_an_entry_that_became_a_link_is_not_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_a_folder_that_may_be_entered_but_not_listed_leads_to_its_files(tmp_path: Path) -> None:
+def test_a_folder_that_can_be_entered_but_not_listed_leads_to_its_files(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     (inner / "file").write_text("x")

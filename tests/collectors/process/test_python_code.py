@@ -84,7 +84,7 @@ def test_a_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
     assert done.stdout == "denied | py-spy needs CAP_SYS_PTRACE for it | sudo\n", done.stderr
 
 
-def test_source_is_read_only_from_regular_files_that_the_user_may_read(tmp_path: Path) -> None:
+def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path: Path) -> None:
     pid, own = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
     (tmp_path / "a.py").write_text("one\n\tx = 'y'  \nthree\n")
     assert source_line(pid, HERE, own) == "x = 'y'"

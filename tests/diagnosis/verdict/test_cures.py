@@ -250,7 +250,7 @@ def test_other_programs_that_use_most_cores_are_named() -> None:
     full = replace(JOB_PREPARING, cpu=0.99)
     words = "cheaper transforms: all 40 cores are used"
     assert cure_text("cheaper_transforms", full) == f"{words}, mostly by other programs"
-    # If a job may use only some of the cores, other programs may fill the others.
+    # If a job can use only some of the cores, other programs may fill the others.
     assert "other programs" not in cure_text("cheaper_transforms", with_job(full, cores=8))
 
 

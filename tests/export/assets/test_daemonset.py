@@ -74,7 +74,7 @@ def test_names_quantities_and_volumes_are_valid() -> None:
     assert len(port["name"]) <= 15
 
 
-def test_the_pod_may_read_the_node_and_change_nothing() -> None:
+def test_the_pod_can_read_the_node_and_change_nothing() -> None:
     security = CONTAINER["securityContext"]
     assert security["capabilities"] == {"drop": ["ALL"], "add": ["SYS_PTRACE", "DAC_READ_SEARCH"]}
     assert (security["privileged"], security["allowPrivilegeEscalation"]) == (False, False)
@@ -84,7 +84,7 @@ def test_the_pod_may_read_the_node_and_change_nothing() -> None:
     assert all(one["readOnly"] for one in CONTAINER["volumeMounts"] if one["name"] in hosts)
     assert POD["automountServiceAccountToken"] is False
     (token,) = (one["secret"] for one in POD["volumes"] if "secret" in one)
-    assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others may read
+    assert token["defaultMode"] & 0o077 == 0  # serve refuses a token that others can read
 
 
 def test_serve_accepts_its_arguments(own_folder: Path) -> None:

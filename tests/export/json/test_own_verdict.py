@@ -1,4 +1,4 @@
-"""The jobs of the machine that a process may read about."""
+"""The jobs of the machine that a process can read about."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "
         (1001, ONE, 1000, f"{ONE}/sub", True),
     ],
 )
-def test_only_ones_own_jobs_may_be_read(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
+def test_only_ones_own_jobs_can_be_read(uid: int, cgroup: str, job_uid: int, job_cgroup: str, seen: bool) -> None:
     assert may_see(Peer(uid, cgroup), job_uid, job_cgroup) is seen
 
 

@@ -46,7 +46,7 @@ def test_parts_that_were_not_read_are_null_and_not_empty() -> None:
     assert data["system"]["readings"]["block"]["status"] == "pending"
 
 
-def test_processes_have_what_may_be_read_and_no_arguments() -> None:
+def test_processes_have_what_can_be_read_and_no_arguments() -> None:
     reader, other = snapshot_object(frame())["processes"]
     assert (reader["pid"], reader["read_bytes_per_s"], reader["state"]) == (100, 12800.0 * 1024, "D")
     assert reader["command"] == "python3 train.py"

@@ -95,7 +95,7 @@ def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None
 
 
 def test_a_figure_that_was_never_known_is_not_0() -> None:
-    """The program's io may not be read, the disk's accounting is off, and the GPU has no utilisation."""
+    """The program's io cannot be read, the disk's accounting is off, and the GPU has no utilisation."""
     info = BlockInfo("sda", 8, 0, "disk", "sda", stats_off=True)
     gpu = GpuState("GPU-1", 0, "Card")
     builder = StoryBuilder(None, None)

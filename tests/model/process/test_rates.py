@@ -95,7 +95,7 @@ def test_after_an_incomplete_table_a_new_process_is_unknown() -> None:
     assert (rate.read_bytes_per_s, rate.cpu_ratio) == (None, None)
 
 
-def test_a_process_that_may_not_be_read_has_no_io_rate_and_is_listed_if_it_computes() -> None:
+def test_a_process_that_cannot_be_read_has_no_io_rate_and_is_listed_if_it_computes() -> None:
     denied = frozenset({A, B})
     before = table(1, {}, {A: stat(), B: stat()}, denied=denied)
     after = table(2, {}, {A: stat(utime_ticks=100), B: stat()}, denied=denied)

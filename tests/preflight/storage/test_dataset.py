@@ -111,7 +111,7 @@ def test_of_a_half_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Pa
 
 
 def scanned_of(path: Path, count: int, *, evict: bool) -> Scanned:
-    """A dataset of this many files, of which number n has 1000 + n bytes. evict: whether they may be evicted."""
+    """A dataset of this many files, of which number n has 1000 + n bytes. evict: whether they can be evicted."""
     for number in range(count):
         (path / f"{number:02}.bin").write_bytes(os.urandom(1000 + number))
     top = Pinned(os.open(path, os.O_RDONLY), ".", str(path))

@@ -168,7 +168,7 @@ def test_problems_of_the_hardware_have_their_sentences() -> None:
 def test_a_trainer_on_cpus_far_from_its_gpu_is_reported() -> None:
     far = STATE._replace(processes=(GpuProcess(7, 1, "compute", cpus="48-95"),))
     near = DETAIL._replace(cpus="0-47", numa_node=0)
-    text = "pid 7 may run on CPUs 48-95 only, the GPU is near 0-47 (node 0)"
+    text = "pid 7 can run on CPUs 48-95 only, the GPU is near 0-47 (node 0)"
     assert text_of("affinity", of(RATES, far, near)) == text
     assert text_of("affinity", of(RATES, far, near._replace(cpus="0-95"))) == ""
     assert text_of("affinity", of(RATES, far, DETAIL)) == ""

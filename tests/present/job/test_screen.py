@@ -111,7 +111,7 @@ def changed(frame: Frame, pid: int, kind: str = "", hidden: tuple[str, ...] = ()
     return frame._replace(snapshot=frame.snapshot._replace(jobs=reading))
 
 
-def test_facts_of_a_job_that_may_not_be_read_are_named() -> None:
+def test_facts_of_a_job_that_cannot_be_read_are_named() -> None:
     frame = two(JOB_STARVED, PREPARES)
     assert "hidden" not in "\n".join(text(frame, cursor=500))
     lines = "\n".join(text(changed(frame, 500, hidden=("libraries", "environment")), cursor=500))

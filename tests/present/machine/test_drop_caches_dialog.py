@@ -47,7 +47,7 @@ def test_the_choices_and_the_word_to_type_are_always_visible(size: tuple[int, in
 
 def test_without_permission_the_reason_and_the_remedy_are_shown() -> None:
     text = text_of(DropView(EVICT, how="", reason="needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
-    assert "may not  needs root" in text
+    assert "denied   needs root" in text
     assert "add with sudo visudo: alice ALL=(root) NOPASSWD: /x" in " ".join(text.split())
     assert "> 4  one dataset only" in text
     assert "folder or file:" in text

@@ -46,7 +46,7 @@ def test_cached_stats_equal_those_of_all_members() -> None:
         ledger.mark_published()
 
 
-def test_without_a_member_that_may_be_read_the_stats_are_unknown() -> None:
+def test_without_a_member_that_can_be_read_the_stats_are_unknown() -> None:
     table = ProcessTable({}, {}, {}, frozenset(), 1, 1, (1,), {}, {}, {}, {})
     assert group_stats((), table) == GroupStats("?", 0, None)
     assert group_stats((ProcessKey(1, 1), ProcessKey(2, 1)), table) == GroupStats("?", 2, None)

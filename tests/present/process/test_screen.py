@@ -166,7 +166,7 @@ def test_without_details_recorded_figures_are_shown_with_the_reason() -> None:
     assert "reading ..." in text(ProcessPage(key), shown=shown)
 
 
-def test_parts_that_may_not_be_read_are_reported() -> None:
+def test_parts_that_cannot_be_read_are_reported() -> None:
     shown = frame()
     key = worker(shown)
     denied: Reading[Any] = Reading(None, Status.DENIED, "it belongs to another user", "sudo shows it")

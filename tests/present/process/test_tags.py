@@ -115,7 +115,7 @@ def test_the_dialog_lists_some_processes_and_counts_the_rest() -> None:
     assert tagged_target(FRAME.snapshot._replace(processes=Reading()), WORKERS) is None
 
 
-def test_the_dialog_names_what_the_user_may_not_change() -> None:
+def test_the_dialog_names_what_the_user_cannot_change() -> None:
     target = tagged_target(FRAME.snapshot, WORKERS)
     assert target is not None
     table = FRAME.snapshot.processes.value

@@ -113,7 +113,7 @@ def decimal() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("decimal")
-def test_rates_may_use_powers_of_1000() -> None:
+def test_rates_can_use_powers_of_1000() -> None:
     assert units.mib(92_000_000) == "92.0"
     assert units.rate(92_000_000) == ("92.0", "MB/s")
     assert units.rate(1_700_000_000) == ("1.7", "GB/s")
@@ -122,7 +122,7 @@ def test_rates_may_use_powers_of_1000() -> None:
     assert units.size(128 * 1024) == "128K"  # sizes of blocks and memory keep the powers of 1024 that the kernel uses
 
 
-def test_rates_may_use_powers_of_1024() -> None:
+def test_rates_can_use_powers_of_1024() -> None:
     assert units.mib(92_000_000) == "87.7"
     assert units.rate(1_700_000_000) == ("1.6", "GB/s")
     assert [units.scaled(size) for size in (2_000, 91_800_000, 40)] == [("2.0", "K"), ("87.5", "M"), ("<0.1", "K")]

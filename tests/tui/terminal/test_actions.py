@@ -74,7 +74,7 @@ def test_the_user_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Pat
         started(terminal, as_nobody(*PROGRAM))
         terminal.keys("D")
         text = terminal.wait_for("> 4  one dataset only")
-        assert "may not" in text
+        assert "denied" in text
         assert "needs root" in text
         assert "sysctl -w" in text
         terminal.keys("1")

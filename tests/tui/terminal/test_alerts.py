@@ -85,7 +85,7 @@ def test_the_bell_and_the_alerts_can_be_off(own_folder: Path) -> None:
     assert bells(output) == 0
 
 
-def test_a_file_that_others_may_change_is_reported(own_folder: Path) -> None:
+def test_a_file_that_others_can_change_is_reported(own_folder: Path) -> None:
     written(own_folder, RULE, 0o666)
     with Terminal(120, 24, environment(own_folder)) as terminal:
         terminal.type(f"{PROGRAM}\n")

@@ -77,7 +77,7 @@ class ScreenStart(NamedTuple):
     and the alerts of a live session. They are called after the first paint. on_exit: called with the View, the theme
     ("" if unchanged), the newest Frame and a time limit in seconds.
 
-    shared: whether the program that writes to our stdin may read the same terminal. on_paint: called after ``first`` is
+    shared: whether the program that writes to our stdin can read the same terminal. on_paint: called after ``first`` is
     painted.
     """
 

@@ -195,7 +195,7 @@ def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
         return GpuUnavailable(Status.FAILED, "the GPU must be reset before it works again", RESET)
     if error.value == NO_PERMISSION:
         return GpuUnavailable(
-            Status.DENIED, "the GPU may not be read by this user", "run as root, or ask for /dev/nvidia*"
+            Status.DENIED, "this user is not allowed to read the GPU", "run as root, or ask for /dev/nvidia*"
         )
     return GpuUnavailable(Status.FAILED, clean(f"GPU {number}: {error}"))
 
@@ -213,5 +213,7 @@ def driver_unavailable(error: Any) -> Unavailable:
             "reboot, or reload the nvidia modules: the driver was upgraded",
         )
     if error.value == NO_PERMISSION:
-        return Unavailable(Status.DENIED, "NVML may not be used by this user", "run as root, or ask for /dev/nvidia*")
+        return Unavailable(
+            Status.DENIED, "this user is not allowed to use NVML", "run as root, or ask for /dev/nvidia*"
+        )
     return Unavailable(Status.FAILED, clean(f"NVML: {error}"))

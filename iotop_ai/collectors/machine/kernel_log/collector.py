@@ -55,7 +55,7 @@ class KernelLogCollector:
     """Reads the kernel log through one descriptor.
 
     It starts at the end of the log, so that old records are not reported as new. Only records of the kernel itself are
-    used, because any program that may write to /dev/kmsg can add other records.
+    used, because any program that can write to /dev/kmsg can add other records.
     """
 
     field = "kernel"
@@ -180,7 +180,7 @@ class KernelLogCollector:
         if error.errno in (errno.EACCES, errno.EPERM):
             restricted = self._root.text_or("proc/sys/kernel/dmesg_restrict") == "1"
             remedy = "run as root, or: sudo sysctl kernel.dmesg_restrict=0" if restricted else "run as root"
-            return Unavailable(Status.DENIED, "the kernel's log may not be read", remedy)
+            return Unavailable(Status.DENIED, "the kernel's log cannot be read", remedy)
         if error.errno in (errno.ENOENT, errno.ENXIO, errno.ENODEV):
             return Unavailable(Status.ABSENT, "/dev/kmsg is missing (as in a container)")
         return Unavailable(Status.FAILED, f"/dev/kmsg: {error.strerror or error}")

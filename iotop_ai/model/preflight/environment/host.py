@@ -65,7 +65,7 @@ class HostFacts(NamedTuple):
     terminal: Terminal = Terminal()
     variables: Mapping[str, str] = {}
     drop_caches: str = ""
-    """How this user may drop the page cache: "root" or "sudo"; "" if not at all, with the reason and the remedy below.
+    """How this user can drop the page cache: "root" or "sudo"; "" if not at all, with the reason and the remedy below.
     """
     drop_caches_reason: str = ""
     drop_caches_remedy: str = ""

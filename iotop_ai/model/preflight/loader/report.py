@@ -31,7 +31,7 @@ class Report(NamedTuple):
     """The result of one sweep.
 
     target: the swept MODULE:FACTORY
-    cores: the number of cores that this process may use
+    cores: the number of cores that this process can use
     machine_cores: the number of cores of the machine
     room_bytes: the memory that was available before the sweep
     shm_bytes: the size of /dev/shm; None if unknown or unlimited

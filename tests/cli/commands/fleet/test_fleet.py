@@ -131,7 +131,7 @@ def test_invalid_arguments_are_one_line(arguments: tuple[str, ...], line: str) -
     assert done.stderr.startswith(line)
 
 
-def test_a_secret_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
+def test_a_secret_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
     secret = tmp_path / "user"
     secret.write_text("me:pa55\n")
     secret.chmod(0o644)

@@ -107,7 +107,7 @@ def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> N
     wide.chmod(0o777)
     for path, why in (
         (link, "symbolic link"),
-        (wide / "a", "every user may write"),
+        (wide / "a", "every user can write"),
         (tmp_path / "no" / "a", "No such file"),
     ):
         for append in ((), ("--append",)):

@@ -251,7 +251,7 @@ def test_a_file_of_another_user_is_not_appended_to(tmp_path: Path) -> None:
     log.write_text("timestamp\n")
     for one in (path, log):
         before = one.read_bytes()
-        for owner, mode, why in ((65534, 0o600, "user 65534"), (0, 0o660, "may write"), (0, 0o602, "may write")):
+        for owner, mode, why in ((65534, 0o600, "user 65534"), (0, 0o660, "can write"), (0, 0o602, "can write")):
             os.chown(one, owner, owner)
             one.chmod(mode)
             flag = "-o" if one == path else "--csv"

@@ -269,7 +269,7 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
         await ws.send_json(["stdin", "R"])
         await painted(ws, "read-only")
         await ws.send_json(["stdin", "P"])
-        await painted(ws, "this screen may not write")
+        await painted(ws, "this screen cannot write")
         await ws.send_json(["ping", "1"])
         await ws.send_json(["stdin", "q"])
         while not ws.closed:

@@ -403,14 +403,14 @@ def test_an_ordinary_user_gets_the_remedy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
-        "denied | the kernel's log may not be read | run as root, or: sudo sysctl kernel.dmesg_restrict=0\n"
+        "denied | the kernel's log cannot be read | run as root, or: sudo sysctl kernel.dmesg_restrict=0\n"
     )
 
 
 def running() -> KernelLogCollector:
     collector = KernelLogCollector(Root(), Clock())
     if take_reading(collector, Clock()).status is not Status.OK:
-        pytest.skip("the kernel's log may not be read here")
+        pytest.skip("the kernel's log cannot be read here")
     return collector
 
 
@@ -421,7 +421,7 @@ def test_forged_records_in_the_real_log_are_ignored() -> None:
             with open("/dev/kmsg", "wb", buffering=0) as kmsg:
                 kmsg.write(b"<3>I/O error, dev forged, sector 1 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n")
         except OSError:
-            pytest.skip("nobody may write to the kernel's log here")
+            pytest.skip("nobody can write to the kernel's log here")
         assert "forged" not in collector.read().errors
     finally:
         collector.close()

@@ -121,7 +121,7 @@ def test_confidence_falls_with_everything_that_cannot_be_read() -> None:
     assert sure(replace(JOB_ALONE, disks=(replace(SLOW_SSD, await_ms=2.6),))) == 0.6
 
 
-def test_advice_counts_the_cores_that_the_job_may_use() -> None:
+def test_advice_counts_the_cores_that_the_job_can_use() -> None:
     def advised(machine: Machine) -> dict[str, object]:
         return {a.template: dict(a.args).get("then") for a in verdict_of(machine).primary.advice}
 

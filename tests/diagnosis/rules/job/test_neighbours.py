@@ -94,7 +94,7 @@ def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
     assert disk_neighbour(facts, job, device) is None
 
 
-def test_a_neighbour_whose_io_may_not_be_read_is_guessed() -> None:
+def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
     hidden = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(t, denied=True) for t in FIO)))
     first = verdict_of(hidden).primary
     assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
