@@ -41,7 +41,7 @@ enough. A number without a unit is in the field's own unit. Units: `%`; `us ms s
 `MiB`, and with `/s`; powers of 1,024, as in `iostat -m`); `C W MHz GHz rpm /s`. A class may also be a state
 (`finding STARVED`).
 
-With `for 30s` the clause asks whether one object met it for so long without a break at some time; a gap, an unknown
+With `for 30s` the clause asks whether one object met it for that long without a break at some time; a gap, an unknown
 value and the object's end are breaks. Without it, it asks about the whole period: a share of the job's whole time, a
 finding that stood at all, the mean of any other figure (of a time per request, the mean over requests). `for 1s` finds
 peaks.

@@ -111,7 +111,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
     where = f"rule {name}"
     _only(table, _RULE_KEYS, where)
     if not isinstance(table.get("when"), str):
-        raise UsageError(f"{where}: when is missing: write a condition, as docs/conditions.md has it")
+        raise UsageError(f"{where}: when is missing: write a condition; docs/conditions.md describes the form")
     try:
         condition = parse_condition(table["when"])
     except UsageError as error:

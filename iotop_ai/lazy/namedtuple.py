@@ -102,4 +102,4 @@ else:
             return type(name, tuple(_Record if base is NamedTuple else base for base in bases), space)
 
     class NamedTuple(metaclass=_Maker):
-        """A tuple with named fields, as ``typing.NamedTuple``."""
+        """A tuple with named fields, like ``typing.NamedTuple``."""

@@ -192,7 +192,7 @@ LOADS: dict[str, tuple[Callable[[], contextlib.AbstractContextManager[Given | No
     "gpus": (gpus, "16 GPUs"),
     "devices": (devices, "1,000 block devices"),
 }
-"""By name: the function that makes the load, and a description. A number stands for so many sleeping processes."""
+"""By name: the function that makes the load, and a description. A number stands for that many sleeping processes."""
 
 
 @contextlib.contextmanager

@@ -94,11 +94,11 @@ class Home:
 
     def _requests(self) -> int:
         """The number of unanswered requests, by fusectl; 0 if fusectl cannot be mounted."""
-        looked = subprocess.run(
+        done = subprocess.run(
             ["unshare", "-m", "sh", "-c", f"{_FUSECTL} && cat /sys/fs/fuse/connections/{self._number}/waiting"],
             capture_output=True,
         )
-        return int(looked.stdout or 0)
+        return int(done.stdout or 0)
 
     def release(self) -> None:
         """Answer again, including the requests that wait."""

@@ -87,25 +87,25 @@ def test_the_throttled_disk_is_as_slow_as_its_limit(tmp_path: Path) -> None:
 def test_only_the_state_of_a_reader_shows_where_it_waits(tmp_path: Path) -> None:
     if why := why_no_throttled_disk(tmp_path):
         pytest.skip(why)
-    looks: list[tuple[int, bytes]] = []
+    samples: list[tuple[int, bytes]] = []
     with ThrottledDisk(tmp_path, 16) as disk:
         disk.limit(read_iops=50)
         readers = [disk.popen(sys.executable, "-c", text, disk.node) for text in (READER, BUFFERED)]
         try:
             end = time.monotonic() + 20
-            while len(looks) < 200 and time.monotonic() < end:
+            while len(samples) < 200 and time.monotonic() < end:
                 time.sleep(0.005)
                 for reader in readers:
                     here = Path(f"/proc/{reader.pid}")
                     before, stat, after = ((here / name).read_bytes() for name in ("wchan", "stat", "wchan"))
                     wait_state = wait_state_in(before)
                     if before == after and wait_state is not None:
-                        looks.append((wait_state, stat.rpartition(b") ")[2][:1]))
+                        samples.append((wait_state, stat.rpartition(b") ")[2][:1]))
         finally:
             for reader in readers:
                 reader.kill()
                 reader.wait()
-    blocked = [state for wait_state, state in looks if wait_state == DISK]
+    blocked = [state for wait_state, state in samples if wait_state == DISK]
     assert len(blocked) > 100
     # Between the three reads, a reader may have been woken and have slept again.
     assert blocked.count(b"D") >= 0.95 * len(blocked)

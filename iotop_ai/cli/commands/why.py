@@ -69,7 +69,7 @@ def _code(root: Root, frame: Frame) -> str:
     if job is None:
         return "unknown: no training job is seen"
     key = job.ranks[0].key if job.ranks else job.key
-    print_status(f"py-spy looks at pid {key.pid} for {SECONDS} s ...")
+    print_status(f"py-spy samples pid {key.pid} for {SECONDS} s ...")
     try:
         return code_text(read_python_code(root, key.pid, job.uid))
     except Unavailable as error:

@@ -87,7 +87,7 @@ class JobCollector:
         now = self._clock.monotonic_ns()
         on_gpu = self._on_gpu()
         self._follow(table, now)
-        looked = self._inspect_due(now)
+        inspected = self._inspect_due(now)
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
         self._activity.update(table, wanted, now)
         work = self._activity.work._replace(two_way=self._sampler.answering())
@@ -95,7 +95,7 @@ class JobCollector:
         # work matters only when there may be more jobs than are kept.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
-        if looked or basis != self._basis:
+        if inspected or basis != self._basis:
             self._basis = basis
             jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, work, self._jobs)
             if jobs != self._jobs:

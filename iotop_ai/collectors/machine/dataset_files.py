@@ -139,7 +139,7 @@ class Tree:
             return
         try:
             if not os.path.samestat(os.fstat(folder), seen):
-                raise OSError(errno.ESTALE, "became another folder while it was looked at")
+                raise OSError(errno.ESTALE, "became another folder while it was read")
             names = sorted(os.listdir(folder), reverse=True)
         except OSError as error:
             os.close(folder)

@@ -130,8 +130,8 @@ class DetailReader:
         mounts = self._mounts(pid)
         files: dict[tuple[str, str, bool], OpenFile] = {}
         others: dict[str, int] = {}
-        looked = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
-        for name in looked:
+        numbers = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
+        for name in numbers:
             link = self._root.link(f"proc/{pid}/fd/{name}")
             if not link:
                 continue  # the file was closed in the meantime
@@ -150,7 +150,7 @@ class DetailReader:
                 known = [one for one in (before.position, info.position) if one is not None]
                 files[path, info.mode, deleted] = before._replace(fds=before.fds + 1, position=max(known, default=None))
         ordered = sorted(files.values(), key=lambda one: (one.path, one.mode, one.deleted))
-        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(looked), len(names) > len(looked))
+        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(numbers), len(names) > len(numbers))
 
     def _fdinfo(self, relative: str) -> _FdInfo:
         try:

@@ -46,7 +46,7 @@ def read_python_code(root: Root, pid: int, uid: int | None) -> PythonCode:
     if not program:
         raise Unavailable(Status.UNSUPPORTED, "py-spy is not installed", _INSTALL)
     if not root.live:
-        raise Unavailable(Status.UNSUPPORTED, "py-spy looks at processes of its own /proc only")
+        raise Unavailable(Status.UNSUPPORTED, "py-spy samples processes of its own /proc only")
     text = _record(root, program, pid, uid)
     code = parse_folded(text, pid, float(SECONDS))
     if not code.threads:

@@ -1,4 +1,4 @@
-"""Why the verdict is not of another class, as a RuledOut (class, template id, arguments) for each excluded class."""
+"""Why no other class is the verdict, as a RuledOut (class, template id, arguments) for each excluded class."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ class _Handler(AnswerHandler):
     def do_GET(self) -> None:  # noqa: N802 - http.server's name
         """Send the metrics; for another path, a line that names the path of the metrics."""
         if not allowed_host(self.headers.get("Host", ""), self.server.names):
-            self.answer(421, b"this name is not of this machine; --allow-host NAME allows it\n")
+            self.answer(421, b"this is not a name of this machine; --allow-host NAME allows it\n")
         elif not self._authorized():
             self.answer(401, b"a bearer token is needed\n", headers=(("WWW-Authenticate", "Bearer"),))
         elif self.path.partition("?")[0] == "/":

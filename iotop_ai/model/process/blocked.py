@@ -9,10 +9,10 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 
 class Wait(NamedTuple):
-    """A process with at least one thread in state D; of ``looked`` sampled threads, ``blocked`` are in that state."""
+    """A process with at least one thread in state D; of ``sampled`` sampled threads, ``blocked`` are in that state."""
 
     blocked: int
-    looked: int
+    sampled: int
 
 
 def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:

@@ -175,18 +175,18 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
     The second value is whether only the main thread counts; the third is the number of threads if only some count.
     """
     before, after, part = pair.before, pair.after, None
-    looked, looked_before = after.threads.get(key), before.threads.get(key)
+    sampled, sampled_before = after.threads.get(key), before.threads.get(key)
     new, older = after.stat[key], before.stat.get(key)
-    if looked is not None and looked_before is not None:
-        earlier, is_counted = dict(looked_before.blkio_ticks), after.delay_counted(key)
+    if sampled is not None and sampled_before is not None:
+        earlier, is_counted = dict(sampled_before.blkio_ticks), after.delay_counted(key)
         # A thread counts if accounting was on when the process started, or if it has ticks, as threads may start later.
         amounts = [
-            delta(earlier[tid], ticks) for tid, ticks in looked.blkio_ticks if tid in earlier and (is_counted or ticks)
+            delta(earlier[tid], ticks) for tid, ticks in sampled.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]
         growths = [amount for amount in amounts if amount is not None]
         seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
         grown, main_only = max(growths, default=None), False
-        part = len(looked.blkio_ticks) if len(looked.blkio_ticks) < new.threads else None
+        part = len(sampled.blkio_ticks) if len(sampled.blkio_ticks) < new.threads else None
     else:
         grown, main_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
         if not after.delay_counted(key):
@@ -200,8 +200,8 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
 
 def _worth_listing(pair: _Pair, key: ProcessKey, rate: ProcessRates) -> bool:
     after = pair.after
-    looked = after.threads.get(key)
-    if after.stat[key].state == "D" or (looked is not None and any(state == "D" for state, _ in looked.states)):
+    sampled = after.threads.get(key)
+    if after.stat[key].state == "D" or (sampled is not None and any(state == "D" for state, _ in sampled.states)):
         return True
     if rate.cpu_ratio is None or rate.major_faults_per_s is None:
         return True

@@ -58,7 +58,7 @@ def _disks(snapshot: Snapshot) -> Iterator[Check]:
         seen += 1
         yield from _disk(info)
     if seen:
-        yield Check("machine", "disks", OK, f"{seen} looked at: link, scheduler, read-ahead, accounting")
+        yield Check("machine", "disks", OK, f"{seen} checked: link, scheduler, read-ahead, accounting")
 
 
 def _disk(info: BlockInfo) -> Iterator[Check]:

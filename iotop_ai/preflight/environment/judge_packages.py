@@ -165,7 +165,7 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
         yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
         one, other = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
-        text = f"{one} is of conda, {other} of pip: two OpenMP libraries in one process"
+        text = f"{one} comes from conda, {other} from pip: two OpenMP libraries in one process"
         yield Check(
             "python",
             "conda and pip",

@@ -124,7 +124,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     recorded = facts.first("torch") or facts.first("pytorch")
     plain = first.version.split("+")[0]
     if recorded is not None and plain and recorded.version.split("+")[0] != plain:
-        text = f"its metadata says {recorded.version}, its files are of {first.version}: two installations are mixed"
+        text = f"its metadata says {recorded.version}, its files belong to {first.version}: two installations are mixed"
         remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(f'torch=={plain}')}"
         yield Check("python", "torch", FAIL, text, remedy)
         return

@@ -18,7 +18,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _HELPERS = (b"resource_tracker", b"semaphore_tracker")
 _SERVER = b"multiprocessing.forkserver"
 _LEAST_PAUSE_S, _PAUSE_FACTOR = 0.25, 10
-"""The pause after memory is read: at least so many seconds, and at least so many times the duration of the reading."""
+"""The pause after memory is read: at least the first number in seconds, and at least the second number times as long as
+the reading took.
+"""
 _MOST_POINTS = 4000
 
 

@@ -55,7 +55,7 @@ def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] 
     for process in sorted(state.processes, key=lambda p: (-(p.memory_bytes or 0), p.pid)):
         found = by_pid.get(process.pid) if process.found else None
         if found is None:
-            # The pid is of another namespace, or hidepid hides the process.
+            # The pid belongs to another namespace, or hidepid hides the process.
             out.append(GpuUser(process, f"pid {process.pid}", UNKNOWN, "", ""))
         else:
             key, info = found

@@ -1,4 +1,4 @@
-"""The lines of Python code that a process was seen in: "78 % of 100 looks in train.py:88, next(iter(loader))"."""
+"""The lines of Python code that a process was seen in: "78 % of 100 samples in train.py:88, next(iter(loader))"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.present.text.units import percent, plural
 from iotop_ai.store.format.secrets import note_redacted
 
 _MOST_THREADS = 6
-SAMPLING = "py-spy looks at its stack for 5 s; it is not stopped ..."
+SAMPLING = "py-spy samples its stack for 5 s; it is not stopped ..."
 
 
 def code_text(code: PythonCode) -> str:
@@ -20,7 +20,7 @@ def code_text(code: PythonCode) -> str:
         return ""
     first = code.threads[0]
     line = first.lines[0]
-    out = f"{percent(line.samples / first.samples)} % of {first.samples} looks in {place_text(line.frame)}"
+    out = f"{percent(line.samples / first.samples)} % of {first.samples} samples in {place_text(line.frame)}"
     if line.text:
         out += f", {source_text(line)}"
     if line.calls:
@@ -57,7 +57,7 @@ def code_rows(code: Reading[PythonCode] | None, width: int, *, sampling: bool, b
         return []
     if code.value is None:
         return [rule(width, "code"), reason_row(width, code)]
-    note = [Span(f"{code.value.samples} looks in {code.value.seconds:.0f} s by py-spy", "dim")]
+    note = [Span(f"{code.value.samples} samples in {code.value.seconds:.0f} s by py-spy", "dim")]
     out = [rule(width, "code", note)]
     first, *others = code.value.threads
     others.sort(key=lambda one: one.tid not in blocked)

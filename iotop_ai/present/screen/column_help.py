@@ -15,7 +15,7 @@ DISKS: Entries = (
     ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m; B: 1,000,000 B"),
     ("rrqm/s wrqm/s", "requests merged into another before the disk, per second"),
     ("%rrqm %wrqm %drqm", "share of them that were merged"),
-    ("rsize wsize dsize", "mean size of one (rareq-sz ...); avgrq-sz was of reads and writes, in sectors"),
+    ("rsize wsize dsize", "mean size of one (rareq-sz ...); avgrq-sz covers both, in sectors"),
     ("r_await w_await d_await f_await", "ms of one, its queue included"),
     ("x norm", "r_await as a multiple of what is normal for this disk, or for its kind"),
     ("in-fl", "requests in flight now"),
@@ -98,7 +98,7 @@ ON: dict[str, Entries] = {
     "jobs": (
         ("rk wrk gpu", "ranks, loader workers, GPUs"),
         ("wait%", "of its time without data"),
-        ("AU%", "accelerator utilisation: 100 - wait%, as MLPerf Storage"),
+        ("AU%", "accelerator utilisation: 100 - wait%, as in MLPerf Storage"),
         ("GPU%", "mean busy%"),
         ("MB/s", "that its processes read"),
         ("run queue D idle", "its workers' time: on a CPU, waiting for one, blocked on disk, without work"),
@@ -113,7 +113,7 @@ ON: dict[str, Entries] = {
         ("offset", "where the next read or write goes on"),
         ("mount disk", "that hold the file"),
         ("local peer", "addresses of a socket"),
-        ("code", "p: lines of Python in which py-spy saw it, of 100 looks in 5 s"),
+        ("code", "p: lines of Python in which py-spy saw it, of 100 samples in 5 s"),
     ),
     "fleet": (
         ("state", "the word of its verdict; ? without iotop-ai on it, or while it is silent"),

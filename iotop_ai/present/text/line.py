@@ -174,7 +174,7 @@ def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Li
             spots.append((column - takes + 1 if right else column, text, token, takes))
     spots.sort(key=_first)
     spans: list[Span] = []
-    held, look = "", ""
+    held, held_token = "", ""
     x = 0
     for start, text, token, takes in spots:
         if start < x:
@@ -185,24 +185,24 @@ def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Li
         if start > x:
             blanks = " " * (start - x)
             if not held:
-                held, look = blanks, "text"
-            elif stretches(look):
+                held, held_token = blanks, "text"
+            elif stretches(held_token):
                 held += blanks
             else:
-                spans.append(_new(Span, (held, look)))
-                held, look = blanks, "text"
+                spans.append(_new(Span, (held, held_token)))
+                held, held_token = blanks, "text"
         if takes > width - start:
             text = _head(text, width - start)
             takes = cells(text)
-        if look == token and held:
+        if held_token == token and held:
             held += text
         else:
             if held:
-                spans.append(_new(Span, (held, look)))
-            held, look = text, token
+                spans.append(_new(Span, (held, held_token)))
+            held, held_token = text, token
         x = start + takes
     if held:
-        spans.append(_new(Span, (held, look)))
+        spans.append(_new(Span, (held, held_token)))
     if x < width:
         _gap(spans, x, width)
     return Line(tuple(spans), background, key)

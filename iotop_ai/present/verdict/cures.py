@@ -213,8 +213,8 @@ def _compile(a: Args) -> str:
 
 
 def _use_gpu(a: Args) -> str:
-    look = _by(a, _SEES_GPU, "")
-    return f"{look}{', ' if look else ''}CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
+    code = _by(a, _SEES_GPU, "")
+    return f"{code}{', ' if code else ''}CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
 def _save(a: Args) -> str:

@@ -131,7 +131,7 @@ def _fact(width: int, fact: Fact) -> Line:
     value = "strong" if met else "unsure" if fact.standing == evidence.UNKNOWN else "text"
     what = Cell(3, cut(fact.what, max(8, at[0].first - 4)), "text" if met else "dim")
     texts = ((fact.value, value), (fact.limit or UNDEFINED, "dim"), (fact.metric, "dim"))
-    cells = [spot.cell(text, look) for spot, (text, look) in zip(at, texts, strict=False)]
+    cells = [spot.cell(text, token) for spot, (text, token) in zip(at, texts, strict=False)]
     return place(width, Cell(1, glyph, token), what, *cells)
 
 

@@ -57,7 +57,7 @@ class DateOrderFinder:
             return DateOrder(self._days[True] < self._days[False], "so the days follow each other")
         agree = {day_first: self._is_of(written_ns, day_first, zone) for day_first in (True, False)}
         if agree[True] != agree[False]:
-            return DateOrder(agree[True], "the file is of that day")
+            return DateOrder(agree[True], "the file has that date")
         return DateOrder(False, "nothing in it shows the order")
 
     def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:

@@ -172,7 +172,7 @@ def assumed_start(
     day_ns = logged_time_ns(summary.day, day_first, zone)
     if -_DAY_NS <= start_ns - day_ns <= 2 * _DAY_NS:
         return start_ns, "its end is the file's time"
-    return day_ns, "it begins at 00:00 of the day in its header, because the file is of another day"
+    return day_ns, "it begins at 00:00 of the day in its header, because the file has another date"
 
 
 def iostat_snapshots(

@@ -67,7 +67,7 @@ def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _unclear(path: str) -> str:
-    return f"{path}: it does not show which GPU a row is of; log with index or uuid"
+    return f"{path}: it does not show which GPU a row belongs to; log with index or uuid"
 
 
 def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:

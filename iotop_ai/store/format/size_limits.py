@@ -107,7 +107,9 @@ class ReaderBudget:
     def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
         """Count a decoded Snapshot with the number of its processes and of the figures in its other rates."""
         window = self._window
-        if window and at_ns <= window[-1][0]:  # the Snapshot is of another session, so it is not paired with this one
+        if (
+            window and at_ns <= window[-1][0]
+        ):  # the Snapshot belongs to another session, so it is not paired with this one
             window.clear()
             self._bytes = self._rows = self._cells = 0
         while window and window[0][0] <= at_ns - _HISTORY_NS:

@@ -17,7 +17,7 @@ _BRIDGE = 4
 would take as many bytes.
 """
 _FIRST = 0x21
-"""The character that stands for the first look. It is low, because CPython caches only the characters up to U+00FF."""
+"""The character that stands for the first style. It is low, because CPython caches only the characters up to U+00FF."""
 
 _text = itemgetter(0)
 
@@ -25,21 +25,21 @@ _text = itemgetter(0)
 class Row(NamedTuple):
     """The cells of a row.
 
-    text: one character per column. looks: for each of them, the character that stands for its look. jagged: whether
+    text: one character per column. styles: for each of them, the character that stands for its style. jagged: whether
     some character is not one column wide, so that columns cannot be compared. text_bits, style_bits: ``text`` and
-    ``looks`` as numbers with 16 bits per column, so that one XOR compares them; 0 for a jagged row.
+    ``styles`` as numbers with 16 bits per column, so that one XOR compares them; 0 for a jagged row.
     """
 
     text: str
-    looks: str
+    styles: str
     jagged: bool
     text_bits: int = 0
     style_bits: int = 0
 
 
-class _Look(NamedTuple):
-    """A look as SGR parameters. flags: those that switch an attribute on. fg, bg: the parameters of the colours; "" for
-    the default.
+class _CellStyle(NamedTuple):
+    """A style as SGR parameters. flags: those that switch an attribute on. fg, bg: the parameters of the colours;
+    "" for the default.
     """
 
     flags: frozenset[str]
@@ -59,10 +59,10 @@ class CellDiff:
         self._system = system
         self._marks: dict[str, _Marks] = {}
         """The marks of tokens, by background."""
-        self._known: dict[_Look, str] = {}
-        self._looks: list[_Look] = []
+        self._known: dict[_CellStyle, str] = {}
+        self._cell_styles: list[_CellStyle] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}
-        """What each look shows on a blank: (background, underlined, inverse)."""
+        """What each style shows on a blank: (background, underlined, inverse)."""
         self._sequences: dict[str, str] = {}
 
     def row(self, line: Line) -> Row:
@@ -72,33 +72,37 @@ class CellDiff:
         if marks is None:
             marks = self._marks[background] = _Marks(self._mark, background)
         text = "".join(map(_text, spans))
-        looks = "".join([marks[token] * len(part) for part, token in spans])
+        styles = "".join([marks[token] * len(part) for part, token in spans])
         text_bytes = text.encode("utf-16-le", "surrogatepass")
         if len(text_bytes) != 2 * len(text) or not is_single_width(text):
-            return Row(text, looks, True)
-        style_bytes = looks.encode("utf-16-le", "surrogatepass")
-        return Row(text, looks, False, int.from_bytes(text_bytes, "little"), int.from_bytes(style_bytes, "little"))
+            return Row(text, styles, True)
+        style_bytes = styles.encode("utf-16-le", "surrogatepass")
+        return Row(text, styles, False, int.from_bytes(text_bytes, "little"), int.from_bytes(style_bytes, "little"))
 
     def _mark(self, token: str, background: str) -> str:
-        """The character that stands for the look of a token. Tokens with the same look share a character."""
-        look = _look(self._style(token, background), self._system)
-        mark = self._known.get(look)
+        """The character that stands for the style of a token. Tokens with the same style share a character."""
+        cell_style = _cell_style(self._style(token, background), self._system)
+        mark = self._known.get(cell_style)
         if mark is None:
-            mark = self._known[look] = chr(_FIRST + len(self._looks))
-            self._looks.append(look)
-            self._on_blank[mark] = (look.fg if "7" in look.flags else look.bg), "4" in look.flags, "7" in look.flags
+            mark = self._known[cell_style] = chr(_FIRST + len(self._cell_styles))
+            self._cell_styles.append(cell_style)
+            self._on_blank[mark] = (
+                (cell_style.fg if "7" in cell_style.flags else cell_style.bg),
+                "4" in cell_style.flags,
+                "7" in cell_style.flags,
+            )
         return mark
 
     def _sequence(self, before: str, after: str) -> str:
-        """The sequence that changes one look into another. before: "" for the terminal's default look."""
+        """The sequence that changes one style into another. before: "" for the terminal's default style."""
         sequence = self._sequences.get(before + after)
         if sequence is not None:
             return sequence
-        new = self._looks[ord(after) - _FIRST]
-        old = self._looks[ord(before) - _FIRST] if before else _Look(frozenset(), "", "")
+        new = self._cell_styles[ord(after) - _FIRST]
+        old = self._cell_styles[ord(before) - _FIRST] if before else _CellStyle(frozenset(), "", "")
         codes: list[str] = []
         if not old.flags <= new.flags or (old.fg and not new.fg) or (old.bg and not new.bg):
-            codes, old = ["0"], _Look(frozenset(), "", "")
+            codes, old = ["0"], _CellStyle(frozenset(), "", "")
         codes += sorted(new.flags - old.flags)
         codes += [colour for colour, was in ((new.fg, old.fg), (new.bg, old.bg)) if colour != was]
         sequence = self._sequences[before + after] = f"\x1b[{';'.join(codes)}m" if codes else ""
@@ -108,7 +112,7 @@ class CellDiff:
         """The ranges of columns [first, end) that differ, from left to right; ranges that are close to each other are
         joined.
 
-        Two blanks differ only if their looks differ on a blank.
+        Two blanks differ only if their styles differ on a blank.
         """
         width = len(new.text)
         if old.jagged or new.jagged or len(old.text) != width:
@@ -116,14 +120,14 @@ class CellDiff:
         text_differs = _columns_set(old.text_bits ^ new.text_bits, width)
         found = [*compress(range(width), text_differs)]
         if old.style_bits != new.style_bits:
-            text, before, after, on_blank = new.text, old.looks, new.looks, self._on_blank
-            looks = [
+            text, before, after, on_blank = new.text, old.styles, new.styles, self._on_blank
+            styles = [
                 x
                 for x in compress(range(width), _columns_set(old.style_bits ^ new.style_bits, width))
                 if not text_differs[x] and (text[x] != " " or on_blank[before[x]] != on_blank[after[x]])
             ]
-            if looks:
-                found = sorted(found + looks)
+            if styles:
+                found = sorted(found + styles)
         out: list[tuple[int, int]] = []
         first = end = -1
         for x in found:
@@ -139,10 +143,10 @@ class CellDiff:
     def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
         """The text to write for rows of (column, row of the terminal, old cells, new cells).
 
-        Old cells of None are unknown. The terminal has its default look before and after, and lines must not wrap.
+        Old cells of None are unknown. The terminal has its default style before and after, and lines must not wrap.
         """
         out: list[str] = []
-        look = ""
+        current = ""
         for left, y, old, new in rows:
             at = -1
             for first, end in self.changes(old, new) if old is not None else [(0, len(new.text))]:
@@ -150,15 +154,15 @@ class CellDiff:
                 out.append(f"\x1b[{skip}C" if at >= 0 and skip else f"\x1b[{y + 1};{left + first + 1}H")
                 at = first
                 while at < end:
-                    mark = new.looks[at]
-                    rest = new.looks[at:end]
+                    mark = new.styles[at]
+                    rest = new.styles[at:end]
                     stop = end - len(rest.lstrip(mark))
-                    if mark != look:
-                        out.append(self._sequence(look, mark))
-                        look = mark
+                    if mark != current:
+                        out.append(self._sequence(current, mark))
+                        current = mark
                     out.append(new.text[at:stop])
                     at = stop
-        if look:
+        if current:
             out.append("\x1b[0m")
         return "".join(out)
 
@@ -181,7 +185,7 @@ class _Marks(dict[str, str]):
         return mark
 
 
-def _look(style: Style, system: ColorSystem | None) -> _Look:
+def _cell_style(style: Style, system: ColorSystem | None) -> _CellStyle:
     flags = ((style.bold, "1"), (style.dim, "2"), (style.italic, "3"), (style.underline, "4"), (style.reverse, "7"))
     fg = bg = ""
     if system is not None:
@@ -189,4 +193,4 @@ def _look(style: Style, system: ColorSystem | None) -> _Look:
             fg = ";".join(style.color.downgrade(system).get_ansi_codes())
         if style.bgcolor is not None and not style.bgcolor.is_default:
             bg = ";".join(style.bgcolor.downgrade(system).get_ansi_codes(foreground=False))
-    return _Look(frozenset(code for on, code in flags if on), fg, bg)
+    return _CellStyle(frozenset(code for on, code in flags if on), fg, bg)

@@ -1,4 +1,4 @@
-"""The thread that looks once for the problems that doctor would find (limits, links, clocks). It only reads."""
+"""The thread that searches once for the problems that doctor would find (limits, links, clocks). It only reads."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ProblemsFound(Message):
         super().__init__()
 
 
-def look_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], bool]) -> None:
+def search_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], bool]) -> None:
     """Start the thread. It only reads, does not run programs, and ends within some milliseconds."""
 
-    def look() -> None:
+    def search() -> None:
         from iotop_ai.preflight.environment.host import read_host_facts
         from iotop_ai.preflight.environment.judge_host import judge_host
         from iotop_ai.preflight.environment.judge_machine import judge_machine
@@ -41,4 +41,4 @@ def look_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], 
         if problems := problems_of(checks):
             post_message(ProblemsFound(problems))
 
-    threading.Thread(target=look, name="doctor", daemon=True).start()
+    threading.Thread(target=search, name="doctor", daemon=True).start()

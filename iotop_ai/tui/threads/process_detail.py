@@ -67,11 +67,11 @@ class DetailThreads:
         running.
         """
 
-        def look() -> None:
+        def sample() -> None:
             part = ReadPart("code", lambda: read_python_code(self._root, key.pid, uid))
             self._post_message(CodeRead(key, take_reading(part, Clock())))
 
-        return self._code.submit(look)
+        return self._code.submit(sample)
 
     def close(self) -> None:
         """End the threads, each after its present read."""

@@ -85,7 +85,7 @@ class CheckThread:
             self._post_message(CheckEnded(None, str(error)))
             return
         if self._stopped:
-            report = report._replace(failed="", notes=(*report.notes, "stopped early: the figures are of a part"))
+            report = report._replace(failed="", notes=(*report.notes, "stopped early: the figures cover only a part"))
         elif not (end.error or end.hung_s):
             report = compared(report, self._seconds)
         self._post_message(CheckEnded(report))

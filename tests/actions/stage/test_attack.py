@@ -205,9 +205,9 @@ def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: 
     before = state(victim)
     shutil.rmtree(fast / "data" / "sub")
     (fast / "data" / "sub").symlink_to(victim)
-    for look in (lambda: stage(source, fast), lambda: verify_and_plan(source, fast)):
+    for attempt in (lambda: stage(source, fast), lambda: verify_and_plan(source, fast)):
         with pytest.raises(InputError, match="data/sub is a link or a file, not a folder"):
-            look()
+            attempt()
     assert state(victim) == before
     (fast / "data" / "sub").unlink()
     stage(source, fast)

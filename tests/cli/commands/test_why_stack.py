@@ -53,7 +53,7 @@ def test_the_line_has_the_stack_of_the_trainer(tmp_path: Path) -> None:
         child.kill()
         child.communicate()
     assert text.startswith("code      ")
-    assert "looks in train.py:3, time.sleep(600)" in text
+    assert "samples in train.py:3, time.sleep(600)" in text
 
 
 def test_without_a_job_or_a_process_there_is_no_stack() -> None:

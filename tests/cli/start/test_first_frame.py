@@ -37,12 +37,12 @@ def test_the_palette_equals_that_of_rich(red: int, green: int, blue: int) -> Non
 def test_both_frames_look_the_same(theme: str, colours: int, system: ColorSystem) -> None:
     for token in TOKENS:
         for background in ("", "sel", "panel"):
-            look = text_style_of(theme, token, background)
-            style = rich_style(look)
+            text_style = text_style_of(theme, token, background)
+            style = rich_style(text_style)
             style._ansi = None  # Rich caches the codes of the colour system for which they were first requested
             rendered = style.render("x", color_system=system)
             codes = set(re.findall(r"\x1b\[([0-9;]*)m", rendered)[0].split(";")) if rendered != "x" else set()
-            ours = set(sgr_parameters(look, colours).split(";")) - {""}
+            ours = set(sgr_parameters(text_style, colours).split(";")) - {""}
             # Rich also emits the default colours, which our reset has already set.
             assert codes - {"39", "49"} == ours, (token, background)
 

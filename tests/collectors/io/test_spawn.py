@@ -165,13 +165,13 @@ def test_an_ordinary_user_searches_the_path_for_a_program_of_that_user(
     monkeypatch.chdir(hostile)
     monkeypatch.setenv("PATH", f".::{hostile}:/usr/bin")
 
-    def look() -> None:
+    def find_programs() -> None:
         assert [find_user_program(name) for name in ("ssh", "tmux")] == [str(hostile / "ssh"), str(hostile / "tmux")]
         assert find_program("rsync") != str(hostile / "rsync")
         os.environ["PATH"] = ".:"
         assert find_user_program("ssh") == ""
 
-    assert as_user(65534, look) == 0
+    assert as_user(65534, find_programs) == 0
 
 
 def test_a_missing_program_is_an_error() -> None:

@@ -38,9 +38,9 @@ def rank() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_environment_of_a_rank_is_read(rank: subprocess.Popen[bytes]) -> None:
-    look = inspect(Root("/"), rank.pid)
-    assert look.ids == RankIds(slurm="48213", master="localhost:29500", rank=1, size=2)
-    assert (look.libraries, look.hidden) == ((), ())
+    found = inspect(Root("/"), rank.pid)
+    assert found.ids == RankIds(slurm="48213", master="localhost:29500", rank=1, size=2)
+    assert (found.libraries, found.hidden) == ((), ())
 
 
 def test_facts_that_another_users_process_hides_are_reported(rank: subprocess.Popen[bytes]) -> None:

@@ -72,15 +72,15 @@ def test_requests_that_wait_for_a_slow_server_are_counted(server: Server) -> Non
     control = "mount -t fusectl none /sys/fs/fuse/connections"
     try:
         time.sleep(0.3)
-        looked = subprocess.run(
+        done = subprocess.run(
             ["unshare", "-m", "sh", "-c", f'{control} && exec "$0" -c "$1"', sys.executable, LOOK],
             capture_output=True,
             text=True,
             timeout=20,
         )
-        if "fusectl" in looked.stderr:
-            pytest.skip(f"fusectl cannot be mounted: {looked.stderr.strip()}")
-        found = {mount: (waiting, background) for mount, waiting, background in json.loads(looked.stdout)}
+        if "fusectl" in done.stderr:
+            pytest.skip(f"fusectl cannot be mounted: {done.stderr.strip()}")
+        found = {mount: (waiting, background) for mount, waiting, background in json.loads(done.stdout)}
     finally:
         reader.wait(10)
     waiting, background = found[str(server.mount)]

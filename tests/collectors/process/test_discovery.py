@@ -18,11 +18,11 @@ def test_a_missing_pid_is_probed_once_more() -> None:
         new.find(known)
         child = subprocess.Popen(["true"])
         child.wait()
-        looks = 0
+        probes = 0
         probed = new.find(known)
         while child.pid in probed:
             assert new.listed is None
-            looks += 1
+            probes += 1
             new.retry_missing([child.pid])
             probed = new.find(known)
-        assert looks in (1, 2)  # one probe is enough if many other processes were started meanwhile
+        assert probes in (1, 2)  # one probe is enough if many other processes were started meanwhile

@@ -56,7 +56,7 @@ def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float
     known = [s for s in window.samples if s.processes.value is not None]
     rates = [s.processes.value.rates.get(key) for s in known if s.processes.value is not None]
     delay = sum(r.io_delay_ratio or 0.0 for r in rates if r is not None) / len(known)
-    looks = sum(key in s.waits for s in known) / len(known)
+    seen_blocked = sum(key in s.waits for s in known) / len(known)
     cpus = [0.0 if r is None else r.cpu_ratio for r in rates if r is None or r.cpu_ratio is not None]
     ios = [
         0.0 if r is None else r.read_bytes_per_s
@@ -65,7 +65,7 @@ def by_hand(table: ProcessTable, window: Window, key: ProcessKey) -> tuple[float
     ]
     cpu = sum(v or 0.0 for v in cpus) / len(cpus) if cpus else None
     read = sum(v or 0.0 for v in ios) / len(ios) if ios and key not in table.denied else None
-    return (min(1.0, delay) if delay >= 0.05 else looks, cpu, read)
+    return (min(1.0, delay) if delay >= 0.05 else seen_blocked, cpu, read)
 
 
 def test_many_processes_are_grouped_without_making_each_one_first() -> None:

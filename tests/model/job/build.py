@@ -31,12 +31,12 @@ class Machine:
 
     def jobs(
         self,
-        looks: dict[ProcessKey, Inspection] | None = None,
+        inspections: dict[ProcessKey, Inspection] | None = None,
         on_gpu: dict[int, tuple[str, ...]] | None = None,
         work: Work = NO_WORK,
     ) -> list[Job]:
         candidates = [key for key, info in self.info.items() if is_candidate(info) or key.pid in (on_gpu or {})]
-        return list(find_jobs(self.info, self.stat, candidates, looks or {}, on_gpu or {}, work).values())
+        return list(find_jobs(self.info, self.stat, candidates, inspections or {}, on_gpu or {}, work).values())
 
 
 def pids(keys: object) -> list[int]:

@@ -58,8 +58,8 @@ def test_ranks_of_open_mpi_are_one_job_in_the_order_of_their_numbers() -> None:
     m = Machine()
     m.add(9, "mpirun", 1, ("mpirun", "-np", "2", "python", "train.py"))
     one, two = m.add(10, "python", 9), m.add(11, "python", 9)
-    looks = {one: ids(mpi="691601409", rank=1, size=2), two: ids(mpi="691601409", rank=0, size=2)}
-    (job,) = m.jobs(looks)
+    inspections = {one: ids(mpi="691601409", rank=1, size=2), two: ids(mpi="691601409", rank=0, size=2)}
+    (job,) = m.jobs(inspections)
     assert (job.key.pid, job.name, pids(job.helpers)) == (9, "train.py", [9])
     assert pids(rank.key for rank in job.ranks) == [11, 10]
     assert job.evidence == ("library", "mpi")
@@ -70,21 +70,24 @@ def test_ranks_below_hydras_proxy_belong_to_mpiexec() -> None:
     m = Machine()
     m.add(8, "mpiexec.hydra", 1, ("mpiexec.hydra", "-np", "2", "python", "train.py"))
     m.add(9, "hydra_pmi_proxy", 8, PROXY)
-    looks = {m.add(pid, "python", 9): ids(rank=pid - 10, size=2) for pid in (10, 11)}
-    (job,) = m.jobs(looks)
+    inspections = {m.add(pid, "python", 9): ids(rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(inspections)
     assert (job.key.pid, pids(r.key for r in job.ranks), sorted(pids(job.helpers))) == (8, [10, 11], [8, 9])
 
 
 def test_two_daemons_of_one_mpi_job_are_joined_by_its_name() -> None:
     """A rank file may start two orted on one machine, whose ranks have only PMIX_NAMESPACE in common."""
     m = Machine()
-    looks = {}
+    inspections = {}
     for daemon in (20, 30):
         m.add(daemon, "orted", 1, ORTED)
-        looks[m.add(daemon + 1, "python", daemon)] = ids(mpi="prterun-node-77@1", rank=daemon // 10 - 2, size=2)
-    (job,) = m.jobs(looks)
+        inspections[m.add(daemon + 1, "python", daemon)] = ids(mpi="prterun-node-77@1", rank=daemon // 10 - 2, size=2)
+    (job,) = m.jobs(inspections)
     assert pids(r.key for r in job.ranks) == [21, 31]
-    other = {key: look._replace(ids=look.ids._replace(mpi=f"prterun-node-{key.pid}@1")) for key, look in looks.items()}
+    other = {
+        key: inspection._replace(ids=inspection.ids._replace(mpi=f"prterun-node-{key.pid}@1"))
+        for key, inspection in inspections.items()
+    }
     assert len(m.jobs(other)) == 2
 
 
@@ -106,8 +109,8 @@ def test_steps_of_a_slurm_job_are_one_job_without_the_processes_of_slurm() -> No
     m.add(6, "bash", 5, ("/bin/bash", "/var/spool/slurmd/job48213/slurm_script"))
     m.add(7, "srun", 6, ("srun", "python", "train.py"))
     m.add(8, "slurmstepd", 1, ("slurmstepd: [48213.0]",), uid=0)
-    looks = {m.add(pid, "python", 8, cgroup=STEP): ids(slurm="48213", rank=pid - 10, size=2) for pid in (10, 11)}
-    (job,) = m.jobs(looks)
+    inspections = {m.add(pid, "python", 8, cgroup=STEP): ids(slurm="48213", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(inspections)
     assert (job.key.pid, job.label, job.helpers) == (10, "slurm 48213.0", ())
     assert job.evidence == ("library", "slurm")
 
@@ -115,18 +118,18 @@ def test_steps_of_a_slurm_job_are_one_job_without_the_processes_of_slurm() -> No
 def test_in_a_container_the_environment_names_the_slurm_job() -> None:
     """Pyxis and Apptainer create a cgroup namespace, in which the path is "/"."""
     m = Machine()
-    looks = {m.add(pid, "python", 1, cgroup="/"): ids(slurm="7", rank=pid - 10, size=2) for pid in (10, 11)}
-    (job,) = m.jobs(looks)
+    inspections = {m.add(pid, "python", 1, cgroup="/"): ids(slurm="7", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(inspections)
     assert (job.label, pids(r.key for r in job.ranks)) == ("slurm 7", [10, 11])
 
 
 def test_ranks_started_by_hand_are_joined_by_their_master() -> None:
     m = Machine()
-    looks = {m.add(pid, "python", 1): ids(master="10.0.0.1:29500", rank=pid - 10, size=2) for pid in (10, 11)}
-    (job,) = m.jobs(looks)
+    inspections = {m.add(pid, "python", 1): ids(master="10.0.0.1:29500", rank=pid - 10, size=2) for pid in (10, 11)}
+    (job,) = m.jobs(inspections)
     assert pids(r.key for r in job.ranks) == [10, 11]
     assert ([rank.number for rank in job.ranks], job.group) == ([0, 1], "10.0.0.1:29500")
-    same = {key: look._replace(ids=look.ids._replace(rank=0)) for key, look in looks.items()}
+    same = {key: inspection._replace(ids=inspection.ids._replace(rank=0)) for key, inspection in inspections.items()}
     assert len(m.jobs(same)) == 2  # these are two programs with the default port, each of which is rank 0
 
 
@@ -134,8 +137,8 @@ def test_further_ranks_of_lightning_are_not_workers_of_the_first() -> None:
     """Lightning starts its own command line again with LOCAL_RANK set, while its first process has no such variable."""
     m = Machine()
     first, second = m.add(10, "python", 1), m.add(11, "python", 10)
-    looks = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
-    (job,) = m.jobs(looks)
+    inspections = {first: TORCH, second: ids(master="127.0.0.1:40123", rank=1, size=2)}
+    (job,) = m.jobs(inspections)
     assert [(r.key.pid, r.workers) for r in job.ranks] == [(10, ()), (11, ())]
     assert [rank.number for rank in job.ranks] == [None, 1]
     forked = {first: ids(rank=0, size=2), second: ids(rank=0, size=2)}
@@ -164,7 +167,7 @@ class Ray(Machine):
         self.add(13, "raylet", 10, RAYLET)
         self.add(14, "ray::DashboardA", 13, ("ray::DashboardAgent", "", ""))
         self.add(15, "ray::RuntimeEnv", 13, ("ray::RuntimeEnvAgent", "", ""))
-        self.looks = {self.program: RAY, ProcessKey(12, 12): RAY}
+        self.inspections = {self.program: RAY, ProcessKey(12, 12): RAY}
 
 
 def test_rays_actors_belong_to_the_program_and_the_actor_on_the_gpu_trains() -> None:
@@ -174,7 +177,7 @@ def test_rays_actors_belong_to_the_program_and_the_actor_on_the_gpu_trains() -> 
     m.add(22, "ray::IDLE", 13, ("ray::IDLE", "", ""))
     m.add(23, "pt_data_worker", 20, ("ray::RayTrainWorker.go", "", ""))
     m.add(24, "ray::IDLE_Spill", 13, ("ray::IDLE_SpillWorker", ""))
-    (job,) = m.jobs(m.looks, {20: ("GPU-0",)})
+    (job,) = m.jobs(m.inspections, {20: ("GPU-0",)})
     assert (job.key, job.name, job.evidence) == (m.program, "train.py", ("gpu", "loader", "ray"))
     (rank,) = job.ranks
     assert (rank.key.pid, rank.gpus) == (20, ("GPU-0",))
@@ -188,18 +191,20 @@ def test_without_a_gpu_rays_trainer_is_known_by_its_title() -> None:
     m.add(21, "ray::RayTrainWo", 13, ("ray::RayTrainWorker.go", "", ""))
     m.add(22, "ray::Map(f)", 13, ("ray::Map(f)", ""))
     m.add(23, "ray::Map(f)", 13, ("ray::Map(f)", ""))
-    (job,) = m.jobs(m.looks)
+    (job,) = m.jobs(m.inspections)
     assert [(r.key.pid, pids(r.workers), r.worker_kind) for r in job.ranks] == [(20, [22], "ray"), (21, [23], "ray")]
 
 
 def test_tasks_of_ray_are_loaders_of_a_program_that_trains_itself() -> None:
     m = Ray()
     task = m.add(20, "ray::Map(f)", 13, ("ray::Map(f)", ""))
-    assert m.jobs(m.looks) == []  # no task has done anything yet
-    (job,) = m.jobs(m.looks, work=Work(frozenset({task})))
+    assert m.jobs(m.inspections) == []  # no task has done anything yet
+    (job,) = m.jobs(m.inspections, work=Work(frozenset({task})))
     assert [(r.key.pid, pids(r.workers)) for r in job.ranks] == [(10, [20])]
     assert (job.evidence, job.weak) == (("ray",), True)
-    (job,) = m.jobs({**m.looks, m.program: Inspection(("torch",), modules=("ray",))}, work=Work(frozenset({task})))
+    (job,) = m.jobs(
+        {**m.inspections, m.program: Inspection(("torch",), modules=("ray",))}, work=Work(frozenset({task}))
+    )
     assert (job.evidence, job.weak) == (("library", "ray"), False)
 
 
@@ -213,23 +218,25 @@ def test_a_cluster_that_ray_started_belongs_to_its_only_program() -> None:
     assert (job.key, job.name, pids(r.key for r in job.ranks)) == (program, "tune.py", [7])
     assert 6 not in pids(job.members)
     second = m.add(11, "python", 1, ("python", "other.py"))
-    looks = {program: RAY, second: RAY, worker: Inspection(("torch",), ids=RankIds(ray="02000000"))}
+    inspections = {program: RAY, second: RAY, worker: Inspection(("torch",), ids=RankIds(ray="02000000"))}
     other = m.add(8, "ray::RayTrainWo", 6, ("ray::RayTrainWorker.go",))
-    looks[other] = Inspection(("torch",), ids=RankIds(ray="01000000"))
-    found = {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)}
+    inspections[other] = Inspection(("torch",), ids=RankIds(ray="01000000"))
+    found = {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(inspections)}
     assert found == {10: [8], 11: [7]}
     # The lowest byte comes first, so that 255 comes before 256.
-    looks[worker], looks[other] = (Inspection(("torch",), ids=RankIds(ray=ray)) for ray in ("00010000", "ff000000"))
-    assert {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(looks)} == found
+    inspections[worker], inspections[other] = (
+        Inspection(("torch",), ids=RankIds(ray=ray)) for ray in ("00010000", "ff000000")
+    )
+    assert {job.key.pid: pids(r.key for r in job.ranks) for job in m.jobs(inspections)} == found
 
 
 def test_each_notebook_is_a_separate_job() -> None:
     m = Machine()
     pod = "/kubepods/burstable/pod12345678-1234-1234-1234-123456789abc/" + "0" * 64
     m.add(5, "jupyter-lab", 1, ("/v/bin/python", "/v/bin/jupyter-lab"), pod)
-    looks = {m.add(pid, "python", 5, KERNEL, pod): TORCH for pid in (10, 11)}
-    looks[ProcessKey(10, 10)] = Inspection(("torch",), ids=RankIds(notebook="bert.ipynb"))
-    found = m.jobs(looks)
+    inspections = {m.add(pid, "python", 5, KERNEL, pod): TORCH for pid in (10, 11)}
+    inspections[ProcessKey(10, 10)] = Inspection(("torch",), ids=RankIds(notebook="bert.ipynb"))
+    found = m.jobs(inspections)
     assert [(job.key.pid, job.name) for job in found] == [(10, "bert.ipynb"), (11, "ipykernel_launcher")]
 
 

@@ -234,7 +234,7 @@ def address_space(place: Place) -> Planted:
 
 FAULTS: tuple[tuple[Plant, str, str, str], ...] = (
     (two_torches, "torch", "fail", "2 on the path: "),
-    (mixed_torch, "torch", "fail", "its metadata says 2.3.0, its files are of 2.5.1"),
+    (mixed_torch, "torch", "fail", "its metadata says 2.3.0, its files belong to 2.5.1"),
     (numpy_two, "torch", "fail", "torch 2.2.2 is compiled for NumPy 1, NumPy 2.1.0 is installed"),
     (unmet, "requirements", "fail", "torchvision needs torch==2.5.1, 2.4.0 is installed"),
     (other_python, "wheels", "fail", "numpy is built for cp37"),

@@ -19,7 +19,7 @@ MAIN = ThreadCode(81, "MainThread", 100, (WAIT, STEP))
 
 def test_the_sentence_has_the_share_the_line_and_the_calls() -> None:
     assert code_text(PythonCode((MAIN,), 100, 5.0)) == (
-        "78 % of 100 looks in train.py:88, next(iter(loader)); there in _next_data > Queue.get (queue.py:171)"
+        "78 % of 100 samples in train.py:88, next(iter(loader)); there in _next_data > Queue.get (queue.py:171)"
     )
     assert code_text(PythonCode((), 0, 5.0)) == ""
 
@@ -32,7 +32,7 @@ def test_the_rows_have_each_line_with_its_share_and_hide_secrets() -> None:
     rows = [
         row.text for row in code_rows(known(PythonCode((MAIN,), 100, 5.0)), 100, sampling=False, blocked=frozenset())
     ]
-    assert "100 looks in 5 s by py-spy" in rows[0]
+    assert "100 samples in 5 s by py-spy" in rows[0]
     assert rows[1].split() == ["MainThread", "78", "%", "train.py:88", "next(iter(loader))"]
     assert rows[2].strip() == "in _next_data > Queue.get (queue.py:171)"
     assert rows[3].split()[:3] == ["22", "%", "train.py:91"]
@@ -49,7 +49,7 @@ def test_blocked_threads_are_listed_after_the_main_thread() -> None:
 
 def test_the_rows_show_a_running_py_spy_and_a_missing_right() -> None:
     sampling = code_rows(None, 80, sampling=True, blocked=frozenset())
-    assert "py-spy looks" in sampling[1].text
+    assert "py-spy samples" in sampling[1].text
     assert code_rows(None, 80, sampling=False, blocked=frozenset()) == []
     lack: Reading[PythonCode] = Reading(None, Status.DENIED, "py-spy needs CAP_SYS_PTRACE", "sudo", 1, 1)
     denied = code_rows(lack, 80, sampling=False, blocked=frozenset())

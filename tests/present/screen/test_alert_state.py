@@ -59,6 +59,6 @@ def test_an_alert_is_shown_differently_from_a_failure() -> None:
     one = alert_text("gpu_hot", "firing", "gpus.0.temperature_celsius 91 C", 0)
     assert one == "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"
     assert alert_text("gpu_hot", "firing", "91 C", 2).endswith("91 C; 2 more")
-    looks = {span.text: span.token for span in toast_spans(View(message=one), 80)}
-    assert looks["alert:"] == "warn"
+    tokens = {span.text: span.token for span in toast_spans(View(message=one), 80)}
+    assert tokens["alert:"] == "warn"
     assert toast_spans(View(message="failed: alerts are off"), 80)[1].token == "bad"

@@ -63,7 +63,7 @@ def test_a_remote_source_is_named() -> None:
     assert "the remote end sends nothing" in text(old[1])
 
 
-def looked(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
+def last_check(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s: float = 1.0) -> int | None:
     """The result of the last check, after one check in each second until this time."""
     found = None
     while clock.now_ns < until_s * 1e9:
@@ -75,25 +75,25 @@ def looked(silence: StalenessWatch, clock: SetClock, until_s: float, interval_s:
 def test_silence_begins_after_three_intervals_and_ends_with_a_reading() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
-    assert looked(silence, clock, 3) is None
-    assert looked(silence, clock, 4) == 4
-    assert looked(silence, clock, 9) == 9
+    assert last_check(silence, clock, 3) is None
+    assert last_check(silence, clock, 4) == 4
+    assert last_check(silence, clock, 9) == 9
     silence.reading_came()
-    assert looked(silence, clock, 12) is None
-    assert looked(silence, clock, 13) == 4
+    assert last_check(silence, clock, 12) is None
+    assert last_check(silence, clock, 13) == 4
 
 
 def test_with_a_long_interval_silence_begins_later() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
-    assert looked(silence, clock, 180, interval_s=60.0) is None
-    assert looked(silence, clock, 181, interval_s=60.0) == 181
+    assert last_check(silence, clock, 180, interval_s=60.0) is None
+    assert last_check(silence, clock, 181, interval_s=60.0) == 181
 
 
 def test_a_screen_that_was_itself_stopped_claims_no_silence() -> None:
     clock = SetClock()
     silence = StalenessWatch(clock)
-    assert looked(silence, clock, 2) is None
+    assert last_check(silence, clock, 2) is None
     clock.skip(600)
     assert silence.check(1.0) is None
-    assert looked(silence, clock, clock.now_ns / 1e9 + 4) == 4
+    assert last_check(silence, clock, clock.now_ns / 1e9 + 4) == 4

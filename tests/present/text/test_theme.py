@@ -17,27 +17,27 @@ def test_every_theme_has_every_style(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd"])
 def test_exact_themes_have_rgb_colours(theme: str) -> None:
-    for token, look in text_styles(theme).items():
-        assert re.fullmatch(r"#[0-9a-f]{6}", look.fg), token
-        assert re.fullmatch(r"#[0-9a-f]{6}", look.bg), token
+    for token, style in text_styles(theme).items():
+        assert re.fullmatch(r"#[0-9a-f]{6}", style.fg), token
+        assert re.fullmatch(r"#[0-9a-f]{6}", style.bg), token
 
 
 @pytest.mark.parametrize("theme", ["ansi", "ansi-light", "ansi-console"])
 def test_ansi_themes_use_the_sixteen_colours_of_the_terminal(theme: str) -> None:
-    for look in text_styles(theme).values():
-        assert look.fg in ("", *map(str, range(16)))
-        assert look.bg in ("", *map(str, range(16)))
+    for style in text_styles(theme).values():
+        assert style.fg in ("", *map(str, range(16)))
+        assert style.bg in ("", *map(str, range(16)))
 
 
 def test_the_console_gets_neither_colour_8_nor_dim() -> None:
-    for look in text_styles("ansi-console").values():
-        assert look.fg != "8"
-        assert not look.dim
+    for style in text_styles("ansi-console").values():
+        assert style.fg != "8"
+        assert not style.dim
 
 
 def test_the_mono_theme_has_no_colour_but_bad_differs_from_text() -> None:
     table = text_styles("mono")
-    assert all(look.fg == look.bg == "" for look in table.values())
+    assert all(style.fg == style.bg == "" for style in table.values())
     assert table["bad"] != table["text"]
     assert table["block-bad"].reverse
 
@@ -50,10 +50,10 @@ def _luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("theme", ["dark", "light", "cvd"])
 def test_words_can_be_read_on_their_background(theme: str) -> None:
-    for token, look in text_styles(theme).items():
+    for token, style in text_styles(theme).items():
         if token in ("faint", "rule", "mute", "behind") or token.startswith("edge-"):
             continue
-        high, low = sorted((_luminance(look.fg), _luminance(look.bg)), reverse=True)
+        high, low = sorted((_luminance(style.fg), _luminance(style.bg)), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= (4.0 if token in ("graph", "hot") else 5.0), token
 
 

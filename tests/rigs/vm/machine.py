@@ -37,7 +37,7 @@ def why_no_machine() -> str:
 
 
 def built() -> Path:
-    """The folder with kernel and initramfs, built if needed. Raises CalledProcessError, as without network."""
+    """The folder with kernel and initramfs, built if needed. Raises CalledProcessError, such as without a network."""
     if not (CACHE / "initramfs.gz").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         subprocess.run(["bash", HERE / "build.sh", CACHE], check=True, capture_output=True, timeout=300)

@@ -8,7 +8,7 @@ from tests.scenarios.stacks.places import server, slow_disk, slow_writes
 RATE = 8.0
 """The rate of the slow disk in MB/s. It is so low that the data fits into the page cache and no page is read twice."""
 COLD = 640
-"""The megabytes of data for the slow disk. They are so many that a case does not reach their end."""
+"""The megabytes of data for the slow disk. A case does not reach the end of that much data."""
 
 
 def _words(kind: str, loss: float, more: str) -> tuple[str, ...]:

@@ -48,18 +48,20 @@ class Gpus:
         with self._truth.open("w", buffering=1) as log:
             while not self._stop.wait(max(0.0, at + PERIOD_S - time.monotonic())):
                 now = time.monotonic()
-                looks = [read(clock, round(now * 1e9)) for clock in self._clocks]
+                truths = [read(clock, round(now * 1e9)) for clock in self._clocks]
                 if self._conf is not None:
-                    self._write(self._conf, before, looks, now - at)
+                    self._write(self._conf, before, truths, now - at)
                 turn += 1
                 if turn % 6 == 0:
-                    log.write(json.dumps({"at": now, "ranks": [truth_object(look) for look in looks]}) + "\n")
-                before, at = looks, now
+                    log.write(json.dumps({"at": now, "ranks": [truth_object(truth) for truth in truths]}) + "\n")
+                before, at = truths, now
 
-    def _write(self, conf: Path, before: Sequence[Truth | None], looks: Sequence[Truth | None], seconds: float) -> None:
+    def _write(
+        self, conf: Path, before: Sequence[Truth | None], truths: Sequence[Truth | None], seconds: float
+    ) -> None:
         wall_us = time.time_ns() // 1000
         lines: dict[str, object] = {}
-        for number, (old, new) in enumerate(zip(before, looks, strict=True)):
+        for number, (old, new) in enumerate(zip(before, truths, strict=True)):
             computed = spun = 0.0
             if old is not None and new is not None:
                 computed = min(1.0, (new.seconds[STEP] - old.seconds[STEP]) / seconds)
@@ -80,8 +82,8 @@ class Gpus:
         os.replace(fresh, conf)
 
 
-def truth_object(look: Truth | None) -> dict[str, object] | None:
+def truth_object(truth: Truth | None) -> dict[str, object] | None:
     """Return the truth in a form for JSON; None before the trainer has begun."""
-    if look is None:
+    if truth is None:
         return None
-    return {**dict(zip(STATES, look.seconds, strict=True)), "batches": look.batches, "pid": look.pid}
+    return {**dict(zip(STATES, truth.seconds, strict=True)), "batches": truth.batches, "pid": truth.pid}

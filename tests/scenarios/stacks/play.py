@@ -68,9 +68,9 @@ def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) 
     """Wait until all ranks make steady steps; return the pid of the first rank."""
     end = time.monotonic() + READY_S
     while time.monotonic() < end:
-        looks = [read(clock, time.monotonic_ns()) for clock in clocks]
-        if all(look is not None and look.ready for look in looks):
-            return 0 if looks[0] is None else looks[0].pid
+        truths = [read(clock, time.monotonic_ns()) for clock in clocks]
+        if all(truth is not None and truth.ready for truth in truths):
+            return 0 if truths[0] is None else truths[0].pid
         if trainer.poll() is not None:
             break
         time.sleep(0.2)

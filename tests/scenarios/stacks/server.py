@@ -20,7 +20,7 @@ DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 
 
 class Rate:
-    """Limits the rate of all connections together to so many bytes per second."""
+    """Limits the rate of all connections together to this number of bytes per second."""
 
     def __init__(self, bytes_per_s: float) -> None:
         self._bytes_per_s, self._free = bytes_per_s, 0.0

@@ -161,8 +161,8 @@ async def test_the_key_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) 
         await until(app, pilot, "data.bin", again)
         await pilot.press("p")
         await pilot.pause()
-        assert "py-spy looks at its stack" in text(app)
-        seen = await until(app, pilot, " looks in 5 s by py-spy", again)
+        assert "py-spy samples its stack" in text(app)
+        seen = await until(app, pilot, " samples in 5 s by py-spy", again)
         assert "code" in seen
         assert "% of " in seen
 

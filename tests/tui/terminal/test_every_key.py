@@ -215,7 +215,7 @@ LIVE_PROCESS: dict[str, Answer] = {
     "process.page_up": Answer(),
     "process.down": Answer(),
     "process.up": Answer(),
-    "process.code": Answer(r"py-spy (looks at|is not installed|knows)"),
+    "process.code": Answer(r"py-spy (samples|is not installed|knows)"),
 }
 LIVE_GPU: dict[str, Answer] = {
     "gpu.longer": Answer(r"every [0-9.]+ s"),

@@ -23,14 +23,14 @@ class Screen:
 
     def __init__(self, rows: int) -> None:
         self.cells = [[(" ", "")] * WIDTH for _ in range(rows)]
-        self.look: tuple[str, ...] = ()
+        self.style: tuple[str, ...] = ()
         self.x = self.y = 0
 
     def write(self, text: str) -> None:
         for codes, kind, char in SEQUENCE.findall(text):
             if char:
                 assert char >= " "
-                self.cells[self.y][self.x] = (char, visible_look(char, self.look))
+                self.cells[self.y][self.x] = (char, visible_style(char, self.style))
                 self.x += 1
             elif kind == "H":
                 self.y, self.x = (int(n) - 1 for n in codes.split(";"))
@@ -44,7 +44,7 @@ class Screen:
         while codes:
             code = codes.pop(0)
             if code == "0":
-                self.look = ()
+                self.style = ()
             elif code in ("38", "48"):
                 rest, codes = codes[:4], codes[4:]
                 self._put(";".join([code, *rest]))
@@ -53,8 +53,8 @@ class Screen:
 
     def _put(self, code: str) -> None:
         family = _family(code)
-        kept = [c for c in self.look if c != code and (not family or _family(c) != family)]
-        self.look = tuple(sorted([*kept, code]))
+        kept = [c for c in self.style if c != code and (not family or _family(c) != family)]
+        self.style = tuple(sorted([*kept, code]))
 
 
 def _family(code: str) -> str:
@@ -65,12 +65,12 @@ def _family(code: str) -> str:
     return "ground" if first == 48 or 40 <= first <= 47 or 100 <= first <= 107 else ""
 
 
-def visible_look(char: str, look: tuple[str, ...]) -> str:
+def visible_style(char: str, style: tuple[str, ...]) -> str:
     """The visible part of a style: on a space, the colour and the weight of letters cannot be seen."""
     if char != " ":
-        return " ".join(look)
+        return " ".join(style)
     return " ".join(
-        c for c in look if _family(c) == "ground" or c in ("4", "7") or ("7" in look and _family(c) == "letters")
+        c for c in style if _family(c) == "ground" or c in ("4", "7") or ("7" in style and _family(c) == "letters")
     )
 
 
@@ -102,7 +102,7 @@ def test_after_each_row_the_terminal_has_the_cells_of_the_row(lines: list[Line],
     for line in lines:
         row = diff.row(line)
         shown.write(diff.paint([(0, 0, before, row)]))
-        assert shown.look == ()
+        assert shown.style == ()
         before = row
     other = cell_diff(theme)
     fresh.write(other.paint([(0, 0, None, other.row(lines[-1]))]))

@@ -20,7 +20,7 @@ from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.main import screen
 from iotop_ai.tui.textual_internals import direct_paint
 from tests.tui.recorded import stalling
-from tests.tui.textual_internals.test_cell_diff import visible_look
+from tests.tui.textual_internals.test_cell_diff import visible_style
 
 WIDTH, HEIGHT = 100, 30
 TITLES = re.compile(r"\x1b\][^\x07]*\x07")
@@ -62,7 +62,7 @@ class Terminal:
         for codes, kind, char in SEQUENCE.findall(TITLES.sub("", text)):
             if char and char >= " ":
                 if self._x < WIDTH:
-                    self.cells[self._y][self._x] = (char, visible_look(char, tuple(sorted(self._look.values()))))
+                    self.cells[self._y][self._x] = (char, visible_style(char, tuple(sorted(self._look.values()))))
                 self._x += 1
             elif kind == "H":
                 self._y, self._x = (int(n) - 1 for n in codes.split(";")) if codes else (0, 0)

@@ -129,11 +129,11 @@ def run_monitor(
             first, stream, source, changes, keeper, None, alerts, on_exit, on_paint=on_paint, judged=False
         )
 
-    def on_exit(view: View, look: str, newest: Frame, limit_s: float) -> None:
+    def on_exit(view: View, theme: str, newest: Frame, limit_s: float) -> None:
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
-        now = merge_left_view(view, look, newest, start, before)
+        now = merge_left_view(view, theme, newest, start, before)
         if settings.remember and (now != before or trouble):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))

@@ -150,16 +150,18 @@ def restored_device(frame: Frame, before: RememberedView) -> str:
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
 
 
-def merge_left_view(view: View, look: str, frame: Frame, settings: Settings, before: RememberedView) -> RememberedView:
+def merge_left_view(
+    view: View, chosen_theme: str, frame: Frame, settings: Settings, before: RememberedView
+) -> RememberedView:
     """Return the view to remember at exit. A field that only this run's flags or settings set keeps its old value.
 
-    look: the theme that the user selected by key, or "". settings: the settings with which the screen started.
+    chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     info: BlockInfo | None = infos(frame).get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)
     if view.device and info is None:
         device = before.device
-    theme = look or before.theme
+    theme = chosen_theme or before.theme
     now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
     now = now._replace(dismissed=view.dismissed or None)
     start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))

@@ -99,7 +99,7 @@ def parse_listen(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
-        raise UsageError(f"--listen {clean(text)}: write an address and a port, as {LISTEN}")
+        raise UsageError(f"--listen {clean(text)}: write an address and a port, such as {LISTEN}")
     host = host.removeprefix("[").removesuffix("]")
     if not colon:
         return "127.0.0.1", int(port)

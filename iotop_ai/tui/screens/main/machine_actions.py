@@ -21,7 +21,7 @@ from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
 from iotop_ai.tui.dialogs.notice import NoticeScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionThreads
-from iotop_ai.tui.threads.doctor import look_once
+from iotop_ai.tui.threads.doctor import search_once
 
 AT_NOW = ("live", "paused")
 CHOOSE_FIRST = "choose a process first: Down moves to it"
@@ -54,7 +54,7 @@ class MachineActions:
         """Start a thread that looks once for the problems that doctor would find on this machine."""
         root = self.root
         if self._source.live and not self._state.view.remote and root is not None and root.live:
-            look_once(root, self._state.newest.snapshot, self._post_message)
+            search_once(root, self._state.newest.snapshot, self._post_message)
 
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
         """Show the problems that the user has not dismissed."""
