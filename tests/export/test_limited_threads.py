@@ -77,7 +77,7 @@ def test_silent_clients_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) 
             ended[-1].start()
         for one in ended:
             one.join(limited_threads.REQUEST_S / 2)
-        assert not any(one.is_alive() for one in ended), "the request as a whole has 10 s"
+        assert not any(one.is_alive() for one in ended), "a request ran for longer than 10 s"
         with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
             asking.sendall(ASK)
             assert asking.recv(12) == b"HTTP/1.0 200"

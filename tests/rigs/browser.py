@@ -101,7 +101,7 @@ async def browser() -> AsyncIterator[Page]:
             for _ in range(int(START_S / 0.05)):
                 if port_file.exists() and port_file.read_text().count("\n"):
                     break
-                assert program.poll() is None, "chromium ended"
+                assert program.poll() is None, "chromium has ended"
                 await asyncio.sleep(0.05)
             port = port_file.read_text().split()[0]
             from aiohttp import ClientSession  # this import takes half a second in each process that runs tests

@@ -46,7 +46,7 @@ def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -
     times = ("08:46:03.117", "08:46:05.117", last)
     made = [row | {"timestamp": f"2026-11-21T{at}Z", "device": name} for at in times for name in ("a", "b")]
     assert len(list(_blocks(made, 2.1))) == tables
-    assert len(list(_blocks(made[-2:], 2.1))) == 1, "the only one"
+    assert len(list(_blocks(made[-2:], 2.1))) == 1, "not exactly one block"
 
 
 def test_an_invalid_interval_is_refused() -> None:

@@ -77,7 +77,7 @@ def test_a_run_is_recorded_with_its_marks_and_steps(tmp_path: Path) -> None:
     assert last["batches"] == before + 20
     assert any(row["device"] for row in recording.devices)
     assert is_closed(path)
-    assert m.verdict() == m.verdict(wait=0) is not None, "the last verdict stays"
+    assert m.verdict() == m.verdict(wait=0) is not None, "the last verdict did not stay"
 
 
 def test_an_existing_file_is_not_replaced(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_the_recording_ends_although_a_forked_worker_has_the_pipe_open(tmp_path:
     os.kill(worker, signal.SIGKILL)
     os.waitpid(worker, 0)
     assert m.error == ""
-    assert took < 20, "it is not killed after its time"
+    assert took < 20, "the end of the recording took too long"
 
 
 def test_a_mark_of_a_forked_child_is_recorded(tmp_path: Path) -> None:

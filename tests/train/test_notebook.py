@@ -98,14 +98,14 @@ def test_a_notebook_records_and_shows_its_picture(tmp_path: Path) -> None:
     assert "<svg " in cell
     assert "data: " in cell
     assert f"recorded in {tmp_path / 'cell.iotop.jsonl'}" in cell
-    assert "monitor_io 0:" not in cell, "the report has replaced the progress"
+    assert "monitor_io 0:" not in cell, "the report did not replace the progress"
     assert text_of(outputs[4]) == "monitor_io: recording\n"
     assert "recording already" in text_of(outputs[5])
     assert "watched" in html_of(outputs[7])
     assert "own.iotop.jsonl" in html_of(outputs[8])
     assert text_of(outputs[9]).startswith("usage: ")
     assert "LookupError" in json.dumps(outputs[10])
-    assert any(one["output_type"] == "error" for one in outputs[10]), "a run of all cells stops there"
+    assert any(one["output_type"] == "error" for one in outputs[10]), "a run of all cells does not stop there"
     (refused,) = outputs[11]
     assert "use %monitor_io start and stop" in json.dumps(refused)
     assert not (tmp_path / "awaits.iotop.jsonl").exists()

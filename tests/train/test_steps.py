@@ -92,7 +92,7 @@ def test_a_watched_loader_behaves_like_the_loader() -> None:
         batch_size = 7
 
     watched = iotop_ai.watch(Loader([1, 2, 3]))
-    assert list(watched) == [1, 2, 3] == list(watched), "it can be iterated again"
+    assert list(watched) == [1, 2, 3] == list(watched), "the loader cannot be iterated again"
     assert (len(watched), watched.batch_size) == (3, 7)
     with pytest.raises(AttributeError, match="sampler"):
         watched.sampler  # noqa: B018 - its lookup raises
@@ -155,7 +155,7 @@ def test_a_watched_loader_can_be_copied_and_its_items_accessed() -> None:
         assert list(same) == [1, 2, 3]
     assert (watched[0], watched[1:]) == (1, [2, 3])
     assert not iotop_ai.watch([])
-    assert iotop_ai.watch(slow(0, 0)), "a generator is true"
+    assert iotop_ai.watch(slow(0, 0)), "a generator is not true"
     with pytest.raises(TypeError):
         iotop_ai.watch({1})[0]
     assert not hasattr(watched, "__next__")
@@ -234,7 +234,7 @@ def test_unchanged_totals_are_not_sent_again(listener: Listener) -> None:
     steps.COUNTER.send()
     (only,) = listener.messages()
     assert only["steps"] == 1
-    assert only["data_ns"] is None, "nothing measured a wait"
+    assert only["data_ns"] is None, "a wait was given that nothing measured"
 
 
 def test_the_text_of_a_mark_is_cleaned_before_it_is_sent(listener: Listener) -> None:

@@ -59,7 +59,7 @@ def test_begin_and_end_select_rows(recording: Path, capsys: pytest.CaptureFixtur
     time = every[30].split(",")[0]
     assert export(recording, "--table", "system", "--begin", time, "--end", time) == 0
     one = capsys.readouterr().out.splitlines()[1:]
-    assert later == every[-len(later) :], "a row does not depend on --begin"
+    assert later == every[-len(later) :], "a row depends on --begin"
     assert earlier == every[: len(earlier)]
     assert 0 < len(later) < len(every) > len(earlier) > 0
     assert one == [every[30]]

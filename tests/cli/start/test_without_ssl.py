@@ -10,7 +10,7 @@ import sys
 from iotop_ai.cli.start.without_ssl import ssl_hidden
 with ssl_hidden():
     import iotop_ai.tui.app
-assert not {"ssl", "_ssl", "_hashlib"} & set(sys.modules), "loaded"
+assert not {"ssl", "_ssl", "_hashlib"} & set(sys.modules), "the start loaded OpenSSL's modules"
 import ssl
 assert ssl.create_default_context().verify_mode is ssl.CERT_REQUIRED
 with ssl_hidden():

@@ -243,7 +243,7 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
     temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved={"sdb"})
     assert temperatures.celsius == {"sdb": 36.0}
     temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved=set())
-    assert temperatures.celsius == {}, "an old value is not shown as the present one"
+    assert temperatures.celsius == {}, "an old value is shown as the present one"
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
 
 
@@ -255,7 +255,7 @@ def test_a_hung_sensor_does_not_block(tmp_path: Path) -> None:
     watched.collector = BlockInfoCollector(root, watched.clock, watched.block, watched.mounts, temperatures)
     assert watched.read()["nvme0n1"].temperature_celsius is None
     assert watched.read(31)["nvme0n1"].temperature_celsius is None
-    assert len(waiting) == 1, "no second round while the first hangs"
+    assert len(waiting) == 1, "a second round began while the first hangs"
     waiting[0]()  # type: ignore[operator]
     assert watched.read(1)["nvme0n1"].temperature_celsius == 44.85
 

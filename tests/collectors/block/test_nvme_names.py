@@ -61,7 +61,7 @@ def test_the_temperature_and_lines_of_the_log_follow_the_links(root: Root) -> No
     named = [_disk_of(name, infos) for name in ("nvme0", "nvme1", "nvme10", "nvme7", "nvme0n1", "sda")]
     assert named == ["nvme1n1", "nvme0n1", "nvme2n1", "nvme7", "nvme0n1", "sda"]
     old = {name: info._replace(controllers=None) for name, info in infos.items()}
-    assert _disk_of("nvme1", old) == "nvme1n1", "a recording that does not hold the links is judged as before"
+    assert _disk_of("nvme1", old) == "nvme1n1", "the disk of an old recording without links was not found"
 
 
 def test_partitions_of_an_uncounted_head_are_unknown(root: Root) -> None:
@@ -78,8 +78,8 @@ def test_partitions_of_an_uncounted_head_are_unknown(root: Root) -> None:
     rates = later(one)
     assert rates["nvme2n1p1"] == UNKNOWN_BLOCK_RATES
     head = rates["nvme2n1"]
-    assert (head.reads_per_s, head.busy_ratio) == (5.0, 0.25), "one path alone was busy: its time is the head's"
+    assert (head.reads_per_s, head.busy_ratio) == (5.0, 0.25), "the head lacks the time of its only busy path"
     both = one.replace("nvme2c2n1 300 0 19200 300 0 0 0 0 0 201", "nvme2c2n1 310 0 19840 310 0 0 0 0 0 301")
     head = later(both)["nvme2n1"]
-    assert (head.reads_per_s, head.busy_ratio) == (15.0, None), "their times overlap by an unknown amount"
+    assert (head.reads_per_s, head.busy_ratio) == (15.0, None), "the times of two paths were added, though they overlap"
     assert BlockKey("nvme2n1p1", 0) in before

@@ -80,7 +80,7 @@ def test_an_unthrottled_card_of_the_i915_driver_is_described(tmp_path: Path) -> 
     assert read(tmp_path / "hot", hot).clock_reasons == 0x40
     del hot["sys/class/drm/card1/gt/gt0/throttle_reason_prochot"]
     (tmp_path / "other").mkdir()
-    assert read(tmp_path / "other", hot).clock_reasons is None, "throttled for a reason that is not known"
+    assert read(tmp_path / "other", hot).clock_reasons is None, "an unknown reason was given a name"
 
 
 def test_an_older_driver_reports_less(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_a_real_quota_and_a_real_limit_are_seen_to_take_effect(limited: subproce
     after, end, read = take_reading(collector, Clock()), time.monotonic() + 60, 0.0
     while read <= 100_000:  # the scheduler may need a while until it has let the process read
         assert limited.poll() is None
-        assert time.monotonic() < end, "it reads nothing"
+        assert time.monotonic() < end, "the process has read nothing"
         before = after
         time.sleep(1.5)
         after = take_reading(collector, Clock())

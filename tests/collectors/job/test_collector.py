@@ -194,7 +194,9 @@ def test_the_age_of_a_job_is_the_age_of_its_youngest_rank(tmp_path: Path, monkey
     old, new = ProcessKey(60, 100), ProcessKey(61, 10_002 * 100)
     times = job_times(tmp_path, monkeypatch, [old, old, new, new])
     assert (times[1].startup, times[3].startup) == (0, 2000)
-    assert job_times(tmp_path, monkeypatch, [new, new, new, new])[3].startup > 0, "its launcher is old"
+    assert job_times(tmp_path, monkeypatch, [new, new, new, new])[3].startup > 0, (
+        "a new job was not starting, because its launcher is old"
+    )
 
 
 def test_a_process_whose_pid_was_reused_is_not_sampled() -> None:

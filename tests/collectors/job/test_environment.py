@@ -169,7 +169,7 @@ def test_a_job_that_first_copied_its_data_soon_has_the_new_mount(tmp_path: Path)
     assert seen[0].remote_mount is not None
     assert [mount.path for mount in seen[-1].mounts] == ["/data", "/nfs"]
     (tmp_path / "proc/10/fd/4").unlink()
-    assert reader.read(JOB, 10**15).mounts == seen[-1].mounts, "nothing else was seen since"
+    assert reader.read(JOB, 10**15).mounts == seen[-1].mounts, "the mounts changed although no other file was opened"
 
 
 def test_without_readable_files_everything_is_unknown(tmp_path: Path) -> None:

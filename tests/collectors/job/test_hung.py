@@ -41,20 +41,24 @@ TWO = job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,)))
 
 def test_a_job_that_used_its_gpu_can_hang() -> None:
     assert hangs(ON_GPU, QUIET)
-    assert not hangs(ON_GPU, QUIET, used=0), "it can hold the GPU without using it"
-    assert hangs(WITH_WORKERS, HIDDEN, used=0), "its loaders show that it trains"
+    assert not hangs(ON_GPU, QUIET, used=0), "a job that only holds its GPU was taken for a hang"
+    assert hangs(WITH_WORKERS, HIDDEN, used=0), "a job whose loaders prove that it trains did not hang"
 
 
 def test_a_server_without_requests_does_not_hang() -> None:
     assert not hangs(ON_GPU, LISTENS)
-    assert not hangs(ON_GPU, HIDDEN), "whether another user's job listens cannot be read"
-    assert not hangs(TWO, LISTENS), "a server's model can be split over GPUs"
-    assert hangs(ON_GPU._replace(evidence=("gpu", "launcher")), LISTENS), "its ranks meet at a socket"
+    assert not hangs(ON_GPU, HIDDEN), "a possible server of another user was taken for a hang"
+    assert not hangs(TWO, LISTENS), "a server with a model split over GPUs was taken for a hang"
+    assert hangs(ON_GPU._replace(evidence=("gpu", "launcher")), LISTENS), (
+        "the socket at which the ranks meet was taken for a server's"
+    )
 
 
 def test_a_notebook_between_two_cells_does_not_hang() -> None:
     assert not hangs(ON_GPU._replace(evidence=NOTEBOOK), QUIET)
-    assert not hangs(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), "a notebook keeps its loaders"
+    assert not hangs(WITH_WORKERS._replace(evidence=NOTEBOOK), HIDDEN), (
+        "the loaders that a notebook keeps were taken for a training"
+    )
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(60, True), (0, False), (None, False)])

@@ -141,7 +141,9 @@ def test_a_socket_within_the_job_does_not_count_as_the_network(start: Start) -> 
             assert watch.look(at_socket) == LookCounts(looks=1, resting=1)
             assert watch.look(busy) == LookCounts(looks=1, waits=Split(cpu=1.0))
             watch.rank.ranks = 2
-            assert watch.look(busy) == LookCounts(looks=1, asleep=1), "it waits for another rank"
+            assert watch.look(busy) == LookCounts(looks=1, asleep=1), (
+                "a wait for another rank was counted as a wait for data"
+            )
         watch.close()
 
 

@@ -212,7 +212,7 @@ def test_a_connection_between_processes_of_one_job_does_not_count(reader: Reader
         reader.receive(sender, 9_000)
         found = job.update(pids, 2 * S, jobs={os.getpid(): others, reader.pid: mine})
         assert found[reader.pid].received_bytes_per_s == 9_000.0
-        assert found[os.getpid()].received_bytes_per_s == 0.0, "what a client sends is a request"
+        assert found[os.getpid()].received_bytes_per_s == 0.0, "a client's request was counted as received data"
         assert found[os.getpid()].near >= 1
         reader.receive(sender, 9_000)
         # If the process at the other end is unknown, the bytes may come from anywhere.

@@ -81,7 +81,7 @@ def test_the_rank_that_loses_most_decides() -> None:
     machine.looks = {TRAINER: WAITS, PEER: RUNS}
     assert machine.grown() == {"compute": 370, "data_disk": 630}
     machine.looks = {PEER: RUNS}
-    assert machine.grown() == {"compute": 1000}, "if only one rank was sampled, that rank decides"
+    assert machine.grown() == {"compute": 1000}, "the only sampled rank did not decide"
 
 
 def test_startup_ends_at_the_first_use_of_the_gpu() -> None:
@@ -165,7 +165,7 @@ def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCou
     assert hung.index(True) == HUNG_S - 1
     assert all(hung[int(HUNG_S) :])
     machine.moves(cpu=50)
-    assert "hung" not in machine.grown(), "the job itself goes on"
+    assert "hung" not in machine.grown(), "a job that goes on was counted as hung"
 
 
 def test_another_job_at_a_disk_does_not_count() -> None:
@@ -205,7 +205,7 @@ def test_the_first_compile_belongs_to_the_startup() -> None:
     machine.next(100.0)
     assert machine.counts == TimeCounts(startup=100_000)
     machine.busy[GPU] = 60
-    assert machine.grown() == {"compute": 600, "compile": 400}, "its first step was made"
+    assert machine.grown() == {"compute": 600, "compile": 400}, "the startup did not end with the first step"
     machine.busy[GPU] = 0
     assert machine.grown() == {"compile": 1000}
 
@@ -256,7 +256,7 @@ def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
     machine.moves(chars=30 * MB)
     assert machine.grown() == {"compute": 1000}
     machine.moves(chars=30 * MB)
-    assert machine.grown() == {"compute": 1000}, "its stat has not been read since, so the figure still holds"
+    assert machine.grown() == {"compute": 1000}, "the figure changed though the stat was not read again"
 
 
 def test_bytes_that_children_read_count() -> None:
@@ -408,7 +408,7 @@ def test_a_main_thread_without_a_core_waits_for_those_that_prepare_its_data() ->
     machine.loading = Loading.NAMED
     machine.looks = {TRAINER: LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0))}
     machine.tasks = {TRAINER: TaskCounts(run_ns=100, wait_ns=100)}
-    assert machine.grown() == {"data_cpu": 500, "host": 500}, "its earlier waits do not belong to this interval"
+    assert machine.grown() == {"data_cpu": 500, "host": 500}, "earlier waits were counted in this interval"
     machine.tasks = {TRAINER: TaskCounts(run_ns=300, wait_ns=900)}
     assert machine.grown() == {"data_cpu": 667, "host": 333}
     machine.tasks = {}

@@ -28,7 +28,7 @@ def test_time_without_a_sample_is_not_given_to_the_next_one() -> None:
     for _ in range(3):
         assert machine.grown() == {}
     machine.looks = {TRAINER: RUNS}
-    assert machine.grown() == {"host": 4000}, "some ticks"
+    assert machine.grown() == {"host": 4000}, "the ticks without a sample were not counted"
     machine.looks = {TRAINER: LookCounts()}
     for _ in range(600):
         assert machine.grown() == {}
@@ -59,7 +59,7 @@ def test_a_launcher_that_starts_its_ranks_again_is_in_startup() -> None:
     machine.busy[GPU] = 0
     machine.looks = {PEER: RUNS, OTHER: RUNS}
     machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(PEER, (), (GPU,)), Rank(OTHER, (), (GPU,))))}
-    assert machine.grown() == {"host": 1000}, "one of two is new"
+    assert machine.grown() == {"host": 1000}, "a job with one new process of two was taken for a new job"
     machine.age_s = 2.0
     machine.looks = {WORKER: RUNS}
     machine.jobs = {TRAINER: ON_GPU._replace(ranks=(Rank(WORKER, (), (GPU,)),))}
@@ -77,7 +77,7 @@ def test_a_compiler_that_does_nothing_does_not_count_as_compiling() -> None:
     assert machine.grown() == {"host": 1000}
     machine.child_state = "S"
     machine.next(10.0)
-    assert machine.grown(10.0) == {"host": 10_000}, "it waits for its input"
+    assert machine.grown(10.0) == {"host": 10_000}, "a compiler that waits for its input counts as compiling"
     machine.moves(CHILD, cpu=1)
     for _ in range(COMPILES_NS // SECOND):
         assert machine.grown() == {"compile": 1000}

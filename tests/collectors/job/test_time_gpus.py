@@ -56,7 +56,7 @@ def test_another_jobs_work_on_the_same_gpu_does_not_count_for_this_job(
 
 def test_a_gpu_counts_for_its_only_job() -> None:
     """The GPU has processes of the job, of a desktop, and one of which only the pid in another namespace is known."""
-    assert two_on_one_gpu().grown() == {"data_disk": 1000}, "two jobs were seen on it"
+    assert two_on_one_gpu().grown() == {"data_disk": 1000}, "the GPU of two jobs was counted for one of them"
     for process in (
         GpuProcess(WORKER.pid, None, "compute", None),
         GpuProcess(999, None, "graphics", 5),

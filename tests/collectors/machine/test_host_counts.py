@@ -52,7 +52,7 @@ def test_tcp_counters_are_found_by_their_names(tmp_path: Path) -> None:
     assert parse_snmp(b"Tcp: OutSegs\n") is None
     assert parse_snmp(b"Tcp: OutSegs RetransSegs\nTcp: 5 x\n") == TcpCounters(5, None, None)
     assert tuple(tcp_rates(None, before, None)) == (None,) * 4
-    assert tcp_rates(before, before, 1.0).retransmit_ratio is None, "nothing was sent"
+    assert tcp_rates(before, before, 1.0).retransmit_ratio is None, "a ratio was given though nothing was sent"
 
 
 def test_the_counters_of_an_rdma_port_depend_on_its_driver(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     collector = ClocksCollector(Root(str(tmp_path)), Clock())
     first = collector.read()
     assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_A_READING - 1)
-    assert (first.core_throttles, first.package_throttles) == (None, 20), "a sum over some of the cores would grow"
+    assert (first.core_throttles, first.package_throttles) == (None, 20), "a sum over only some of the cores was given"
     second = collector.read()
     assert second == ClockState(1_000_000, second.mean_khz, 1_000_000 + number - 1, 2_000_000, 3_500_000, number, 20)
     cores(tmp_path, number, 900_000, 3)

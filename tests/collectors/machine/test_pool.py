@@ -103,7 +103,9 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     assert table.btrfs[UUID].whole == 6
     assert parse_pool_io(POOL_IO.encode()) == ProgramIo(1_884_160, 3_206_144, 22, 153)
     put(tree, {"proc/spl/kstat/zfs/tank/io": POOL_IO})
-    assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 5, "the datasets, where they count"
+    assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 5, (
+        "the reads are not those of the datasets"
+    )
     for name in ("0x36", "0x41"):
         (tree / f"proc/spl/kstat/zfs/tank/objset-{name}").unlink()
     assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 22
@@ -128,7 +130,7 @@ def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path
     assert nread(a=20, b=6600) == 10_620
     assert nread(a=10, b=6600) == 10_630
     put(tree, {f"{folder}/objset-b": ""})
-    assert collector.read().zfs["tank"].read_bytes == 10_630, "not read this time"
+    assert collector.read().zfs["tank"].read_bytes == 10_630, "the bytes changed though the pool was not read"
     assert nread(a=10, b=6601) == 10_631
     assert nread(**{f"s{n:03}": 1 for n in range(MOST_SETS + 1)}) is None
 
@@ -227,7 +229,7 @@ def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path, monkeypatch: pyt
     members = ZfsMembers(root)
     members.ask()
     assert members.wait(5)
-    assert members.pools == {"8:0": "tank", "8:16": "tank"}, "only block devices count against the limit"
+    assert members.pools == {"8:0": "tank", "8:16": "tank"}, "other files counted against the limit of devices"
     silent = ZfsMembers(Root(str(tmp_path / "none")))
     silent.ask()
     assert silent.wait(5)

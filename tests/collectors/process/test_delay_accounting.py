@@ -82,7 +82,7 @@ def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_pa
     (tmp_path / "proc/sys/kernel/task_delayacct").write_text("1\n")
     build(process(8, 80, 0), tmp_path)
     first = read_all(collector)
-    assert delays(first) == [6], "what ran while it was off"
+    assert delays(first) == [6], "not exactly the process that ran while the accounting was off"
     build(process(9, 90, 0), tmp_path)
     for pid in (5, 7, 9):
         (tmp_path / f"proc/{pid}/stat").write_bytes(stat_line(pid, pid * 10, 20 if pid == 7 else 0, cpu=25))

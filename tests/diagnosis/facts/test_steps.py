@@ -64,5 +64,5 @@ def test_the_comparison_uses_all_time_in_which_both_waits_are_known() -> None:
     assert found is not None
     measured, seen = found
     assert measured == pytest.approx(0.75, abs=0.001)
-    assert seen == pytest.approx(0.67, abs=0.005), "what that recording's own counters say"
+    assert seen == pytest.approx(0.67, abs=0.005), "the share differs from the recording's own counters"
     assert StepComparison().of(job_of(frames[-1])) is None

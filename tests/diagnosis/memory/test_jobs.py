@@ -41,7 +41,7 @@ def test_the_seconds_between_two_sets_of_workers_are_the_cost_of_their_start() -
 
 def test_a_job_that_goes_on_without_its_workers_loads_its_data_itself() -> None:
     words = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60))]
-    assert "single_thread" not in words[:40], "it may start new ones"
+    assert "single_thread" not in words[:40], "the job was judged before it could start new workers"
     assert words[-1] == "single_thread"
     back = [frame.verdict.primary.class_id for frame in play((epoch(0), 20), (ALONE, 60), (epoch(1), 60))]
     assert "single_thread" not in back[-45:]

@@ -61,7 +61,7 @@ def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> Non
     (table,) = (one for one in tables() if one.name == "devices")
     (cells,) = table.rows(last)
     assert cells[-1] == 35.0
-    assert identity(late, last.snapshot) == "", "it clears by itself, and no earlier acknowledgement silences it"
+    assert identity(late, last.snapshot) == "", "an earlier acknowledgement can silence the finding"
 
 
 def test_the_finding_ends_when_the_device_answers_again() -> None:

@@ -135,8 +135,8 @@ def test_a_cable_that_goes_on_failing_comes_back_when_it_gets_clearly_worse() ->
     value = value_of(lasting(cable(10_640, 10_040)))
     for count, a_day_ago in ((10_641, 10_041), (10_900, 10_200), (11_800, 10_700)):
         assert not worse(lasting(cable(count, a_day_ago)), value)
-    assert worse(lasting(cable(12_000, 10_800)), value), "twice as many in a day"
-    assert worse(lasting(cable(21_280, 20_800)), value), "twice as many in all"
+    assert worse(lasting(cable(12_000, 10_800)), value), "twice as many errors in a day are not worse"
+    assert worse(lasting(cable(21_280, 20_800)), value), "twice as many errors in all are not worse"
     # An earlier version of the program stored no growth.
     assert not worse(lasting(cable(12_000, 10_800)), "warning crc_errors=10640 is:crc-grows=1")
     few = value_of(lasting(cable(41, 11)))

@@ -121,7 +121,7 @@ def test_without_any_job_nothing_is_starved() -> None:
     assert last.verdict.state is State.STARVED
     later = last.snapshot._replace(at_ns=last.snapshot.at_ns + S)
     unread = later._replace(jobs=Reading(None, Status.FAILED))
-    assert fold(last.carry, unread, last.history)[1].state is State.STARVED, "whether it ended is not known"
+    assert fold(last.carry, unread, last.history)[1].state is State.STARVED, "the finding ended without a reading"
     ended = later._replace(jobs=Reading(JobTable(), Status.OK, at_ns=later.at_ns))
     assert "worker_respawn" not in classes(fold(last.carry, ended, last.history)[1])
 

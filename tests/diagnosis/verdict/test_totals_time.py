@@ -32,7 +32,7 @@ def test_the_total_is_the_growth_of_the_counters() -> None:
     before = slow_disk()[slow_disk().index(first) - 1]
     assert job.key == job_key(before)
     assert job.counts == tuple(b - a for a, b in zip(counts(before), counts(slow_disk()[-1]), strict=True))
-    assert whole.verdict_job_time == job.counts, "the verdict is about the only job, from the start on"
+    assert whole.verdict_job_time == job.counts, "the time of the only job was not counted from the start"
 
 
 def test_the_totals_of_two_parts_add_up() -> None:

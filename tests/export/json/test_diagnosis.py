@@ -107,4 +107,4 @@ def test_a_recording_without_job_times_has_no_time() -> None:
     found = of(not_counted()).as_object()
     (job,) = found["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"], found["goodput_ratio"]) == (None, None, None, None)
-    assert found["data_stall_ratio"] == pytest.approx(0.68, abs=0.03), "by the verdicts"
+    assert found["data_stall_ratio"] == pytest.approx(0.68, abs=0.03), "the ratio differs from the verdicts' share"

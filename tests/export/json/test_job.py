@@ -46,7 +46,7 @@ def test_an_interval_has_its_shares() -> None:
 def test_a_recording_without_job_times_has_null_and_the_trainers_waits() -> None:
     (job,) = snapshot_object(not_counted()[-1])["jobs"]
     assert (job["time"], job["time_s"], job["goodput_ratio"]) == (None, None, None)
-    assert job["data_stall_ratio"] is None, "without workers, the samples do not show a stall"
+    assert job["data_stall_ratio"] is None, "a stall was given for a job without workers"
     (job,) = snapshot_object(play((JOB_STARVED, 12))[-1])["jobs"]
     assert (job["data_stall_ratio"], job["time"]) == (0.8, None)
 

@@ -94,7 +94,7 @@ def test_progress_bars_of_evaluations_do_not_count() -> None:
 def test_several_steps_in_the_same_second_all_count() -> None:
     steps = with_steps(story("slow"), points(*((2 + i // 10, i) for i in range(300)))).steps
     assert steps is not None
-    assert steps.steps == 290, "those of the last second have no end"
+    assert steps.steps == 290, "steps without an end were counted"
     assert steps.per_s == pytest.approx(10)
 
 

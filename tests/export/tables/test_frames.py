@@ -46,7 +46,7 @@ def test_names_are_unique_and_every_row_has_every_column() -> None:
         for name in NAMES
         if name not in (*("filesystems", "network", "rdma", "pools", "cgroups"), "jobs", "steps", "events")
     ), count
-    assert count["smart"] == 1, "a reading that is not taken again gives no second row"
+    assert count["smart"] == 1, "a repeated reading gave a second row"
     assert count["system"] == 59
 
 
@@ -56,7 +56,7 @@ def test_devices_have_the_names_and_units_of_iostat() -> None:
     assert (sda["device"], sda["kind"], sda["model"], sda["mounted"]) == ("sda", "disk", "Spinner 2000", None)
     assert (sda["r/s"], sda["rkB/s"], sda["rareq-sz"]) == (200.0, 12_800.0, 64.0)
     assert (sda["r_await"], sda["%rrqm"], sda["%util"], sda["f_await"]) == (80.0, 20.0, 75.0, 4.0)
-    assert sda["w_await"] is None, "undefined: no write"
+    assert sda["w_await"] is None, "a latency was given without a write"
     assert (sda["w/s"], sda["in_flight"], sda["interval_s"]) == (0.0, 3, 2.0)
     units = {c.name: c.unit for c in table("devices").columns}
     assert (units["rkB/s"], units["%util"], units["r_await"], units["rareq-sz"]) == ("KiB/s", "%", "ms", "KiB")

@@ -27,13 +27,13 @@ def path(tmp_path: Path) -> Path:
 def test_each_table_of_the_export_is_an_attribute(path: Path) -> None:
     recording = Recording(path, allow_root=True)
     assert {*NAMES, "marks"} <= set(dir(recording))
-    assert recording.jobs is recording.jobs, "it is read once"
+    assert recording.jobs is recording.jobs, "the jobs were read twice"
     last = list(recording.jobs)[-1]
     (key,) = slow_disk()[-1].snapshot.jobs.value.jobs  # type: ignore[union-attr]
     assert (last["pid"], last["name"]) == (key.pid, "trainer.py")
     assert 0 < float(str(last["data_stall_ratio"])) <= 1
     assert len(recording.processes) > 0
-    assert len(recording.steps) == 0, "nothing reported its steps"
+    assert len(recording.steps) == 0, "steps that nothing reported"
     assert recording.about["host"] == slow_disk()[0].snapshot.host.name
 
 

@@ -211,7 +211,7 @@ def test_a_disk_whose_accounting_is_off_is_unknown_and_not_idle() -> None:
     rates = block_rates(before, after, 1.0, infos)
     assert rates[keys[0]] == IDLE_BLOCK_RATES
     assert rates[keys[1]] == UNKNOWN_BLOCK_RATES
-    assert rates[keys[2]].reads_per_s == 4.0, "this driver counts all the same"
+    assert rates[keys[2]].reads_per_s == 4.0, "the reads that this driver counts are missing"
     assert infos["sdb"].stats_remedy == "echo 1 > /sys/block/sdb/queue/iostats"
 
 

@@ -231,6 +231,10 @@ def test_a_disk_that_was_never_measured_leaves_the_answer_open(figure: str, hold
     found = over(f"disks.*.{figure}{hold}", with_disk("disk"))
     assert (found.met, found.seen[0].name) == (None, "sdx")
     assert over(f"disks.loop*.{figure}{hold}", with_disk("disk")).met is False
-    assert over(f"disks.*.{figure}{hold}", with_disk("disk", off=False)).met is False, "idle, which is measured"
-    assert over(f"disks.*.{figure}{hold}", with_disk("zram")).met is False, "memory"
+    assert over(f"disks.*.{figure}{hold}", with_disk("disk", off=False)).met is False, (
+        "an idle disk was taken for an unknown one"
+    )
+    assert over(f"disks.*.{figure}{hold}", with_disk("zram")).met is False, (
+        "a device in memory was taken for an unmeasured disk"
+    )
     assert over(f"disks.*.busy_ratio > 1%{hold}", with_disk("disk")).met is True

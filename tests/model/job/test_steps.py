@@ -93,4 +93,4 @@ def test_a_message_is_believed_only_within_bounds() -> None:
     for elsewhere in (39, 61):
         moved = step_counts_of(good | {"at_ns": elsewhere}, 60, 40)
         assert moved is not None
-        assert moved.at_ns == 60, "the clock of another namespace"
+        assert moved.at_ns == 60, "a time that is out of bounds was kept"

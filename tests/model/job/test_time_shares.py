@@ -76,7 +76,7 @@ def test_an_unknown_interval_has_no_shares() -> None:
     assert time_shares(None, some) is None
     assert time_shares(some, None) is None
     assert time_shares(some, some) is None
-    assert time_shares(some, more._replace(host=2)) is None, "a counter fell: another watch of the job"
+    assert time_shares(some, more._replace(host=2)) is None, "shares were given though a counter fell"
     assert time_shares(some, more) == TimeShares(1.0, *[0.0] * (PARTS - 1), 400)
     assert shares_of(()) is None
     assert shares_of(TimeCounts()) is None

@@ -150,7 +150,7 @@ def test_health_is_shown_in_one_word(reading: Reading, word: str, token: str) ->
     assert (shown.word, shown.token) == (word, token)
     text = block_rows(one, UTC, 80, 3)[1].text
     assert text[71:].strip() == word
-    assert text[79] == " ", "the right margin"
+    assert text[79] == " ", "the right margin is not empty"
 
 
 def test_a_missing_smartctl_and_a_disk_without_smart_are_shown_differently() -> None:

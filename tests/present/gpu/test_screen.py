@@ -75,7 +75,7 @@ def test_at_160_columns_each_gpu_has_a_sentence() -> None:
     assert "thermal slowdown 12 %" in lines[3]
     assert "PCIe x8 of x16 under load" in lines[6]
     assert "spinning in a collective" in lines[8]
-    assert lines[3].rstrip().endswith("12 % of the time"), "the row has the temperature already"
+    assert lines[3].rstrip().endswith("12 % of the time"), "the note repeats the temperature of the row"
     assert "alice" not in lines[1]
     assert gpu_rows(EIGHT, VIEW, 250, 9)[1].text.split()[1:3] == ["alice", "python"]
 
@@ -85,7 +85,7 @@ def test_at_160_columns_each_gpu_has_a_graph_of_its_last_minute() -> None:
     at = head.text.index("last 60 s")
     assert all(len(line.text[at : at + 30].strip()) == 30 for line in rows)
     assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 120, 9)[0].text
-    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "groups have no minute of their own"
+    assert "last 60 s" not in gpu_rows(EIGHT, VIEW, 160, 5)[0].text, "a group of GPUs has a title for its own minute"
 
 
 def with_ranks(numbers: Iterable[int | None], label: str) -> Frame:

@@ -33,7 +33,7 @@ def test_the_sentence_has_the_rate_and_the_wait() -> None:
     assert text.startswith("4.0/s, 188 ms a step for data: 75 % measured, ")
     assert text.endswith(" % from outside")
     assert steps_rate(last, job_of(last)) == "4.0 steps/s"
-    assert ranks_text(last, job_of(last)) == "", "one rank says no more than its job"
+    assert ranks_text(last, job_of(last)) == "", "the only rank was listed beside its job"
 
 
 def test_a_wait_that_is_not_measured_is_reported() -> None:
@@ -94,7 +94,7 @@ def test_the_table_has_a_row_for_each_message() -> None:
     table = steps_table()
     names = [column.name for column in table.columns]
     rows = [dict(zip(names, row, strict=True)) for frame in reporting(until=20) for row in table.rows(frame)]
-    assert len(rows) in range(15, 22), "one for each message, none for what stayed"
+    assert len(rows) in range(15, 22), "not one row for each message"
     last = rows[-1]
     assert last["job_pid"] == last["pid"] == job_key(slow_disk()[-1]).pid
     assert abs(float(str(last["data_wait_ratio"])) - 0.75) < 0.001

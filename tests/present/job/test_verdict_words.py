@@ -178,7 +178,7 @@ def test_the_wait_line_lists_the_workers_in_a_fixed_order() -> None:
     )
     busy = replace(JOB_ALONE, tasks=tuple(replace(task, blocked=1.0, cpu=0.02) for task in JOB_ALONE.tasks))
     shares = [int(word) for word in text(last(busy), 2).split() if word.isdigit()]
-    assert sum(shares) <= 100, "a sampled share and an exact one do not make more than the whole"
+    assert sum(shares) <= 100, "a sampled and an exact share add up to more than the whole"
     assert text(last(SCENES["cpu_prep"]), 2).startswith(" workers  blocked ")
     assert text(last(SCENES["single_thread"]), 2).startswith(" trainer  blocked ")
 

@@ -222,7 +222,7 @@ def test_the_file_that_a_thread_reads_keeps_its_name_at_every_width(width: int) 
     lines = [
         row for row in text(ProcessPage(key, found), (width, 110), shown=shown).splitlines() if "disk, read" in row
     ]
-    assert len(lines) == 2, "the main thread above, and the table of threads"
+    assert len(lines) == 2, "not one line for the main thread and one in the table of threads"
     assert all("000123.tar" in line for line in lines)
     assert [path in line for line in lines] == [width >= 120] * 2
 

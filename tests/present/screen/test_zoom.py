@@ -77,7 +77,7 @@ def test_a_tall_window_has_at_most_four_blank_rows_below_the_list(count: int, si
     assert sum(not line.text.strip() for line in process) <= 4
     graphs = lines[slots["graphs"].y : slots["graphs"].y + slots["graphs"].height]
     assert len(graphs) == slots["graphs"].height
-    assert graphs[-1].text.strip(), "the last graph ends on its scale"
+    assert graphs[-1].text.strip(), "the last graph lacks its scale"
 
 
 @pytest.mark.parametrize(("rows", "heights"), [(3, [1, 1, 1]), (7, [3, 2, 2]), (8, [3, 3, 2]), (9, [3, 3, 3])])

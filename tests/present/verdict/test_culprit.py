@@ -90,7 +90,7 @@ def test_a_gpu_has_the_colour_of_its_verdict(name: str, cell: str) -> None:
     row = next(line for line in screen_rows(160, 48, frame, View()) if line.key == f"gpu:{uuid}")
     marked = [span.text.strip() for span in row.spans if span.token == hue]
     assert marked[0] == f">{number}"
-    assert len(marked) == 2, "the row's one figure, or the sentence about the fault"
+    assert len(marked) == 2, "not exactly one text beside the number is marked"
     assert gpu_screen_rows(frame, View(), 80, 24, uuid)[0].text.startswith(f" {frame.verdict.state} ")
 
 

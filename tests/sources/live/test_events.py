@@ -138,7 +138,9 @@ def test_the_end_of_a_zombie_is_reported_once() -> None:
         stat = {**table.stat, trainer: table.stat[trainer]._replace(state="Z", threads=threads)}
         return after._replace(processes=after.processes._replace(value=table._replace(stat=stat, exits={trainer: 1})))
 
-    assert derive_events(before, with_zombie(4)) == [], "only its main thread has ended"
+    assert derive_events(before, with_zombie(4)) == [], (
+        "the end of only the main thread was reported as the process's end"
+    )
     zombie = with_zombie(1)
     assert [(e.role, e.code) for e in derive_events(with_zombie(4), zombie)] == [("trainer", 1)]
     assert [(e.role, e.code) for e in derive_events(before, zombie)] == [("trainer", 1)]

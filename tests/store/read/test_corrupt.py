@@ -69,7 +69,7 @@ def test_a_file_that_is_cut_at_any_byte_is_read_or_refused(tmp_path: Path, step:
         line = first_line(path).replace(str(path), "FILE")
         assert line.isprintable()
         messages.add(line)
-    assert "" in messages, "a file that is cut behind a keyframe is read"
+    assert "" in messages, "no file that is cut after a keyframe was read"
     assert messages - {""} <= {
         "FILE: not a recording: it does not begin with a header line",
         "FILE: no whole keyframe in it",

@@ -47,17 +47,17 @@ def test_the_measured_wait_is_that_of_the_frameworks_loader(
 ) -> None:
     found = run(stack, loop, tmp_path, backend)
     assert found["data_wait"] == "measured"
-    assert found["truth"] > 0.2, "the loader is slow"
+    assert found["truth"] > 0.2, "the loader was not slow"
     waits = waits_of(found)
     assert waits.callback == pytest.approx(waits.truth, abs=WITHIN)
     assert waits.outside == pytest.approx(waits.asleep, abs=OUTSIDE_WITHIN)
-    assert [line for line in found["lines"] if line.startswith("iotop-ai: ")], "the verdict is in the log"
+    assert [line for line in found["lines"] if line.startswith("iotop-ai: ")], "the verdict is not in the log"
     if loop == "keras_torch":
         (names,) = (line.split() for line in found["lines"] if line.startswith("history: "))
         assert {*METRICS} <= {*names}
     else:
         events = b"".join(path.read_bytes() for path in tmp_path.rglob("events.out.tfevents.*"))
-        assert all(name.encode() in events for name in METRICS), "TensorBoard has the metrics"
+        assert all(name.encode() in events for name in METRICS), "TensorBoard lacks metrics"
     steps = list(Recording(found["path"], allow_root=True).steps)
     assert steps[-1]["steps"] == found["steps"]
 

@@ -73,7 +73,7 @@ def test_the_recorder_answers_and_ends_with_its_standard_input(run: Running, tmp
     status = run.answer()
     assert (status["kind"], status["verdict"]["state"]) == ("status", "UNSURE")
     assert status["verdict"]["text"]
-    assert (status["job"], status["time"]) == (None, None), "the tests are not a training job"
+    assert (status["job"], status["time"]) == (None, None), "the tests were taken for a training job"
     assert run.end() == 0
     recording = Recording(tmp_path / "run.iotop.jsonl", allow_root=True)
     assert [row["text"] for row in recording.marks] == ["epoch\ufffd 3"]

@@ -170,10 +170,10 @@ def served(tmp_path: Path) -> Iterator[Served]:
     assert not (tmp_path / "ran").exists()
 
 
-async def until(what: Callable[[], bool], name: str) -> None:
+async def until(what: Callable[[], bool], failure: str) -> None:
     end = time.monotonic() + LONG_S
     while not what():
-        assert time.monotonic() < end, name
+        assert time.monotonic() < end, failure
         await asyncio.sleep(0.05)
 
 
@@ -275,7 +275,7 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
         while not ws.closed:
             if (await ws.receive(timeout=LONG_S)).type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED):
                 break
-    await until(lambda: not served.monitors(), "the monitor has ended")
+    await until(lambda: not served.monitors(), "the monitor still runs")
 
 
 @needs_extra
@@ -361,7 +361,7 @@ async def test_the_monitor_ends_when_its_page_is_closed(served: Served, stopped:
         if stopped:
             os.kill(pid, signal.SIGSTOP)
         ws._response.close()  # as when a browser is killed, no close message is sent
-    await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor has ended")
+    await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor still runs")
 
 
 @needs_extra
@@ -373,7 +373,7 @@ async def test_the_monitor_ends_when_the_server_ends(served: Served, number: int
         (pid,) = served.monitors()
         begun = time.monotonic()
         served.child.send_signal(number)
-        await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor has ended")
+        await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor still runs")
         assert await asyncio.to_thread(served.child.wait, 20) in (0, -number)
     assert time.monotonic() - begun < 20
 
@@ -438,12 +438,12 @@ async def test_every_invalid_message_closes_its_session() -> None:
         for number, bad in enumerate(BAD, 1):
             async with browser.ws_connect(f"{page}ws") as ws:
                 await assert_refused(ws, bad)
-            await until(lambda number=number: len(reports) == number, "a line")
+            await until(lambda number=number: len(reports) == number, "no line was reported")
             assert reports[-1].startswith("a screen was closed: the page sent an invalid message ("), bad
         with pytest.raises(TimeoutError):
             pytest.fail(f"another session got {await other.receive(timeout=0.1)}; lines: {reports}")
         await other.send_str(BAD[0])
-        await until(lambda: len(reports) == len(BAD) + 1, "it was open")
+        await until(lambda: len(reports) == len(BAD) + 1, "the other session did not stay open")
 
 
 @needs_extra
@@ -461,7 +461,7 @@ async def test_every_invalid_message_closes_its_session() -> None:
 async def test_a_monitor_that_fails_is_reported_in_one_line(argv: tuple[str, ...], why: str) -> None:
     async with server_of(*argv) as (page, reports, browser), browser.ws_connect(f"{page}ws") as ws:
         await ws.receive(timeout=LONG_S)
-        await until(lambda: bool(reports), "a line")
+        await until(lambda: bool(reports), "no line was reported")
         assert len(reports) == 1
         assert why.replace("?", "") in reports[0].replace("\ufffd", "").replace("?", "")
         assert reports[0].isprintable()
@@ -477,7 +477,7 @@ async def test_an_idle_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
             await asyncio.sleep(0.4)
             await ws.send_json(["focus"])
         assert reports == []
-        await until(lambda: bool(reports), "it is closed")
+        await until(lambda: bool(reports), "the end of the session was not reported")
         assert reports == ["a screen was closed: the page sent nothing for 2 s"]
 
 

@@ -217,7 +217,7 @@ def test_aws_efa_has_counters_of_a_different_kind(tmp_path: Path) -> None:
     port = NetworkCollector(build(efa(rx_bytes=1000, tx_bytes=2000, **more), tmp_path / "new"), Clock()).read()[
         "efa_0/1"
     ]
-    assert port[:2] == (5970, 2000), "whichever is larger: bytes on the wire, or those of each operation"
+    assert port[:2] == (5970, 2000), "not the larger of the bytes on the wire and those of the operations"
 
 
 def test_in_a_container_only_unstacked_links_count(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_advice_counts_the_cores_that_the_job_can_use() -> None:
     assert advised(with_job(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
     assert advised(replace(JOB_PREPARING, steal=0.94)) == {"cheaper_transforms": None}
     used = dict(verdict_of(with_job(JOB_PREPARING, quota=16.0)).primary.args)
-    assert used["idle_cores"] == pytest.approx(16.0 - 7.76), "what the quota leaves"
+    assert used["idle_cores"] == pytest.approx(16.0 - 7.76), "the idle cores are not those that the quota leaves"
 
 
 def test_without_a_cause_the_parts_of_the_wait_are_shown() -> None:

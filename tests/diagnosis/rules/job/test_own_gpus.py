@@ -47,7 +47,7 @@ def test_the_gpus_of_others_do_not_make_a_job_healthy() -> None:
 def test_a_job_may_start_beside_a_gpu_that_computes() -> None:
     assert verdict_of(LOADS, 20).state is State.STARTING
     not_yet = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": ()}, 1: HELD[1]}, tasks=(*LOADS.tasks, Task(7001)))
-    assert verdict_of(not_yet, 20).state is State.STARTING, "it is on none of the GPUs yet"
+    assert verdict_of(not_yet, 20).state is State.STARTING, "a job that is on no GPU yet was not taken for starting"
     assert verdict_of(replace(LOADS, gpus=(0.3, 0.0)), 20).state is not State.STARTING
 
 

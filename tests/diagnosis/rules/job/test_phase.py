@@ -52,7 +52,7 @@ STATES = {
 def test_the_cause_of_each_scene_is_named(name: str) -> None:
     verdict = verdict_of(STATE_SCENES[name])
     assert verdict.primary.class_id == name.split()[0]
-    assert verdict.state is STATES.get(name.split()[0]), "STATES has what the user is to read for each class"
+    assert verdict.state is STATES.get(name.split()[0]), "the state is not the one that STATES lists for the class"
     assert verdict.primary.evidence
 
 
