@@ -128,7 +128,7 @@ def test_the_audit_log_is_append_only_and_clean(tmp_path: Path) -> None:
         audit.write("act", "d", "asked")
 
 
-def full(write: Callable[[], object]) -> bool:
+def fails_on_full_disk(write: Callable[[], object]) -> bool:
     """Whether the filesystem refused the write for lack of space."""
     try:
         write()
@@ -148,10 +148,10 @@ def test_a_full_filesystem_leaves_no_partial_line(tmp_path: Path) -> None:
         audit = Audit(Clock(), tmp_path / "state")
         audit.write("first", "", "asked")
         with (tmp_path / "filler").open("wb", buffering=0) as filler:
-            while not full(lambda: filler.write(b"x" * 4096)):
+            while not fails_on_full_disk(lambda: filler.write(b"x" * 4096)):
                 pass
         # The last page of the log has some space left, so a line that does not fit is written in part.
-        while not full(lambda: audit.write("more", "t" * 200, "asked")):
+        while not fails_on_full_disk(lambda: audit.write("more", "t" * 200, "asked")):
             pass
         raw = audit.path.read_bytes()
         assert raw.endswith(b"\n")

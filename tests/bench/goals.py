@@ -86,7 +86,7 @@ class _Cpu:
             for name, found in by_name.items()
         }
 
-    def one(self, load: str, name: str) -> list[float]:
+    def cpu_times(self, load: str, name: str) -> list[float]:
         """Return the CPU time of a program in each sitting; [] if it was not measured."""
         return [*self._found.get((load, name), {}).values()]
 
@@ -118,7 +118,7 @@ def goals(runs: Mapping[str, Mapping[str, Sequence[Measured]]]) -> list[Goal]:
             figure = f"{with_range(ratios, '.2f')}: {_both(pairs, 'of')}"
             met = statistics.median(ratios) <= share
             out.append(Goal(_work(load) + form, f"at most {share:.2f} of {peer}", figure, met))
-    if about_200 := cpu.one("200", OURS):
+    if about_200 := cpu.cpu_times("200", OURS):
         met = statistics.median(about_200) <= ABOUT_200_MS
         out.append(Goal(_work("200"), f"at most {ABOUT_200_MS:.0f} ms/s", f"{with_range(about_200)} ms/s", met))
     for load, most in _PEAKS:

@@ -103,14 +103,14 @@ def measured(case: Case, folder: Path, images: str, seconds: float, rounds: int)
     middle = {one: statistics.median(values) for one, values in rates.items()}
     best = max(middle, key=lambda one: middle[one])
 
-    def words(one: tuple[int, int]) -> str:
+    def setting_text(one: tuple[int, int]) -> str:
         return f"{one[0]}" + (f", interleave {one[1]}" if len(case.interleaves) > 1 else "")
 
-    tried = " ".join(words(one) for one in grid) if len(case.interleaves) == 1 else f"{len(grid)} settings"
+    tried = " ".join(setting_text(one) for one in grid) if len(case.interleaves) == 1 else f"{len(grid)} settings"
     of_best = min(1.0, middle[chosen] / middle[best])
     return [
-        case.name, tried, words(chosen), f"{use['samples_per_s']:.0f}", f"{middle[chosen]:.0f}",
-        f"{middle[best]:.0f} ({words(best)})", f"{100 * of_best:.0f} %",
+        case.name, tried, setting_text(chosen), f"{use['samples_per_s']:.0f}", f"{middle[chosen]:.0f}",
+        f"{middle[best]:.0f} ({setting_text(best)})", f"{100 * of_best:.0f} %",
     ]  # fmt: skip
 
 

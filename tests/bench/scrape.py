@@ -34,7 +34,7 @@ MOST_SERIES = 1500
 _GPM = ("sm", "occupancy", "tensor", "dram")
 
 
-def full(snapshot: Snapshot) -> Snapshot:
+def with_every_figure(snapshot: Snapshot) -> Snapshot:
     """Return the Snapshot with every figure that such a machine can report."""
     counter = snapshot.seq * 1_000_003
     assert snapshot.gpu.value is not None
@@ -90,7 +90,7 @@ def _jobs(snapshot: Snapshot, uuids: list[str]) -> Reading[JobTable]:
 def session(seconds: int) -> Iterator[Frame]:
     """Yield the Frames of such a machine, one per second."""
     server = Server("all")
-    yield from frames(full(server.snapshot()) for _ in range(seconds))
+    yield from frames(with_every_figure(server.snapshot()) for _ in range(seconds))
 
 
 def cost_ms(drawn: list[Frame]) -> tuple[float, int, bytes]:

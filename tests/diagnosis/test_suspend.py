@@ -20,12 +20,12 @@ def begun_after_sleep(machine: Machine) -> Machine:
     """The machine, with processes that have started after a suspension of 8 h."""
     assert machine.job is not None
 
-    def later(task: Task) -> Task:
+    def started_later(task: Task) -> Task:
         return replace(task, start=task.start + SLEPT_S * 100)
 
-    workers = tuple(later(worker) for worker in machine.job.workers)
-    job = replace(machine.job, task=later(machine.job.task), workers=workers)
-    return replace(machine, job=job, tasks=tuple(later(task) for task in machine.tasks))
+    workers = tuple(started_later(worker) for worker in machine.job.workers)
+    job = replace(machine.job, task=started_later(machine.job.task), workers=workers)
+    return replace(machine, job=job, tasks=tuple(started_later(task) for task in machine.tasks))
 
 
 def test_a_job_started_after_a_suspension_is_judged_like_any_other() -> None:

@@ -26,7 +26,7 @@ def http(body: bytes, status: str = "200 OK", *, more: str = "") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{more}\r\n".encode() + body
 
 
-def sends(reply: bytes) -> Reply:
+def reply_of(reply: bytes) -> Reply:
     return lambda connection, _: connection.sendall(reply)
 
 
@@ -74,7 +74,7 @@ def ask(url: str, timeout_s: float = 5.0) -> object:
 
 
 def test_the_client_sends_the_documented_request() -> None:
-    with server(sends(http(GOOD))) as (url, requests):
+    with server(reply_of(http(GOOD))) as (url, requests):
         assert ask(f"{url}/prometheus/") == ()
     lines = requests[0].decode().split("\r\n")
     assert lines[0] == "GET /prometheus/api/v1/query?query=up HTTP/1.1"
@@ -98,15 +98,18 @@ def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
-        (sends(http(b"<html>hello</html>")), "is not Prometheus's JSON"),
-        (sends(http(b"", "302 Found", more="Location: http://127.0.0.1:1/\r\n")), "answers 302: it points to another"),
-        (sends(http(b"", "401 Unauthorized")), "answers 401: it asks for a login"),
-        (sends(http(b"", "404 Not Found")), "answers 404"),
-        (sends(http(b"gone", "503 Service Unavailable")), "answers 503"),
-        (sends(http(b'{"status":"error","error":"too many samples"}', "422 X")), "too many samples"),
-        (sends(b"SSH-2.0-OpenSSH_9.2\r\n" * 3), "its answer is not HTTP"),
-        (sends(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "no answer within"),
-        (sends(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"), "its answer is not HTTP"),
+        (reply_of(http(b"<html>hello</html>")), "is not Prometheus's JSON"),
+        (
+            reply_of(http(b"", "302 Found", more="Location: http://127.0.0.1:1/\r\n")),
+            "answers 302: it points to another",
+        ),
+        (reply_of(http(b"", "401 Unauthorized")), "answers 401: it asks for a login"),
+        (reply_of(http(b"", "404 Not Found")), "answers 404"),
+        (reply_of(http(b"gone", "503 Service Unavailable")), "answers 503"),
+        (reply_of(http(b'{"status":"error","error":"too many samples"}', "422 X")), "too many samples"),
+        (reply_of(b"SSH-2.0-OpenSSH_9.2\r\n" * 3), "its answer is not HTTP"),
+        (reply_of(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"), "no answer within"),
+        (reply_of(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n"), "its answer is not HTTP"),
         (lambda connection, _: connection.shutdown(socket.SHUT_RDWR), "closes the connection without an answer"),
         (lambda *_: None, "no answer within 0.3 s"),
         (trickles(b"", b"H"), "no answer within 0.3 s"),
@@ -132,13 +135,13 @@ def test_a_server_that_is_down_is_reported() -> None:
 
 def test_an_answer_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOST_BYTES", 1 << 20)
-    with server(sends(http(b"x" * (3 << 20)))) as (url, _), pytest.raises(NoAnswerError, match="larger than 1 MB"):
+    with server(reply_of(http(b"x" * (3 << 20)))) as (url, _), pytest.raises(NoAnswerError, match="larger than 1 MB"):
         ask(url)
 
 
 def test_one_question_that_fails_does_not_affect_the_others() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
-    with server(sends(http(first)), sends(http(b"no", "422 X")), sends(http(GOOD))) as (url, requests):
+    with server(reply_of(http(first)), reply_of(http(b"no", "422 X")), reply_of(http(GOOD))) as (url, requests):
         one = Prometheus(Address(url))
         found = ask_fleet(one, 60.0)
         one.close()
@@ -154,7 +157,7 @@ def test_a_stop_before_the_first_question_gives_no_answer() -> None:
 
 def test_after_a_slow_answer_the_other_questions_are_left_out() -> None:
     first = b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1000,"1"]}]}}'
-    with server(sends(http(first)), lambda *_: None) as (url, requests):
+    with server(reply_of(http(first)), lambda *_: None) as (url, requests):
         one = Prometheus(Address(url), timeout_s=0.2)
         found = ask_fleet(one, 60.0)
         one.close()

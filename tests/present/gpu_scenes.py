@@ -136,6 +136,6 @@ def eight(count: int = 61) -> Frame:
 
 
 @cache
-def one(count: int = 61) -> Frame:
+def one_gpu_frame(count: int = 61) -> Frame:
     """The last Frame of the machine with one GPU."""
     return frame(one_snapshots(count))

@@ -19,7 +19,7 @@ FED = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0
 EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--step", "0.05", "--epoch", "120")
 
 
-def beside(scene: Scene, mode: str, count: int = 1) -> Scene:
+def with_program(scene: Scene, mode: str, count: int = 1) -> Scene:
     """Return the scene with another program beside the job. mode: what the program does. count: how much of it."""
 
     @contextlib.contextmanager
@@ -53,7 +53,7 @@ def _shared_disk(cause: Cause, chance: random.Random) -> Cause:
     rate, readers, batch = chance.randrange(12, 33), chance.randrange(3, 7), chance.randrange(4, 9)
     step = round(batch / 8 * chance.uniform(0.02, 0.06), 3)
     return with_options(
-        cause._replace(scene=beside(slow(0, rate << 20), "read", readers)), "--batch", batch, "--step", step,
+        cause._replace(scene=with_program(slow(0, rate << 20), "read", readers)), "--batch", batch, "--step", step,
         setting=f"{rate} MiB/s, {readers} other readers, batch {batch}, step {step} s",
     )  # fmt: skip
 
@@ -62,7 +62,7 @@ def _shared_cores(cause: Cause, chance: random.Random) -> Cause:
     others, cpu, batch = chance.randrange(8, 15), chance.randrange(10, 25), chance.randrange(3, 7)
     step = round(batch * cpu / 1000 * chance.uniform(0.5, 0.9), 3)
     return with_options(
-        cause._replace(scene=beside(plain, "spin", others)), "--cpu-ms", cpu, "--batch", batch, "--step", step,
+        cause._replace(scene=with_program(plain, "spin", others)), "--cpu-ms", cpu, "--batch", batch, "--step", step,
         setting=f"{others} other programs, {cpu} ms a sample, batch {batch}, step {step} s",
     )  # fmt: skip
 
@@ -90,11 +90,12 @@ def _fed(cause: Cause, chance: random.Random) -> Cause:
 
 CAUSES: dict[str, Cause] = {
     "noisy_neighbour disk": Cause(
-        "noisy_neighbour", beside(slow(0, 20 << 20), "read", 4), ("--workers", "2", "--batch", "8", "--step", "0.03"),
+        "noisy_neighbour", with_program(slow(0, 20 << 20), "read", 4),
+        ("--workers", "2", "--batch", "8", "--step", "0.03"),
         draw=_shared_disk, why_not=why_no_fuse_disk, background=False,
     ),
     "noisy_neighbour cores": Cause(
-        "noisy_neighbour", beside(plain, "spin", 10),
+        "noisy_neighbour", with_program(plain, "spin", 10),
         ("--workers", "1", "--batch", "4", "--warm", "--cpu-ms", "20", "--step", "0.06"),
         draw=_shared_cores, background=False,
     ),
@@ -107,13 +108,13 @@ CAUSES: dict[str, Cause] = {
         "serving", plain, ("--mode", "serve"), gpu=True, program=HOST, negative=True, window_s=20.0
     ),
     "busy core beside": Cause(
-        "healthy", beside(plain, "spin", 1), FED, negative=True, draw=_fed, background=False
+        "healthy", with_program(plain, "spin", 1), FED, negative=True, draw=_fed, background=False
     ),
-    "noisy log": Cause("healthy", beside(plain, "write"), FED, negative=True, draw=_fed),
+    "noisy log": Cause("healthy", with_program(plain, "write"), FED, negative=True, draw=_fed),
     "compile jobs": Cause(
-        "healthy", beside(plain, "compile"), FED, negative=True, draw=_fed, background=False, why_not=why_no_gcc
+        "healthy", with_program(plain, "compile"), FED, negative=True, draw=_fed, background=False, why_not=why_no_gcc
     ),
-    "idle desktop": Cause("idle", beside(plain, "desktop", 3), program=None, negative=True, background=False),
+    "idle desktop": Cause("idle", with_program(plain, "desktop", 3), program=None, negative=True, background=False),
     "one core of several": Cause(
         "healthy", one_core, FED, negative=True, draw=_fed, why_not=why_no_taskset, background=False
     ),

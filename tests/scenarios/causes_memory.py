@@ -13,7 +13,7 @@ from tests.rigs.smart.disks import FAILING, HEALTHY, Smartctl, why_no_smartctl
 from tests.scenarios.cause import Cause, Setting, with_options
 from tests.scenarios.causes import LOADING
 from tests.scenarios.needs import why_no_memory_group, why_no_namespace, why_no_zram
-from tests.scenarios.scenes import full, short_of_cache, short_of_memory, small_shm
+from tests.scenarios.scenes import full_filesystem, short_of_cache, short_of_memory, small_shm
 
 
 def _thrash(cause: Cause, chance: random.Random) -> Cause:
@@ -66,7 +66,7 @@ CAUSES: dict[str, Cause] = {
         "shm_full", small_shm(16), (*LOADING, "--warm", "--step", "0.1", "--shm-mb", "15"), draw=_shm,
         why_not=why_no_namespace,
     ),
-    "fs_full": Cause("fs_full", full, (*LOADING, "--warm", "--step", "0.1"), why_not=why_no_fuse_disk),
+    "fs_full": Cause("fs_full", full_filesystem, (*LOADING, "--warm", "--step", "0.1"), why_not=why_no_fuse_disk),
     "failing_disk": Cause(
         "failing_disk", failing, program=None, captured=True, background=False, why_not=why_no_smartctl
     ),

@@ -207,7 +207,7 @@ def small_shm(mebibytes: int) -> Scene:
 
 
 @contextlib.contextmanager
-def full(folder: Path) -> Iterator[Setting]:
+def full_filesystem(folder: Path) -> Iterator[Setting]:
     """Provide a disk with a full filesystem."""
     data = folder / "data"
     with FuseDisk(folder, 64) as disk, mounted(disk.node, data):

@@ -23,7 +23,7 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
 """The first and last bit of a reason, its text, and NVML's bit for it; if a bit is in two groups, the first counts."""
 
 
-def words(bits: int) -> str:
+def reasons_text(bits: int) -> str:
     """The reasons as text, such as "power limit, memory temperature"; "" if the clocks are not lowered."""
     out = []
     for first, last, word, _ in GROUPS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.gpu.amd_throttle import words
+from iotop_ai.model.gpu.amd_throttle import reasons_text
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 from iotop_ai.present.text.fields import Field
@@ -41,7 +41,7 @@ def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
         Field("SM", _number(state.sm_mhz), f"/{_number(state.sm_max_mhz)} MHz"),
         Field("mem clock", _number(state.memory_mhz), memory or " MHz"),
         Field("state", performance_state),
-        Field("held back by", words(state.throttle_bits or 0)),
+        Field("held back by", reasons_text(state.throttle_bits or 0)),
         Field("temp of", state.temperature_sensor or ""),
         Field("mem temp", _number(state.memory_celsius), " C"),
         Field("fan", _number(state.fan_percent), " %"),

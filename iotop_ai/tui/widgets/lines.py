@@ -227,12 +227,12 @@ class LinePanel(Widget, can_focus=True):
             self.post_message(PlaceClicked(self, line, event.y, event.x))
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Post a message about the wheel."""
+        """Post the message that the wheel was turned down."""
         event.stop()
         self.post_message(Wheeled(self, WHEEL_ROWS))
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Post a message about the wheel."""
+        """Post the message that the wheel was turned up."""
         event.stop()
         self.post_message(Wheeled(self, -WHEEL_ROWS))
 

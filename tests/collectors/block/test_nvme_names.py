@@ -70,16 +70,16 @@ def test_partitions_of_an_uncounted_head_are_unknown(root: Root) -> None:
     file = Path(root.join("proc/diskstats"))
     text = file.read_text()
 
-    def later(text: str) -> dict[str, BlockRates]:
+    def rates_after(text: str) -> dict[str, BlockRates]:
         file.write_text(text)
         return {key.name: rates for key, rates in block_rates(before, collector.read(), 1.0).items()}
 
     one = text.replace("nvme2c1n1 700 0 44800 700 0 0 0 0 0 501", "nvme2c1n1 705 0 45120 705 0 0 0 0 0 751")
-    rates = later(one)
+    rates = rates_after(one)
     assert rates["nvme2n1p1"] == UNKNOWN_BLOCK_RATES
     head = rates["nvme2n1"]
     assert (head.reads_per_s, head.busy_ratio) == (5.0, 0.25), "the head lacks the time of its only busy path"
     both = one.replace("nvme2c2n1 300 0 19200 300 0 0 0 0 0 201", "nvme2c2n1 310 0 19840 310 0 0 0 0 0 301")
-    head = later(both)["nvme2n1"]
+    head = rates_after(both)["nvme2n1"]
     assert (head.reads_per_s, head.busy_ratio) == (15.0, None), "the times of two paths were added, though they overlap"
     assert BlockKey("nvme2n1p1", 0) in before

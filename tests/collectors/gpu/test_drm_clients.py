@@ -12,7 +12,7 @@ from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.gpu.drm_clients import Client, DrmClients, kfd_processes, parse_client
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons, words
+from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons, reasons_text
 from iotop_ai.model.gpu.state import GpuProcess, GpuState, gpu_rates
 from iotop_ai.model.reading import Reading
 from tests.clocks import SetClock
@@ -256,11 +256,13 @@ def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> 
 
 
 def test_bits_are_given_in_words_and_as_those_of_nvml() -> None:
-    assert (words(0), words(1 << 34 | 1), words(1 << 36 | 1 << 47)) == (
+    assert (reasons_text(0), reasons_text(1 << 34 | 1), reasons_text(1 << 36 | 1 << 47)) == (
         "", "power limit, memory temperature", "temperature, the board's overheat signal",
     )  # fmt: skip
-    assert words(OTHER) == "a reason of this model's own"
-    assert words(1 << 41 | 1 << 43 | 1 << 44) == "temperature of the coolant, temperature of the voltage regulators"
+    assert reasons_text(OTHER) == "a reason of this model's own"
+    assert (
+        reasons_text(1 << 41 | 1 << 43 | 1 << 44) == "temperature of the coolant, temperature of the voltage regulators"
+    )
     assert [clock_reasons(bits) for bits in (0, 1, 1 << 34, 1 << 43, 1 << 47 | 1)] == [0, 0x4, 0x20, 0x20, 0x44]
 
 

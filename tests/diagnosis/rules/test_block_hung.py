@@ -36,7 +36,7 @@ def hung(frame: Frame) -> list[Finding]:
     return [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
 
 
-def words(spans: object) -> str:
+def joined(spans: object) -> str:
     return "".join(span.text for span in spans)  # type: ignore[attr-defined]
 
 
@@ -49,10 +49,10 @@ def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> Non
     assert late.severity is Severity.CRITICAL
     last = shown[-1]
     assert last.verdict.state is State.FAILING
-    assert words(headline.headline(last.verdict, last)) == "sda does not answer: no completion for 35 s, 12 in flight"
-    assert words(headline.because(last.verdict, last)) == "it accepts requests and completes none; it holds /data"
+    assert joined(headline.headline(last.verdict, last)) == "sda does not answer: no completion for 35 s, 12 in flight"
+    assert joined(headline.because(last.verdict, last)) == "it accepts requests and completes none; it holds /data"
     assert (
-        words(headline.advice(last.verdict, last))
+        joined(headline.advice(last.verdict, last))
         == "dmesg -T | grep sda: timeouts, resets? Check its server or controller"
     )
     assert health(last, "sda") == ("hung 35s", "bad", "no completion for 35 s, 12 in flight")

@@ -15,7 +15,7 @@ FLOODED = Disk(write_bytes_per_s=120 * MB, await_ms=1002.0, busy=1.0, rotational
 COPY = Task(60, "cp", write=120 * MB, blocked=0.9)
 
 
-def words(machine: Machine, part: object = headline.headline) -> str:
+def sentence(machine: Machine, part: object = headline.headline) -> str:
     frame = play((machine, 15))[-1]
     return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
 
@@ -23,22 +23,22 @@ def words(machine: Machine, part: object = headline.headline) -> str:
 def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() -> None:
     verdict = verdict_of(COMPILING)
     assert (verdict.state, classes(verdict)) == (State.BUSY, ["unknown"])
-    assert words(COMPILING) == "8 cores are 97 % busy, no training job seen"
-    assert words(COMPILING, headline.because).startswith("most by gcc x8, 7.6 cores")
+    assert sentence(COMPILING) == "8 cores are 97 % busy, no training job seen"
+    assert sentence(COMPILING, headline.because).startswith("most by gcc x8, 7.6 cores")
 
 
 def test_a_flooded_disk_without_a_job_is_named_with_its_figures() -> None:
     machine = Machine(disks=(FLOODED,), tasks=(COPY,))
     assert verdict_of(machine).state is State.BUSY
-    assert words(machine) == "disk sda is at its limit: 100 % busy, no training job seen"
-    because = words(machine, headline.because)
+    assert sentence(machine) == "disk sda is at its limit: 100 % busy, no training job seen"
+    because = sentence(machine, headline.because)
     assert because.startswith("it answers in 1002 ms (typical ≤ 12), reads 0 MB/s, writes 114 MB/s; cp blocked 90 %")
 
 
 def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
     full = Machine(cpu=0.3, total_bytes=100 * GIB, available_bytes=4 * GIB, tasks=(Task(80, "chrome", cpu=0.1),))
-    assert words(full) == "memory is 96 % used, no training job seen"
-    assert "chrome" in words(full, headline.because)
+    assert sentence(full) == "memory is 96 % used, no training job seen"
+    assert "chrome" in sentence(full, headline.because)
     less, room = replace(full, available_bytes=7 * GIB), replace(full, available_bytes=40 * GIB)
     states = [f.verdict.state for f in play((full, 15), (less, 5), (room, 5))]
     assert set(states[12:20]) == {State.BUSY}
@@ -72,6 +72,6 @@ def test_a_slow_disk_for_which_no_worker_waits_is_not_a_suspect() -> None:
     slow = Disk(read_bytes_per_s=MB, await_ms=1500.0, busy=1.0)
     young = Training(YOUNG.task, LOADERS, stall=0.4, disk=0.02, running=0.98, worker_cpu=0.6, worker_cpu_wait=0.4)
     computing = Machine(job=young, tasks=(YOUNG.task, *LOADERS), disks=(slow,))
-    assert words(computing) == "train.py waits for data 40 % of the time, cause not seen"
+    assert sentence(computing) == "train.py waits for data 40 % of the time, cause not seen"
     reading = replace(computing, job=replace(young, disk=0.98, running=0.02))
-    assert words(reading) == "train.py waits for data 40 % of the time, suspect: disk sda"
+    assert sentence(reading) == "train.py waits for data 40 % of the time, suspect: disk sda"

@@ -111,17 +111,17 @@ def test_a_warmer_cache_is_named() -> None:
 
 
 def test_missing_stages_of_a_tf_data_pipeline_are_named() -> None:
-    def words(stages: tuple[str, ...], *, workers: int = 4) -> list[str]:
+    def proposals(stages: tuple[str, ...], *, workers: int = 4) -> list[str]:
         built = Built("tensorflow", "", ("batch_size", "num_parallel_calls"), False, stages, 10 * MB)
         one = run(workers, 100, Used(0.3, 0.3, 0.8, 0.1))._replace(built=built)
         report = Report("m:f", "python3", 0, (one,), 8.0, room_bytes=100 * MB, choice=recommended([one], 8))
         return [text.rpartition(": ")[2].split("(")[0] for text in findings_text(report)]
 
     lacks = [".map", ".interleave", "end the pipeline with .prefetch", ".cache"]
-    assert [one for one in words(("Batch", "Map", "FlatMap", "Range")) if one in lacks] == lacks
-    assert [one for one in words(("Batch", "Map", "FlatMap", "Range"), workers=0) if one in lacks] == lacks[1:]
-    assert not {*words(("Prefetch", "Batch", "Cache", "ParallelMap", "ParallelInterleave"))} & {*lacks}
-    assert words(("Prefetch", "Batch", "Cache", "FlatMap"))[-1] == ".interleave"
+    assert [one for one in proposals(("Batch", "Map", "FlatMap", "Range")) if one in lacks] == lacks
+    assert [one for one in proposals(("Batch", "Map", "FlatMap", "Range"), workers=0) if one in lacks] == lacks[1:]
+    assert not {*proposals(("Prefetch", "Batch", "Cache", "ParallelMap", "ParallelInterleave"))} & {*lacks}
+    assert proposals(("Prefetch", "Batch", "Cache", "FlatMap"))[-1] == ".interleave"
 
 
 def test_interleave_is_a_dimension_of_the_grid() -> None:

@@ -24,7 +24,7 @@ def last(machine: Machine, ticks: int = 15) -> Frame:
     return play((machine, ticks))[-1]
 
 
-def words(part: object, frame: Frame) -> str:
+def sentence(part: object, frame: Frame) -> str:
     return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
 
 
@@ -38,7 +38,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         assert len(cut) <= width
         assert whole.startswith(cut) or re.sub(r" ?\([^)]*\)", "", whole).startswith(cut)
         assert "?" not in whole
-    assert len(words(headline.headline, frame)) <= 69
+    assert len(sentence(headline.headline, frame)) <= 69
     assert all(json.dumps(headline.finding_object(f), allow_nan=False) for f in frame.verdict.findings)
 
 
@@ -144,9 +144,9 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
 )
 def test_each_scene_has_its_words(name: str, expected: str, because: str, advice: str) -> None:
     frame = last(SCENES[name])
-    assert words(headline.headline, frame) == expected
-    assert words(headline.because, frame) == because
-    assert words(headline.advice, frame) == advice
+    assert sentence(headline.headline, frame) == expected
+    assert sentence(headline.because, frame) == because
+    assert sentence(headline.advice, frame) == advice
 
 
 def text(frame: Frame, row: int, width: int = 80) -> str:

@@ -10,7 +10,7 @@ from tests.present.make import Machine, Proc, snapshots
 WORKERS = tuple(Proc(pid, "worker") for pid in (100, 200, 300))
 
 
-def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[ProcessKey, ...], Snapshot]:
+def row_and_newer_snapshot(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[ProcessKey, ...], Snapshot]:
     """The processes of a row, and a newer Snapshot in which one has ended and another process may have its pid."""
     shot = snapshots(lambda i: Machine(procs=WORKERS), 4)[-1]
     table = shot.processes.value
@@ -23,7 +23,7 @@ def later(without: int, instead: ProcessInfo | None = None) -> tuple[tuple[Proce
 
 
 def test_a_process_whose_pid_was_reused_is_not_a_target() -> None:
-    keys, newest = later(100, ProcessInfo("sshd", ("/usr/sbin/sshd",), "root", 0))
+    keys, newest = row_and_newer_snapshot(100, ProcessInfo("sshd", ("/usr/sbin/sshd",), "root", 0))
     target = process_target(newest, keys)
     assert target is not None
     assert target.label == "worker x2"
@@ -32,7 +32,7 @@ def test_a_process_whose_pid_was_reused_is_not_a_target() -> None:
 
 
 def test_the_other_processes_of_a_row_remain_when_its_first_one_ends() -> None:
-    keys, newest = later(100)
+    keys, newest = row_and_newer_snapshot(100)
     target = process_target(newest, keys)
     assert target is not None
     assert [key.pid for key in target.keys] == [200, 300]

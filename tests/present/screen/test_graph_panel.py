@@ -76,7 +76,7 @@ def test_the_disk_that_the_user_selected_comes_before_the_gpu_of_the_verdict() -
 
 
 def test_gpus_at_their_power_limit_are_not_drawn_as_hot() -> None:
-    lines = graph_rows(gpu_scenes.one(61), UTC, 160, 17)
+    lines = graph_rows(gpu_scenes.one_gpu_frame(61), UTC, 160, 17)
     assert titles(lines) == ["GPU busy 96 %", "GPU SM 83 %", "GPU power 655 W", "GPU temp 61 C"]
     assert not {span.token for line in lines for span in line.spans} & {"hot", "bad", "warn"}
 

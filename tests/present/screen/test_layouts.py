@@ -30,13 +30,13 @@ def made(name: str) -> Frame:
     return SCENES[name]()
 
 
-def words(text: str) -> list[str]:
+def headline_words(text: str) -> list[str]:
     return re.findall(r"\S+", text[HEADLINE:])
 
 
 @pytest.mark.parametrize("name", SCENES)
 def test_every_size_is_filled_exactly(name: str) -> None:
-    whole = set(words(screen_rows(250, 70, made(name), VIEW)[0].text))
+    whole = set(headline_words(screen_rows(250, 70, made(name), VIEW)[0].text))
     for width in WIDTHS:
         for height in HEIGHTS:
             lines = screen_rows(width, height, made(name), VIEW)
@@ -45,7 +45,7 @@ def test_every_size_is_filled_exactly(name: str) -> None:
             assert {cells(line.text) for line in lines} == {width}, at
             first = lines[0].text
             assert "…" not in first, f"{at}: {first}"
-            assert set(words(first)) <= whole, f"{at}: {first}"
+            assert set(headline_words(first)) <= whole, f"{at}: {first}"
             shown = {slot.panel for slot in plan(width, height, made(name), VIEW)}
             assert {"banner", "path", "disk", "keys"} <= shown, at
             assert re.match(r" q( |:)", lines[-1].text), at

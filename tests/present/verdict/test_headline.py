@@ -75,7 +75,7 @@ def last(machine: Machine, ticks: int = 15) -> Frame:
     return play((machine, ticks))[-1]
 
 
-def words(part: object, frame: Frame) -> str:
+def sentence(part: object, frame: Frame) -> str:
     return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
 
 
@@ -136,9 +136,9 @@ def test_every_class_has_a_scene() -> None:
 )
 def test_each_class_has_its_words(name: str, expected: str, because: str | None, advice: str | None) -> None:
     frame = last(MACHINES[name])
-    assert words(headline.headline, frame) == expected
-    assert because is None or words(headline.because, frame) == because
-    assert advice is None or words(headline.advice, frame) == advice
+    assert sentence(headline.headline, frame) == expected
+    assert because is None or sentence(headline.because, frame) == because
+    assert advice is None or sentence(headline.advice, frame) == advice
 
 
 @pytest.mark.parametrize(
@@ -185,38 +185,40 @@ def test_each_class_has_its_words(name: str, expected: str, because: str | None,
 )
 def test_classes_about_gpus_have_their_words(name: str, expected: str, because: str | None) -> None:
     frame = last(GPU_SCENES[name])
-    assert words(headline.headline, frame) == expected
-    assert because is None or words(headline.because, frame) == because
-    assert words(headline.advice, frame)
+    assert sentence(headline.headline, frame) == expected
+    assert because is None or sentence(headline.because, frame) == because
+    assert sentence(headline.advice, frame)
 
 
 def test_a_disk_that_reports_its_failure_shows_its_figures() -> None:
     reasons = ("the disk itself says that it is failing", "reliability is degraded", "102 % of its rated life used")
     frame = last(Machine(smart=(DYING._replace(reasons=reasons),), cpu=0.5))
-    assert words(headline.headline, frame).startswith("sda is FAILING: the disk itself says that it is failing")
-    assert words(headline.because, frame).startswith("its own health report is critical: 102 % of its rated life used")
+    assert sentence(headline.headline, frame).startswith("sda is FAILING: the disk itself says that it is failing")
+    assert sentence(headline.because, frame).startswith(
+        "its own health report is critical: 102 % of its rated life used"
+    )
 
 
 def test_the_second_finding_and_the_loss_are_shown() -> None:
     frame = last(MACHINES["storage_read"])
-    assert words(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
-    assert words(headline.loss, frame) == "6.2 GPU-h lost/h"
-    assert words(headline.confidence, frame) == "confidence high"
-    assert words(headline.second, last(IDLE)) == ""
-    assert words(headline.loss, last(IDLE)) == ""
+    assert sentence(headline.second, frame) == "sda is FAILING: 312 reallocated sectors, 2 pending"
+    assert sentence(headline.loss, frame) == "6.2 GPU-h lost/h"
+    assert sentence(headline.confidence, frame) == "confidence high"
+    assert sentence(headline.second, last(IDLE)) == ""
+    assert sentence(headline.loss, last(IDLE)) == ""
 
 
 def test_several_processes_of_one_name_are_grouped() -> None:
     readers = tuple(replace(READER, pid=60 + i, name="fio", read=1 * MB) for i in range(8))
     frame = last(Machine(disks=(SLOW,), tasks=readers, io_pressure=0.5))
-    assert words(headline.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
+    assert sentence(headline.headline, frame) == "fio x8 wait for disk sda 90 % of the time"
 
 
 def test_a_measuring_machine_names_its_missing_signals() -> None:
     frame = last(replace(IDLE, ptrace=False), ticks=4)
-    assert words(headline.headline, frame) == "measuring 3 of 10 s"
-    assert "cannot see: other users' I/O, NVIDIA driver, SMART" in words(headline.because, frame)
-    assert words(headline.confidence, frame) == ""
+    assert sentence(headline.headline, frame) == "measuring 3 of 10 s"
+    assert "cannot see: other users' I/O, NVIDIA driver, SMART" in sentence(headline.because, frame)
+    assert sentence(headline.confidence, frame) == ""
 
 
 def test_decisive_figures_are_bold_and_the_culprit_has_its_colour() -> None:
@@ -239,7 +241,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         assert bool(cut) == bool(whole)
         rest = full[len(cut) :]
         assert not rest or rest.startswith((";", ",", ":", " "))
-    assert len(words(headline.headline, frame)) <= 69
+    assert len(sentence(headline.headline, frame)) <= 69
 
 
 SPANS = st.lists(

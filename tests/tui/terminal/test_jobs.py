@@ -44,7 +44,7 @@ class Trainer:
     def pid(self) -> int:
         return self.process.pid
 
-    def loader(self) -> int:
+    def wait_for_loader(self) -> int:
         """The pid of the loader, once it runs."""
         for _ in range(2000):
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
@@ -128,7 +128,7 @@ def test_the_key_j_selects_each_job_and_the_end_of_a_job_releases_the_verdict(
 def test_a_pid_of_a_loader_selects_its_job(terminal: Terminal, trainers: tuple[Trainer, Trainer]) -> None:
     alpha, beta = trainers
     for trainer in (alpha, beta):
-        start(terminal, "--job", str(trainer.loader()))
+        start(terminal, "--job", str(trainer.wait_for_loader()))
         terminal.wait_until(lambda text, trainer=trainer: about(text, trainer), what=f"a loader of {trainer.name}")
         terminal.keys("q")
         terminal.wait_for("rc=0")
