@@ -201,11 +201,12 @@ def _written(facts: Facts, job: JobFacts) -> str:
 def job_saves(facts: Facts) -> tuple[Claim, ...]:
     """The trainer is blocked while a disk is being written.
 
-    Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk. Evidence: samples of the trainer;
-    bytes that the disk and the job write, and bytes that the job reads. Threshold: the share `checkpoint` is >= 8 % of
-    10 s. Otherwise, the trainer is in state D in >= 50 % of the samples in 3 ticks of 10 s, in which the job reads less
-    than 10 % of what the disk writes; and the job wrote >= 20 % of that in the window. Blind spot: a checkpoint that a
-    separate process writes, and writes below 1 MB/s.
+    Claim: checkpoint_write: the trainer waits until its checkpoint is on the disk.
+    Evidence: samples of the trainer; bytes that the disk and the job write, and bytes that the job reads.
+    Threshold: the share `checkpoint` is >= 8 % of 10 s. Otherwise, the trainer is in state D in >= 50 % of the samples
+        in 3 ticks of 10 s, in which the job reads less than 10 % of what the disk writes; and the job wrote >= 20 % of
+        that in the window.
+    Blind spot: a checkpoint that a separate process writes, and writes below 1 MB/s.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
