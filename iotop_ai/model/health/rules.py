@@ -219,7 +219,8 @@ def _limits(state: SmartState) -> tuple[int | None, int | None]:
     """The lowest temperatures in °C that are too warm and critical."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
-    # A disk is too warm above 50 °C and in danger above 60 °C; the constants are the last good degrees.
+    # A disk is too warm above 50 °C and in danger above 60 °C; the constants are the highest temperatures that are
+    # still fine.
     own = state.critical_celsius
     return (DISK_WARNING_CELSIUS + 1, own or DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, own)
 
@@ -228,12 +229,14 @@ def _warm(state: SmartState) -> tuple[str, ...]:
     now, (warning, critical) = state.temperature_celsius, _limits(state)
     if now is None or warning is None or now < warning or (critical is not None and now >= critical):
         return ()
-    return (f"{now} °C, too warm from {warning} °C",)
+    return (f"{now} °C, too warm at {warning} °C or above",)
 
 
 def _hot(state: SmartState) -> tuple[str, ...]:
     now, (_, critical) = state.temperature_celsius, _limits(state)
-    return (f"{now} °C, critical from {critical} °C",) if now is not None and critical and now >= critical else ()
+    if now is None or not critical or now < critical:
+        return ()
+    return (f"{now} °C, critical at {critical} °C or above",)
 
 
 RULES: tuple[Rule, ...] = (
@@ -290,7 +293,7 @@ RULES: tuple[Rule, ...] = (
         "hot",
         CRITICAL,
         OURS,
-        f"from the disk's own critical limit; above {DISK_CRITICAL_CELSIUS} °C for an HDD without one",
+        f"at or above the disk's own critical limit; above {DISK_CRITICAL_CELSIUS} °C for an HDD without one",
         _hot,
     ),
     Rule(
@@ -356,14 +359,15 @@ RULES: tuple[Rule, ...] = (
         "worn-soon",
         WARNING,
         OURS,
-        f"100 % used within {WEAR_SOON_DAYS:g} days at the rate of the known past",
+        f"100 % used within {WEAR_SOON_DAYS:g} days at the rate observed so far",
         _worn_soon,
     ),
     Rule(
         "warm",
         WARNING,
         OURS,
-        f"above {DISK_WARNING_CELSIUS} °C (HDD), or from the SSD's own limit, {FLASH_WARNING_CELSIUS} °C without one",
+        f"above {DISK_WARNING_CELSIUS} °C (HDD); at or above the SSD's own limit, or {FLASH_WARNING_CELSIUS} °C for an "
+        "SSD without one",
         _warm,
     ),
     Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),

@@ -89,7 +89,7 @@ def test_healthy_and_failing_disks_are_read_beside_a_virtio_disk(smartctl: Smart
         "102 % of its rated life used",
         "37 media errors",
         "4 % spare blocks left, limit 10 %",
-        "84 °C, too warm from 70 °C",
+        "84 °C, too warm at 70 °C or above",
     )
     assert table["vda"].status is Status.UNSUPPORTED
     assert "virtio" in table["vda"].reason

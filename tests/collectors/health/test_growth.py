@@ -96,7 +96,7 @@ def test_growth_of_media_errors_and_of_minutes_too_hot_is_judged(
         "102 % of its rated life used",
         "too hot for 7 minutes, +7 in 60 min: it slows itself down",
         "4 % spare blocks left, limit 10 %",
-        "84 °C, too warm from 70 °C",
+        "84 °C, too warm at 70 °C or above",
     )
     assert [point.used_percent for point in state.past] == [3, 102]
     # A day later the count has not grown further, and the level stays.

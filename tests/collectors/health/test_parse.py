@@ -94,7 +94,7 @@ def test_a_failing_sata_disk_has_rows_without_a_threshold() -> None:
         "1,800 reallocated sectors",
         "24 pending sectors",
         "24 uncorrectable sectors",
-        "58 °C, too warm from 51 °C",
+        "58 °C, too warm at 51 °C or above",
     )
     rows = {row.id: row for row in state.attributes}
     assert rows[5] == SmartAttribute(5, "Reallocated_Sector_Ct", 10, 10, 36, 1800, "1800", "now", True)
@@ -206,9 +206,9 @@ def test_the_limits_of_an_nvme_come_from_json_or_from_the_text() -> None:
         ({"used_percent": 100}, "critical", "100 % of its rated life used"),
         ({"media_errors": 1}, "warning", "1 media error"),
         ({"critical_warning": 0x40}, "critical", "critical warning 0x40"),
-        ({"temperature_celsius": 51, "rotation_rpm": 7200}, "warning", "51 °C, too warm from 51 °C"),
-        ({"temperature_celsius": 61, "rotation_rpm": 7200}, "critical", "61 °C, critical from 61 °C"),
-        ({"temperature_celsius": 80, "rotation_rpm": 0}, "warning", "80 °C, too warm from 80 °C"),
+        ({"temperature_celsius": 51, "rotation_rpm": 7200}, "warning", "51 °C, too warm at 51 °C or above"),
+        ({"temperature_celsius": 61, "rotation_rpm": 7200}, "critical", "61 °C, critical at 61 °C or above"),
+        ({"temperature_celsius": 80, "rotation_rpm": 0}, "warning", "80 °C, too warm at 80 °C or above"),
     ],
 )
 def test_each_rule_has_its_sentence(change: dict[str, Any], severity: str, reason: str) -> None:
