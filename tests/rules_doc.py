@@ -32,12 +32,13 @@ UNSURE and lists what was checked. OK needs evidence.
 
 A device's normal read time is the lower of two values: the value for its kind, and its own history. The history is the
 read time below which a tenth of the device's minutes of the last 27 hours lie. It is kept per serial number and request
-size, and never counts as less than {floor} % of the value for the kind. It applies from {baseline_minutes:g} minutes
-on, and pauses during a finding about storage.
+size, and never counts as less than {floor} % of the value for the kind. It applies once it covers {baseline_minutes:g}
+minutes, and pauses during a finding about storage.
 
 Confidence starts at the rule's own base. Each of these caps it: one family of signals (task states, device, pressure,
 GPU) at 50 %, two at 75 %; a missing GPU at 60 % (most rules about a job's loading: 75 %); an unknown mapping of
-processes to GPUs at 75 % (CPU rules: 50 %); unreadable I/O at 55 %. From 85 % it is called high, from 60 % medium.
+processes to GPUs at 75 % (CPU rules: 50 %); unreadable I/O at 55 %. It is called high at 85 %
+or more, and medium at 60 % or more.
 
 In the rules, *time lost* is >= {gate} % of {window_s:g} s or {long_gate} % of {long_window_s:g} s; *samples* of tasks
 are taken 20 times a second, at random moments; *normal* is the device's normal read time; *D* is the share of time in

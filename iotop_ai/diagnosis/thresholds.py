@@ -53,22 +53,22 @@ class Thresholds(NamedTuple):
     thread_most: float = 1.3
     """A process that uses up to this many cores counts as one busy thread."""
     disk_busy: float = 0.8
-    """The %util from which a serial disk is saturated. iostat(1): %util does not show the saturation of parallel
+    """A serial disk is saturated at or above this %util. iostat(1): %util does not show the saturation of parallel
     devices."""
     disk_await_ms: float = 20.0
-    """The await from which a busy serial disk is saturated."""
+    """A busy serial disk is saturated at or above this await."""
     disk_busy_bad: float = 0.99
-    """The %util from which a saturated serial disk is critical."""
+    """A saturated serial disk is critical at or above this %util."""
     disk_await_bad_ms: float = 50.0
-    """The await from which a saturated disk is critical."""
+    """A saturated disk is critical at or above this await."""
 
     inflation_some: float = 1.5
-    """The await, as a multiple of normal, from which a device that serves requests in parallel is slower than
+    """A device that serves requests in parallel is slower than normal if its await is at least this multiple of
     normal."""
     inflation_slow: float = 3.0
-    """The await, as a multiple of normal, from which such a device is slow."""
+    """Such a device is slow if its await is at least this multiple of normal."""
     inflation_severe: float = 8.0
-    """The await, as a multiple of normal, from which such a device is saturated."""
+    """Such a device is saturated if its await is at least this multiple of normal."""
     network_prior_ms: float = 5.0
     """The normal await of a read of n bytes is *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical
     figures."""
@@ -90,7 +90,7 @@ class Thresholds(NamedTuple):
     """See network_prior_ms."""
 
     blocked: float = 0.5
-    """The mean share of time in state D from which a process counts as blocked."""
+    """A process counts as blocked if it is in state D for at least this share of the time on average."""
     carried_share: float = 0.2
     """The part of a device's reads that a process must make to count as waiting for that device."""
     small_read_bytes: float = 48 * 1024
@@ -98,7 +98,7 @@ class Thresholds(NamedTuple):
     steady_variation: float = 0.05
     """The read rate is flat if its standard deviation divided by its mean is at most this."""
     steady_busy: float = 0.95
-    """The %util from which a device with a flat read rate counts as always busy."""
+    """A device with a flat read rate counts as always busy at or above this %util."""
 
     worker_busy: float = 0.7
     """The cores that a worker must use to count as computing."""
@@ -107,7 +107,7 @@ class Thresholds(NamedTuple):
     long_gate: float = 0.05
     """The lost share of time below which no rule claims a loss over the long window."""
     lost_high: float = 0.20
-    """The lost share of time from which a loss is critical. Source: TensorFlow's profiler
+    """A loss of at least this share of time is critical. Source: TensorFlow's profiler
     (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
     """The pressure that confirms a stall. The pressure of the whole machine is diluted by busy CPUs, so it only
@@ -116,12 +116,13 @@ class Thresholds(NamedTuple):
     gpu_fair: float = 0.7
     """Below this utilisation a GPU has idle time."""
     gpu_bound: float = activity.BUSY
-    """The utilisation from which a GPU is busy. NVML counts the time in which any kernel runs."""
+    """A GPU is busy at or above this utilisation. NVML counts the time in which any kernel runs."""
     power_share: float = 0.4
     """A busy GPU computes if its power is at least this part of its limit; a GPU that spins in a collective draws
     little."""
     gpu_used_bytes: int = 512 << 20
-    """The memory from which a GPU without a visible process is in use, because a container hides processes."""
+    """A GPU without a visible process is in use if at least this much of its memory is, because a container hides
+    processes."""
 
     idle_gpu: float = 0.05
     """The utilisation below which a GPU is idle. A machine is idle while it is below all five idle_* numbers."""
@@ -134,7 +135,7 @@ class Thresholds(NamedTuple):
     idle_disk_busy: float = 0.05
     """The %util that each disk must stay below on an idle machine."""
     busy_cpu: float = 0.9
-    """On a machine without a training job, the CPUs are at their limit from this share of use on."""
+    """On a machine without a training job, the CPUs are at their limit if at least this share of them is in use."""
     busy_memory: float = 0.95
     """The memory is at its limit while at least this share of it is not available."""
     busy_memory_leave: float = 0.9
@@ -212,19 +213,19 @@ class Thresholds(NamedTuple):
     throttled_mask_leave: float = 0.1
     """The finding leaves below this share."""
     gpu_hot_celsius: float = 85.0
-    """The temperature from which a GPU is hot, whatever its slowdown temperature; a classic limit."""
+    """A GPU is hot at or above this temperature, whatever its slowdown temperature; a classic limit."""
     hot_margin: float = 3.0
     """A GPU is also hot if it is less than this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
     """A loaded GPU runs at least at this part of its highest clock."""
     capped: float = 0.3
-    """The share of time at a lowered power limit from which a GPU counts as throttled."""
+    """A GPU counts as throttled if its power limit is lowered for at least this share of the time."""
     capped_leave: float = 0.15
     """The finding leaves below this share."""
     limit_lowered: float = 0.9
     """A power limit counts as lowered if it is at most this part of the board's default limit."""
     link_full: float = activity.LINK_FULL
-    """A PCIe link is full from this part of its practical rate on."""
+    """A PCIe link is full if it carries at least this part of its practical rate."""
     link_full_leave: float = 0.65
     """The finding leaves below this part."""
     link_felt: float = 0.5
@@ -232,11 +233,11 @@ class Thresholds(NamedTuple):
     link_bytes_per_s: float = activity.LINK_BYTES_PER_S
     """The practical rate of PCIe generation 5 x16; each earlier generation has half of the rate of the next one."""
     replays_per_s: float = 1.0
-    """A link is faulty from this many retransmitted packets per second on."""
+    """A link is faulty if it retransmits at least this many packets per second."""
     replays_felt: float = 1000.0
-    """Retransmitted packets cost time from this many per second on."""
+    """Retransmitted packets cost time if there are at least this many per second."""
     gpu_memory: float = 0.95
-    """A GPU's memory is full from this used part on."""
+    """A GPU's memory is full if at least this part of it is used."""
     gpu_memory_leave: float = 0.92
     """The finding leaves below this used part."""
     gpu_memory_end_s: float = 600.0
@@ -259,7 +260,7 @@ class Thresholds(NamedTuple):
     tensor_none: float = activity.TENSOR_NONE
     """The activity below which tensor cores are idle."""
     sm_busy: float = 0.8
-    """The SM activity from which a GPU is used effectively. Source: DCGM user guide, profiling metrics."""
+    """A GPU is used effectively at or above this SM activity. Source: DCGM user guide, profiling metrics."""
     sm_idle: float = activity.SM_IDLE
     """The SM activity below which a GPU is used ineffectively. Source: DCGM user guide, profiling metrics."""
     workers_rest: float = 0.8
@@ -267,9 +268,9 @@ class Thresholds(NamedTuple):
     batch_writes: float = 0.2
     """Write calls per second of all workers below which no batch arrives; a batch takes about five calls."""
     network_full: float = 0.8
-    """A network link is full from this part of its speed on."""
+    """A network link is full if it carries at least this part of its speed."""
     spread: float = 0.25
-    """The difference of utilisation from which the GPUs of one job are unequal."""
+    """The GPUs of one job are unequal if their utilisations differ by at least this much."""
     spread_leave: float = 0.15
     """The finding leaves below this difference."""
     peer_power: float = 0.6

@@ -14,7 +14,7 @@ CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
 class Marks(NamedTuple):
-    """The values from which figures are highlighted on the screen; 0 for never. The verdict has limits of its own.
+    """Figures at or above these values are highlighted on the screen; 0 for never. The verdict has limits of its own.
 
     io_wait: percent of a process's time
     await_ms: the ms of a read or a write

@@ -30,7 +30,7 @@ class DelayAccounting:
         self._since: int | None = None
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
-        """Return (whether accounting is on, the start time from which on tasks are counted).
+        """Return (whether accounting is on, the earliest start time of the tasks that are counted).
 
         The first is None when it is unknown. The second is in clock ticks since boot; None when all tasks are counted.
         The kernel never counts a task that starts while accounting is off (delayacct_tsk_init): its counter stays 0.

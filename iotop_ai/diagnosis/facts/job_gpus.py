@@ -14,7 +14,7 @@ from iotop_ai.model.reading import Reading
 from iotop_ai.model.snapshot import Snapshot
 
 OTHERS_WORK = 0.1
-"""From this utilisation by others on, a job shares its GPUs; below it, others merely have them open."""
+"""At or above this utilisation by others, a job shares its GPUs; below it, others merely have them open."""
 _DEEPEST = 32
 _UNREAD: Reading[GpuState] = Reading()
 

@@ -28,7 +28,7 @@ from iotop_ai.diagnosis.rules.job.storage import (
     job_rereads_what_was_cached,
     job_waits_for_storage,
 )
-from iotop_ai.diagnosis.rules.job.time import job_compiles, job_does_not_move, main_thread_holds_gpu
+from iotop_ai.diagnosis.rules.job.time import job_compiles, job_does_not_move, main_thread_holds_up_gpu
 from iotop_ai.diagnosis.rules.job.workers import job_restarts_its_workers
 from iotop_ai.diagnosis.rules.machine_full import filesystem_is_full, memory_is_short, shared_memory_is_full
 from iotop_ai.diagnosis.rules.process_cpu import one_thread_loads, workers_compute
@@ -63,7 +63,7 @@ RULES: tuple[Rule, ...] = (
     job_prepares_too_slowly,
     job_streams_from_far,
     job_loads_by_itself,
-    main_thread_holds_gpu,
+    main_thread_holds_up_gpu,
     processes_wait_for_disk,
     gpu_idle_while_disk_saturated,
     workers_compute,

@@ -22,7 +22,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: failing_disk: the device, its server or the path to it hangs.
     Evidence: requests in flight, and the time since the device last completed one; processes in state D.
-    Threshold: 10 s, longer than a disk takes to spin up. With a process in state D it is critical from 30 s on: then
+    Threshold: 10 s, longer than a disk takes to spin up. With a process in state D it is critical after 30 s: then
         the kernel's drivers give up a request (nvme_core.io_timeout, sd's timeout). If several devices of a stack hang,
         the rule names the lowest.
     Blind spot: some kernels miscount requests in flight: a count that is stuck since the monitor started needs a

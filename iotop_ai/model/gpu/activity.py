@@ -20,7 +20,7 @@ TENSOR_NONE = 0.02
 SM_IDLE = 0.5
 """A GPU whose SM activity is below this share is used poorly. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
-"""The share of a PCIe link's rate from which the link counts as full."""
+"""A PCIe link counts as full if it carries at least this share of its rate."""
 LINK_BYTES_PER_S = 50e9
 """The practical rate of a PCIe generation 5 link with 16 lanes; each earlier generation has half the rate of the next.
 """

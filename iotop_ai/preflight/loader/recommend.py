@@ -8,10 +8,11 @@ from iotop_ai.model.preflight.loader.report import NEAR_BEST, Choice
 from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, curve
 
 FULL_CORE = 0.85
-"""From this many CPU seconds per second on, a process uses a whole core. From this share on, all cores are in use.
+"""A process that uses at least this many CPU seconds per second uses a whole core. All cores are in use if at least
+this share of them is.
 """
 OFTEN = 0.5
-"""A worker's state counts as its bottleneck from this share of its samples on."""
+"""A worker's state counts as its bottleneck if at least this share of its samples show it."""
 
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:

@@ -17,7 +17,7 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import UNDEFINED, brief, percent, rate_unit
 
 _TWO_ROWS = 1 + 8 + 2 * 4
-"""The number of rows from which on the graphs below the chart have two rows each."""
+"""With at least this many rows, the graphs below the chart have two rows each."""
 
 Value = Callable[[BlockRates], float | None]
 

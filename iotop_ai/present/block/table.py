@@ -55,7 +55,9 @@ While the user accumulates, a title loses its "/s".
 
 _WITHOUT_JOB = tuple(column for column in COLUMNS if column.id != "job%")
 _WIDE, _REASON_WIDTH = 140, 16
-"""The width from which on the health column has room for the reason."""
+"""_WIDE: the least width of a screen whose health column has room for the reason. _REASON_WIDTH: the width of that
+reason.
+"""
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 
@@ -309,7 +311,7 @@ def _device_line(
 
 
 def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
-    """Whether the figure is at or above the value from which the user wants this column highlighted."""
+    """Whether the figure is at or above the value at which the user wants this column highlighted."""
     awaits = {"r_await": rates.read_await_ms, "w_await": rates.write_await_ms}
     if id_ in awaits:
         value, mark = awaits[id_], marks.await_ms

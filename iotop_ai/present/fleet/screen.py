@@ -27,8 +27,8 @@ KEYS = (
 """The actions shown in the last row."""
 BANNER_ROWS = 2
 _LEAST_DETAIL, _TALL = 18, 36
-"""The heights of the screen from which on graphs of the machine under the cursor are shown (_LEAST_DETAIL), and are
-tall (_TALL).
+"""The least heights of a screen that shows graphs of the machine under the cursor (_LEAST_DETAIL), and of one that
+shows tall graphs (_TALL).
 """
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 _TEXT_AT = 10

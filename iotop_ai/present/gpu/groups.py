@@ -1,4 +1,4 @@
-"""GPUs in groups: similar GPUs share a row, a GPU that differs from them has a row by itself."""
+"""GPUs in groups: similar GPUs share a row; a GPU that differs from them has its own row."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def throttle_text(state: GpuState) -> str:
 
 
 LEAST_SHARE = 0.01
-"""The share of the interval from which on a throttle reason counts."""
+"""The smallest share of the interval at which a throttle reason counts."""
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:

@@ -21,7 +21,7 @@ SAFE = (
     "changed. It never runs in captive mode."
 )
 TALL = 40
-"""The height from which on the page of the disk under the cursor is shown below the list."""
+"""The least height of a screen that shows the page of the disk under the cursor below the list."""
 
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:

@@ -20,7 +20,9 @@ _BAR_AT = 50
 _LEAST_BAR = 8
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
-"""The width of a screen from which on the job's steps are shown at the right, and the width of that field."""
+"""_STEPS_FROM: the least width of a screen that shows the job's steps at the right. _STEPS_CELLS: the width of that
+field.
+"""
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
 LETTERS = {
     "compute": "c", "collective": "l", "transfer": "t", "data_disk": "d", "data_network": "n", "data_cpu": "u",

@@ -13,7 +13,7 @@ from iotop_ai.model.process.change_tracking import TrackedDict, follows
 from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable, ThreadLook
 
 MANY = 64
-"""The number of members from which on a group's result is kept."""
+"""The result of a group with at least this many members is kept."""
 _MOST_GROUPS = 8
 _WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 DEEPEST = 6
-"""The depth from which on a level is not indented further, so that the name stays readable."""
+"""Levels deeper than this are not indented further, so that the names stay readable."""
 
 
 def parents(table: ProcessTable) -> dict[ProcessKey, ProcessKey]:

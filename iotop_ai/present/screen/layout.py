@@ -81,7 +81,7 @@ TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP = 4
 _TITLED_FROM = 20
-"""The height of a screen from which on the titles of hidden panels are shown."""
+"""The least height of a screen that shows the titles of hidden panels."""
 _WITHOUT_GAP = ("doctor", "keys", "banner", "time", "timeline")
 """The panels that have no blank row above them."""
 

@@ -74,7 +74,7 @@ _LONG_CODE = re.compile(
 )
 _CODE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _MIXED = 0.35
-"""The share of adjacent characters of different kinds from which a text looks random; CamelCase names reach 0.25."""
+"""A text looks random if at least this share of its adjacent characters differ in kind; CamelCase names reach 0.25."""
 _KINDS = str.maketrans(
     {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
      for c in cs}

@@ -298,7 +298,7 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
 
 
 def _busier(busy: float | None, limits: Thresholds) -> float | None:
-    """The utilisation from which the other GPUs are clearly busier than this GPU."""
+    """The least utilisation at which the other GPUs are clearly busier than this GPU."""
     return None if busy is None else min(1.0, busy + limits.spread)
 
 

@@ -50,7 +50,7 @@ def _capped(gpu: OneGpu, limits: Thresholds) -> float:
 
 
 def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
-    """The temperature from which a GPU counts as hot; None when unknown."""
+    """The lowest temperature at which a GPU counts as hot; None when unknown."""
     slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
     own = None if slowdown is None else slowdown - limits.hot_margin
     if gpu.state.temperature_sensor is not None:

@@ -14,7 +14,7 @@ BLIND = 0.55
 WEAK = 0.6
 UNCLEAR = 0.6
 UNEXPLAINED = 0.25
-"""From this share of unexplained time on, a verdict is not sure."""
+"""At or above this share of unexplained time, a verdict is not sure."""
 
 
 def gate(facts: Facts, job: JobFacts) -> float:

@@ -1,4 +1,4 @@
-"""Rules that follow from the shares of a job's time: its main thread, its compiler, or nothing makes progress."""
+"""Rules about the shares of a job's time: its main thread delays the GPU, a compiler runs, or nothing moves."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple
     return tuple(out)
 
 
-def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
+def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
     """The GPU idles while the job's main thread runs and nothing is loaded.
 
-    Claim: host_bound: Python, launches of small kernels or synchronisations delay the GPU, not the data.
+    Claim: host_bound: the GPU is delayed by Python, launches of small kernels or synchronisations, not by data.
     Evidence: samples of the trainer while the GPU idles; no reads; no worker for which the trainer waits.
     Threshold: the share `host` is >= 8 % of 10 s or 5 % of 60 s, and the largest lost share; a GPU must be visible. If
         the job's loader processes are on a CPU or wait for one >= 50 % of the time, it must be 8 % of 10 s: below that
@@ -69,7 +69,7 @@ def main_thread_holds_gpu(facts: Facts) -> tuple[Claim, ...]:
 
 
 def job_compiles(facts: Facts) -> tuple[Claim, ...]:
-    """A compiler works below the job while it does not train.
+    """A compiler runs in a process that the job started, and the job does not train.
 
     Claim: compiling: the compiler makes kernels. The training goes on afterwards.
     Evidence: compilers among the processes that the job started.
@@ -118,10 +118,10 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
         before.
     Threshold: for 60 s, and in each 10 s of them, all its processes together use < 0.01 cores and move < 32 KiB/s,
         while the job holds GPUs or has loaders; or it is stopped >= 50 % of 10 s. A job that is not stopped must have
-        loaders, or have used a GPU or reported steps while watched. Notebooks do not count, nor do jobs without
-        launcher and loaders that listen for clients.
-    Blind spot: a rank that spins in a collective for a lost peer moves. It misses a job without loaders that stood
-        still before it was watched. A server whose GPU process does not listen itself looks like a job.
+        loaders, or have used a GPU or reported steps while watched. Notebooks do not count, nor do jobs that listen for
+        clients and have neither a launcher nor loaders.
+    Blind spot: a rank that spins in a collective for a lost peer counts as moving. It misses a job without loaders that
+        stood still before it was watched. A server whose GPU process does not listen itself looks like a job.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:
