@@ -1,4 +1,5 @@
-"""Chooses which other threads and children of a job are sampled: those that moved recently, whatever their name.
+"""Chooses which threads of a job, besides the main threads, are sampled: those that moved recently, whatever their
+names. Also lists the job's child processes.
 
 A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving if
 it is on a CPU or blocked at the time of the census, or if it has used CPU time since the previous census.
@@ -20,8 +21,8 @@ ACTIVE_NS = 5_000_000_000
 """How long a thread stays chosen after it last moved, in nanoseconds."""
 LISTED_EVERY_NS = 1_000_000_000
 MOST_CHILDREN = 64
-PARENTS = 4
-"""The number of resting threads whose children are listed in one census. The next census lists those of others."""
+ASKED_PER_CENSUS = 4
+"""The number of threads whose children are listed by rotation in one census. The next census takes other threads."""
 DEEPEST = 3
 """How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"
@@ -42,7 +43,7 @@ class Census(NamedTuple):
     """The threads of a process that moved recently.
 
     threads: the IDs of these threads; the thread that moved last comes first. pin: the ID of the pin-memory thread; 0
-    without such a thread. autograd: those IDs in ``threads`` that run a backward pass.
+    without such a thread. autograd: the IDs of all autograd threads, which run backward passes.
     """
 
     threads: tuple[int, ...] = ()
@@ -93,19 +94,20 @@ class ThreadCensus:
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
     def children(self, moving: Sequence[int]) -> list[int]:
-        """Return the PIDs of the processes below this one, as far as the threads that are asked started them.
+        """Return the PIDs of the children that some of the process's threads started, and of their descendants.
 
-        The main thread is asked, the threads in ``moving``, the threads that had children before, and ``PARENTS``
-        others in rotation, because a thread that waits for its child uses almost no CPU time.
+        These threads are the main thread, those in ``moving``, those that had children before, and
+        ``ASKED_PER_CENSUS`` others in rotation. The rotation is needed because a thread that waits for its child uses
+        almost no CPU time.
         """
         tids = list(self._threads)
         first = self._turn % len(tids) if tids else 0
-        self._turn = first + PARENTS
-        turn = [*tids[first:], *tids[:first]][:PARENTS]
+        self._turn = first + ASKED_PER_CENSUS
+        turn = [*tids[first:], *tids[:first]][:ASKED_PER_CENSUS]
         started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*moving, *self._parents, *turn)}
         self._parents = {tid for tid, pids in started.items() if pids}
         started[self.key.pid] = _started_by(self._root, self.key.pid, self.key.pid)
-        return _with_below(self._root, [pid for pids in started.values() for pid in pids])
+        return _with_descendants(self._root, [pid for pids in started.values() for pid in pids])
 
     def close(self) -> None:
         """Close all files."""
@@ -134,10 +136,10 @@ def children_of(root: Root, pid: int) -> list[int]:
 
     Source: /proc/PID/task/TID/children; [] on kernels without CONFIG_PROC_CHILDREN.
     """
-    return _with_below(root, _started_by(root, pid, pid))
+    return _with_descendants(root, _started_by(root, pid, pid))
 
 
-def _with_below(root: Root, pids: list[int]) -> list[int]:
+def _with_descendants(root: Root, pids: list[int]) -> list[int]:
     """Return these processes and those that their main threads started, ``DEEPEST`` generations in all."""
     found, level = list(pids), pids
     for _ in range(DEEPEST - 1):
