@@ -1,4 +1,4 @@
-"""Jobs that stand still, simulate, save aside or wait in a driver, and a slow disk beside a full filesystem."""
+"""Jobs that stand still, simulate, save in the background or wait in a driver; a slow disk beside a full filesystem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNUSUAL = Path(__file__).with_name("unusual.py")
 BTRFS = ("mkfs.btrfs", "-q", "-f", "--nodiscard")
 LOADER = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0.1")
 STUCK_S = 85.0
-"""The time after which a job that stops after 8 s has visibly not moved for a minute, in most of 10 s."""
+"""How long to wait in seconds: 8 s until the job stops, a minute without movement, and most of the 10 s window."""
 
 
 def beside_full(scene: Scene) -> Scene:
@@ -87,7 +87,7 @@ def _shared_slow_disk(cause: Cause, chance: random.Random) -> Cause:
     )  # fmt: skip
 
 
-def _saving_aside(cause: Cause, chance: random.Random) -> Cause:
+def _saving_in_background(cause: Cause, chance: random.Random) -> Cause:
     every, size = chance.randrange(30, 60), chance.randrange(20, 50)
     return with_options(
         cause, "--save-every", every, "--save-bytes", size * 1_000_000, setting=f"{size} MB every {every} steps"
@@ -158,8 +158,10 @@ CAUSES: dict[str, Cause] = {
         "--prefetch", "1"
     ),
     "simulation": unusual("cpu_prep", "simulate", *SIMULATING)._replace(draw=_simulating),
-    "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_aside),
-    "save in a process": unusual("healthy", "save", *SAVING, "--process")._replace(negative=True, draw=_saving_aside),
+    "save in a thread": unusual("healthy", "save", *SAVING)._replace(negative=True, draw=_saving_in_background),
+    "save in a process": unusual("healthy", "save", *SAVING, "--process")._replace(
+        negative=True, draw=_saving_in_background
+    ),
     "save in a thread gpu": unusual(
         "checkpoint_write", "save", *LOADER, "--step", "0.02", "--kind", "futex", "--save-every", "1",
         "--save-bytes", "100000000", "--pack-ms", "60",

@@ -1,4 +1,6 @@
-"""Jobs that stand still, simulate or save aside: ``python unusual.py FOLDER --mode MODE [options of trainer.py]``.
+"""Jobs that stand still, simulate or save in the background.
+
+    python unusual.py FOLDER --mode MODE [options of trainer.py]
 
 deadlock: after --after seconds it starts new workers while one of its threads holds a lock that each sample needs, so
 that every forked worker waits for a copy of the lock that is never released. lost-rank: after that time, the second of
@@ -168,7 +170,7 @@ def pack_and_save(path: Path, size: int, pack_s: float) -> None:
     save(path, 0 if pack_s else size)
 
 
-def save_aside(a: argparse.Namespace, log: Steps, process: bool, pack_s: float) -> None:
+def save_in_background(a: argparse.Namespace, log: Steps, process: bool, pack_s: float) -> None:
     if a.gpu:
         threading.Thread(target=report, args=(a.gpu,), daemon=True).start()
     loader, steps, step = Loader(Dataset(a), a.workers, a.batch, a.prefetch, a.method), Step(a.kind), 0
@@ -222,7 +224,7 @@ def main() -> None:
     elif own.mode == "prepare":
         prepare(a, own.after)
     elif own.mode == "save":
-        save_aside(a, Steps(a.log), own.process, own.pack_ms / 1000)
+        save_in_background(a, Steps(a.log), own.process, own.pack_ms / 1000)
 
 
 if __name__ == "__main__":

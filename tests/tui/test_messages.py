@@ -11,7 +11,7 @@ from iotop_ai.tui.threads.source import SourceThread
 from tests.tui.scene import made_frames
 
 
-class Box:
+class FakeApp:
     """An app that handles its messages at once, or never."""
 
     def __init__(self, takes: bool) -> None:
@@ -27,19 +27,19 @@ class Box:
         return True
 
 
-def followed(takes: bool) -> tuple[Box, list[Frame]]:
+def followed(takes: bool) -> tuple[FakeApp, list[Frame]]:
     made = made_frames(9)
-    box = Box(takes)
-    follower = SourceThread(made, MemoryRecording(), box)
+    app = FakeApp(takes)
+    follower = SourceThread(made, MemoryRecording(), app)
     follower.start()
-    while not any(isinstance(message, SourceEnded) for message in box.held):
+    while not any(isinstance(message, SourceEnded) for message in app.held):
         follower._thread.join(0.1)
-    return box, made
+    return app, made
 
 
 def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
-    box, made = followed(takes=False)
-    first, last = box.held
+    app, made = followed(takes=False)
+    first, last = app.held
     assert isinstance(first, FrameReady)
     assert isinstance(last, SourceEnded)
     assert first.take() is made[-1]
@@ -48,5 +48,5 @@ def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
 
 
 def test_a_fast_screen_gets_every_frame() -> None:
-    box, made = followed(takes=True)
-    assert box.taken == list(made)
+    app, made = followed(takes=True)
+    assert app.taken == list(made)

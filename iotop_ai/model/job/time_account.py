@@ -133,7 +133,7 @@ def _loaders_save(interval: Interval) -> bool:
     return interval.loading is not Loading.NAMED and saves(interval)
 
 
-def saves_aside(interval: Interval) -> bool:
+def saves_in_background(interval: Interval) -> bool:
     """Whether the trainer's threads save data and do not load it; they use CPU time while they prepare their writes."""
     written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
@@ -146,9 +146,9 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     rest = left - busy
     # These looks show a wait by themselves.
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
-    aside = saves_aside(interval) and interval.loading is Loading.ITSELF
-    cpu = "checkpoint" if aside else "data_cpu"
-    saved = aside or _loaders_save(interval)
+    in_background = saves_in_background(interval) and interval.loading is Loading.ITSELF
+    cpu = "checkpoint" if in_background else "data_cpu"
+    saved = in_background or _loaders_save(interval)
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, (cpu,), saved)
     rest -= _take(interval, out, rest, sure, waits)
     # While another job's kernels run, this job may wait for them, so the time is not its loss unless a wait is sure.
@@ -158,9 +158,9 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     # A main thread in a futex waits at the queue of a thread loader while its threads work. If there are loader
     # processes, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
-    aside = saves_aside(interval) and interval.loading is not Loading.OTHERS
-    cpus = ("data_cpu", "checkpoint" if aside else _computes(interval))
-    saved = aside or saves(interval)
+    in_background = saves_in_background(interval) and interval.loading is not Loading.OTHERS
+    cpus = ("data_cpu", "checkpoint" if in_background else _computes(interval))
+    saved = in_background or saves(interval)
     rest -= _take(interval, out, rest, sum(part.whole for part in weak) / whole, _Waits(weak, cpus=cpus, saved=saved))
     if interval.gpu_receives:
         out[_AT["transfer"]] += rest

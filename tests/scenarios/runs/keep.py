@@ -33,12 +33,12 @@ RUNS = {
 def keep(name: str, found: Recorded) -> dict[str, float]:
     """Write the files of one run; return its truth."""
     # Every monitor of a user gets the marks of all programs on the machine, so some marks are not from this run.
-    live = [
+    without_marks = [
         one._replace(events=tuple(event for event in one.events if event.kind != "mark"))
         for one in snapshots(found.path)
     ]
     trainer = _trainer(found.path)
-    write(Slim(live, trainer).all(), FOLDER / f"{name}.iotop.jsonl.gz")
+    write(Slim(without_marks, trainer).all(), FOLDER / f"{name}.iotop.jsonl.gz")
     (FOLDER / f"{name}.log").write_text(found.stdout.read_text())
     return {
         "wait_ratio": round(found.wait_ratio, 4),

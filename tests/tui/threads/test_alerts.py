@@ -22,7 +22,7 @@ RULES = (
 )
 
 
-class Box:
+class FakeApp:
     """An app that keeps the messages it gets."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Box:
         return True
 
 
-def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
+def begun(app: FakeApp, notes: list[str], *, bell: bool = True) -> LiveAlerts:
     """Alerts whose rules have been read."""
     ready = threading.Event()
 
@@ -44,7 +44,7 @@ def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
         ready.set()
         return RunningAlerts(AlertConfig("", RULES, (), bell), lambda kind, text: notes.append(text), print)
 
-    alerts = LiveAlerts(begin, box)
+    alerts = LiveAlerts(begin, app)
     alerts.start()
     assert ready.wait(10)
     while alerts._running is None:
@@ -53,12 +53,12 @@ def begun(box: Box, notes: list[str], *, bell: bool = True) -> LiveAlerts:
 
 
 def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() -> None:
-    box, notes = Box(), list[str]()
-    alerts = begun(box, notes)
+    app, notes = FakeApp(), list[str]()
+    alerts = begun(app, notes)
     for second in range(30):
         alerts.put(at(second, 88.0 if second < 10 else 70.0))
     alerts.close(1.0)
-    fired, ended = box.held
+    fired, ended = app.held
     assert (fired.bell, fired.firing) == (True, (FiringAlert("hot", Severity.WARNING),))
     assert fired.answer == "alert: hot firing, gpus.0.temperature_celsius 88 C"
     assert (ended.bell, ended.firing) == (False, ())
@@ -66,38 +66,38 @@ def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() ->
     assert [note.split(":")[0] for note in notes] == ["warning hot firing", "warning hot resolved"]
 
 
-def test_two_alerts_at_once_ring_once_and_with_the_bell_off_never() -> None:
-    box = Box()
-    begun(box, []).put(at(0, 95.0))
-    assert [message.bell for message in box.held] == [True]
-    assert [one.rule for one in box.held[0].firing] == ["hot", "very_hot"]
-    quiet = Box()
+def test_two_alerts_at_once_ring_once_and_never_with_the_bell_off() -> None:
+    app = FakeApp()
+    begun(app, []).put(at(0, 95.0))
+    assert [message.bell for message in app.held] == [True]
+    assert [one.rule for one in app.held[0].firing] == ["hot", "very_hot"]
+    quiet = FakeApp()
     begun(quiet, [], bell=False).put(at(0, 95.0))
     assert [message.bell for message in quiet.held] == [False]
 
 
 def test_rules_that_cannot_be_read_delay_nothing() -> None:
-    box, released = Box(), threading.Event()
+    app, released = FakeApp(), threading.Event()
 
     def begin(say: object) -> None:
         released.wait(60)
 
-    alerts = LiveAlerts(begin, box)
+    alerts = LiveAlerts(begin, app)
     alerts.start()
     alerts.put(at(0, 95.0))
     alerts.close(0.1)
-    assert box.held == []
+    assert app.held == []
     released.set()
 
 
 def test_an_invalid_file_is_reported() -> None:
-    box = Box()
+    app = FakeApp()
 
     def begin(say: object) -> None:
         raise UsageError("alerts.toml: not TOML")
 
-    alerts = LiveAlerts(begin, box)
+    alerts = LiveAlerts(begin, app)
     alerts.start()
-    assert box.came.wait(10)
+    assert app.came.wait(10)
     alerts.put(at(0, 95.0))
-    assert [message.answer for message in box.held] == ["failed: alerts are off: alerts.toml: not TOML"]
+    assert [message.answer for message in app.held] == ["failed: alerts are off: alerts.toml: not TOML"]

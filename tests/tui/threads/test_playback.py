@@ -31,7 +31,7 @@ from tests.tui.recorded import record, recorder_of, stalling, written
 WAIT_S = 20.0
 
 
-class Box:
+class FakeApp:
     """Keeps the messages of the playback thread."""
 
     def __init__(self) -> None:
@@ -69,71 +69,71 @@ def live() -> list[Frame]:
 
 
 @pytest.fixture
-def box() -> Box:
-    return Box()
+def app() -> FakeApp:
+    return FakeApp()
 
 
 @pytest.fixture
-def playback(tmp_path: Path, live: list[Frame], box: Box) -> Iterator[PlaybackThread]:
+def playback(tmp_path: Path, live: list[Frame], app: FakeApp) -> Iterator[PlaybackThread]:
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(0)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     yield playback
     assert playback.close()
-    assert not [m for m in box.messages if isinstance(m, SourceEnded)]
+    assert not [m for m in app.messages if isinstance(m, SourceEnded)]
 
 
-def test_seeks_and_steps_give_their_frames(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_seeks_and_steps_give_their_frames(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     playback.seek(live[120].snapshot.wall_ns)
-    assert not box.at(live[120]).state.ended
+    assert not app.at(live[120]).state.ended
     playback.step(-1)
-    box.at(live[119])
+    app.at(live[119])
     playback.step(2)
-    box.at(live[121])
+    app.at(live[121])
     playback.seek(2**62)
-    assert box.at(live[-1]).state.ended
+    assert app.at(live[-1]).state.ended
     playback.skip(-10)
     ten = live[-1].snapshot.wall_ns - 10 * 10**9
-    box.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
+    app.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
 
 
-def test_the_newest_request_replaces_older_ones(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_the_newest_request_replaces_older_ones(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     for i in (10, 190, 70, 150, 30, 130):
         playback.seek(live[i].snapshot.wall_ns)
     playback.step(1)
     playback.step(1)
-    box.at(live[132])
-    shown = [m for m in box.messages if isinstance(m, PlaybackFrame) and not m.early]
+    app.at(live[132])
+    shown = [m for m in app.messages if isinstance(m, PlaybackFrame) and not m.early]
     assert len(shown) < 6
     assert shown[-1].frame == live[132]
 
 
-def test_several_skips_add_up(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_several_skips_add_up(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     for _ in range(6):
         playback.skip(10)
     wanted = live[0].snapshot.wall_ns + 60 * 10**9
-    box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
+    app.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
 
 
-def test_the_first_skip_counts_from_the_frame_that_is_shown(tmp_path: Path, live: list[Frame], box: Box) -> None:
+def test_the_first_skip_counts_from_the_frame_that_is_shown(tmp_path: Path, live: list[Frame], app: FakeApp) -> None:
     cursor = FrameCursor([FileRecording(record(tmp_path / "b", live))])
     shown = cursor.seek(live[100].snapshot.wall_ns)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     playback.skip(10)
     wanted = shown.snapshot.wall_ns + 10 * 10**9
-    box.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
+    app.at([f for f in live if f.snapshot.wall_ns <= wanted][-1])
     assert playback.close()
 
 
-def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
+def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
     live = stalling()
     cursor = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])
     cursor.seek(0)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
-    line = box.timeline(live[-1])
+    line = app.timeline(live[-1])
     states = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
     changes = [s for i, s in enumerate(states) if i == 0 or s[1] != states[i - 1][1]]
     assert [state for _, state in changes] == ["UNSURE", "STARVED", "UNSURE"]
@@ -142,19 +142,19 @@ def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, b
     assert line.gaps == ()
     starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
     playback.to_verdict_change(1)
-    box.at(starved)
+    app.at(starved)
     playback.mark(1)
-    assert box.at(live[90]).state.note == "mark: epoch 90"
+    assert app.at(live[90]).state.note == "mark: epoch 90"
     playback.to_verdict_change(-1)
-    box.at(starved)
+    app.at(starved)
     playback.to_verdict_change(-1)
-    box.at(live[0])
+    app.at(live[0])
     playback.to_verdict_change(-1)
-    box.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no further change of the verdict")
+    app.until(lambda m: isinstance(m, PlaybackFrame) and m.state.note == "no further change of the verdict")
     assert playback.close()
 
 
-def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
+def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
     def with_end(now: Snapshot, role: str, pid: int, code: int | None) -> Snapshot:
         event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
         return now._replace(events=(*now.events, event))
@@ -167,22 +167,22 @@ def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
     live = list(frames(snapshots))
     cursor = FrameCursor([FileRecording(record(tmp_path / "ends", live))])
     cursor.seek(live[25].snapshot.wall_ns)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
-    line = box.timeline(live[-1])
+    line = app.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, text, bad)
         for at, text, bad in ((30, "worker 14", True), (40, "trainer 7", False), (50, "trainer 8", True))
     )
     playback.seek(live[25].snapshot.wall_ns)
-    box.at(live[25])
+    app.at(live[25])
     for at, text in ((30, "worker 14"), (40, "trainer 7"), (50, "trainer 8")):
         playback.mark(1)
-        assert box.at(live[at]).state.note == text
+        assert app.at(live[at]).state.note == text
     assert playback.close()
 
 
-def test_kernel_events_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
+def test_kernel_events_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
     live = stalling(60)
     kinds = [(10, "io_error"), (20, "raid"), (30, "read_only"), (40, "xid"), (50, "oom_kill")]
     for at, kind in kinds:
@@ -191,9 +191,9 @@ def test_kernel_events_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
         live[at] = live[at]._replace(snapshot=now._replace(events=(*now.events, event)))
     cursor = FrameCursor([FileRecording(record(tmp_path / "kernel", live))])
     cursor.seek(live[0].snapshot.wall_ns)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
-    line = box.timeline(live[-1])
+    line = app.timeline(live[-1])
     assert line.ends == tuple(
         (live[at].snapshot.wall_ns, f"{kind} of it", True) for at, kind in kinds if kind != "raid"
     )
@@ -201,18 +201,18 @@ def test_kernel_events_are_on_the_time_line(tmp_path: Path, box: Box) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_time_line_of_other_rules_is_computed_again(tmp_path: Path, seed: int, box: Box) -> None:
+def test_a_time_line_of_other_rules_is_computed_again(tmp_path: Path, seed: int, app: FakeApp) -> None:
     live = stalling(130 + seed)
     path = Path(record(tmp_path / "old", live))
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
     cursor = FrameCursor([FileRecording(str(path))])
     cursor.seek(0)
     assert cursor.judged_anew
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     wanted = [(f.snapshot.wall_ns, str(f.verdict.state)) for f in live]
     wanted = [s for i, s in enumerate(wanted) if i == 0 or s[1] != wanted[i - 1][1]]
-    box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.changes == tuple(wanted))
+    app.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.changes == tuple(wanted))
     assert playback.close()
 
 
@@ -236,37 +236,39 @@ def test_the_verdict_from_before_the_kept_part_is_known() -> None:
     ring.close()
 
 
-def test_a_gap_is_on_the_time_line(tmp_path: Path, box: Box) -> None:
+def test_a_gap_is_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
     live = stalling(60)
     without = [*live[:20], *live[40:]]
     cursor = FrameCursor([FileRecording(record(tmp_path / "gap", without))])
     cursor.seek(0)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     gap = (live[19].snapshot.wall_ns, live[40].snapshot.wall_ns)
-    box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.gaps == (gap,))
+    app.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.gaps == (gap,))
     assert playback.close()
 
 
-def test_a_replay_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_a_replay_plays_to_the_end_and_stops(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     for _ in range(6):
         playback.change_speed(1)
     playback.seek(live[-30].snapshot.wall_ns)
-    box.at(live[-30])
+    app.at(live[-30])
     playback.toggle()
-    last = box.until(lambda m: isinstance(m, PlaybackFrame) and m.state.ended and not m.state.playing)
+    last = app.until(lambda m: isinstance(m, PlaybackFrame) and m.state.ended and not m.state.playing)
     assert isinstance(last, PlaybackFrame)
     assert last.frame == live[-1]
     assert last.state.speed == 64.0
-    order = [m.frame.snapshot.seq for m in box.messages if isinstance(m, PlaybackFrame) and m.state.playing]
+    order = [m.frame.snapshot.seq for m in app.messages if isinstance(m, PlaybackFrame) and m.state.playing]
     assert order == sorted(order)
 
 
-def test_a_key_pressed_at_the_very_end_is_not_lost(tmp_path: Path, box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_pressed_at_the_very_end_is_not_lost(
+    tmp_path: Path, app: FakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live = lived(11, 4)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(0)
-    playback = PlaybackThread(cursor, box, Clock(), playing=True, speed=32)
+    playback = PlaybackThread(cursor, app, Clock(), playing=True, speed=32)
     whole = PlaybackState._replace
 
     def replace(state: PlaybackState, **changes: Any) -> PlaybackState:
@@ -279,19 +281,19 @@ def test_a_key_pressed_at_the_very_end_is_not_lost(tmp_path: Path, box: Box, mon
 
     monkeypatch.setattr(PlaybackState, "_replace", replace)
     playback.start()
-    found = box.until(lambda m: isinstance(m, PlaybackFrame) and not m.state.playing and m.state.speed == 64)
+    found = app.until(lambda m: isinstance(m, PlaybackFrame) and not m.state.playing and m.state.speed == 64)
     assert isinstance(found, PlaybackFrame)
     assert found.frame == live[-1]
     assert playback.close()
 
 
-def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float = 1.0) -> list[int]:
+def played_seconds(path: str, begin: int, seconds: int, app: FakeApp, speed: float = 1.0) -> list[int]:
     """The second of the recording that is shown in each second of playing."""
     cursor, clock = FrameCursor([FileRecording(path)]), SetClock()
     frame: Frame | None = cursor.seek(0)
     while frame is not None and frame.snapshot.seq < begin:
         frame = cursor.forward()
-    thread = PlaybackThread(cursor, box, clock, playing=True, speed=speed)
+    thread = PlaybackThread(cursor, app, clock, playing=True, speed=speed)
     thread._restart_clock()
     shown = []
     for second in range(seconds):
@@ -307,42 +309,42 @@ def played_seconds(path: str, begin: int, seconds: int, box: Box, speed: float =
 
 
 @pytest.mark.parametrize(("speed", "step"), [(1.0, 1), (4.0, 4)])
-def test_a_clock_that_was_set_back_skips_no_time(tmp_path: Path, box: Box, speed: float, step: int) -> None:
+def test_a_clock_that_was_set_back_skips_no_time(tmp_path: Path, app: FakeApp, speed: float, step: int) -> None:
     path = record(tmp_path / "a", clock_set_back(150, 100, 60))
-    assert played_seconds(path, 96, 10, box, speed) == [96 + i * step for i in range(10)]
+    assert played_seconds(path, 96, 10, app, speed) == [96 + i * step for i in range(10)]
 
 
-def test_a_pause_in_the_recording_is_skipped(tmp_path: Path, box: Box) -> None:
+def test_a_pause_in_the_recording_is_skipped(tmp_path: Path, app: FakeApp) -> None:
     path = record(tmp_path / "a", clock_set_back(150, 100, -3600))
-    assert played_seconds(path, 97, 6, box)[-1] >= 101
+    assert played_seconds(path, 97, 6, app)[-1] >= 101
 
 
-def test_graphs_get_the_earlier_samples(playback: PlaybackThread, live: list[Frame], box: Box) -> None:
+def test_graphs_get_the_earlier_samples(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     playback.seek(live[180].snapshot.wall_ns)
-    found = box.until(lambda m: isinstance(m, PastSamples) and m.at_ns == live[180].snapshot.at_ns)
+    found = app.until(lambda m: isinstance(m, PastSamples) and m.at_ns == live[180].snapshot.at_ns)
     assert isinstance(found, PastSamples)
     first = live[180].history[0].at_ns
     assert [s.at_ns for s in found.past] == [f.snapshot.at_ns for f in live if f.snapshot.at_ns < first]
 
 
-def test_a_file_that_grows_is_followed(tmp_path: Path, live: list[Frame], box: Box) -> None:
+def test_a_file_that_grows_is_followed(tmp_path: Path, live: list[Frame], app: FakeApp) -> None:
     recorder = recorder_of(FileSink(str(tmp_path / "grows")))
     for frame in live[:40]:
         recorder.put(frame)
     written(recorder, 40)
     cursor = FrameCursor([FileRecording(str(tmp_path / "grows"))])
     cursor.seek(2**62)
-    playback = PlaybackThread(cursor, box, Clock(), playing=True, follows=True)
+    playback = PlaybackThread(cursor, app, Clock(), playing=True, follows=True)
     playback.start()
     for frame in live[40:43]:
         recorder.put(frame)
-    box.at(live[42])
-    box.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.end_ns == live[42].snapshot.wall_ns)
+    app.at(live[42])
+    app.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.end_ns == live[42].snapshot.wall_ns)
     assert recorder.close()
     assert playback.close()
 
 
-def test_a_damaged_recording_is_reported(tmp_path: Path, live: list[Frame], box: Box) -> None:
+def test_a_damaged_recording_is_reported(tmp_path: Path, live: list[Frame], app: FakeApp) -> None:
     path = tmp_path / "broken"
     record(path, live[:150])
     lines = path.read_bytes().split(b"\n")
@@ -351,10 +353,10 @@ def test_a_damaged_recording_is_reported(tmp_path: Path, live: list[Frame], box:
     path.write_bytes(b"\n".join(lines))
     cursor = FrameCursor([FileRecording(str(path))])
     cursor.seek(0)
-    playback = PlaybackThread(cursor, box, Clock())
+    playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     playback.seek(live[149].snapshot.wall_ns)
-    ended = box.until(lambda m: isinstance(m, SourceEnded))
+    ended = app.until(lambda m: isinstance(m, SourceEnded))
     assert isinstance(ended, SourceEnded)
     assert "line" in str(ended.error)
     assert playback.close()
