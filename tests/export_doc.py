@@ -33,7 +33,7 @@ are RFC 3339 in UTC (a timestamp in Parquet). Unknown is an empty cell, NULL or 
 is unknown, too. Devices have the names and units of `iostat -x` (kB is 1024 B, shares are percent; JSON Lines use the
 keys of its JSON, `util` for `%util`); other names are snake_case and end in their unit: base units, ratios 0..1. Only
 active processes are listed. `--cmdline` selects names (the default), redacted (`***` in place of passwords, tokens,
-keys, logins in URLs, random text) or full command lines, as far as they were recorded.
+keys, logins in URLs, random text) or full command lines, if they were recorded.
 
 In CSV a text that begins with `= + - @` gets a leading `'`, so that no spreadsheet runs it as a formula; `--raw` turns
 that off. SQLite has the units in the table `columns` and the recording's origin in `recording`; Parquet has both as

@@ -51,7 +51,7 @@ class TimelineReader:
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
 
     def timeline(self, end_wall_ns: int) -> Timeline:
-        """The time line, as far as it has been read."""
+        """The part of the time line that has been read so far."""
         end = max(end_wall_ns, self._seen, self._begin + 1)
         return Timeline(
             *(self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),

@@ -47,7 +47,7 @@ _SHORT_S = 0.2
 
 
 class RingState(NamedTuple):
-    """The size of the last hour as far as it is kept.
+    """The size of the part of the last hour that is kept.
 
     span_s: how many seconds the user can look back; 0 while looking back is not possible
     size_bytes: the memory that the compressed lines take

@@ -123,7 +123,7 @@ class MonitorApp(TerminalApp):
         self.main.time.show_past(message.at_ns, message.past)
 
     def on_timeline_update(self, message: TimelineUpdate) -> None:
-        """Show the time line as far as it has been read."""
+        """Show the part of the time line that has been read so far."""
         self.main.time.show_timeline(message.timeline)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:

@@ -82,7 +82,7 @@ class RankWatch:
 
     @property
     def loading(self) -> Loading:
-        """How the training process gets its data, as far as its processes show."""
+        """How the training process gets its data, judged by its processes."""
         if self._named:
             return Loading.NAMED
         others = bool(self._workers) or self._children_work >= CHILDREN_WORK

@@ -1,4 +1,4 @@
-"""The share of a disk's bytes that the verdict's job moves, as far as it is known."""
+"""The share of a disk's bytes that the verdict's job moves, where it is known."""
 
 from __future__ import annotations
 

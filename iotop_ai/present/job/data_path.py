@@ -90,7 +90,7 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process or job › mount › partition › disk, as far as known; details are left out where they do not fit.
+    """Process or job › mount › partition › disk, without the unknown ones; details are left out where they do not fit.
 
     For a job, it is the path to the job's files, unless the user selected a disk.
     """

@@ -107,7 +107,7 @@ def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], l
 
 
 def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
-    """The threads as far as a Snapshot has them: the states of busy processes, and where the main thread sleeps."""
+    """What a Snapshot says about the threads: the states of busy processes, and where the main thread sleeps."""
     table = frame.snapshot.processes.value
     if table is None:
         return []

@@ -195,7 +195,7 @@ class _Facts(NamedTuple):
     command: str
     delayacct: bool | None
     loud_wait: float
-    """The share of time from which on an IO-wait is highlighted; 0 for never."""
+    """An IO-wait is highlighted if it is at least this share of the time; 0 for never."""
     age_s: int
     """The age of cpu% and state in seconds if they are older than ``FRESH`` ticks; otherwise 0."""
     hue: str = ""
@@ -359,8 +359,8 @@ class _Clause(NamedTuple):
 def _footer(
     frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
 ) -> Line:
-    """The number of processes without a row, the number that are unreadable, and what is switched off, as far as they
-    fit.
+    """The number of processes without a row, the number that are unreadable, and what is switched off. Clauses that do
+    not fit are left out.
     """
     more = len(table.info) - sum(len(g.keys) for g in part)
     clauses: list[_Clause] = []

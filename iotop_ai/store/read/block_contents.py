@@ -1,4 +1,4 @@
-"""The contents of a recording's block, as far as a reader needs them: its totals, its keyframe, or all of it."""
+"""The part of a recording's block that a reader needs: its totals, its keyframe, or all of it."""
 
 from __future__ import annotations
 

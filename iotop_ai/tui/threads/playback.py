@@ -76,7 +76,7 @@ class PastSamples(Message):
 
 
 class TimelineUpdate(Message):
-    """The time line as far as it has been read."""
+    """The part of the time line that has been read so far."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -196,7 +196,7 @@ class PlaybackThread:
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
             found = find(at)
-            more = "" if self._timeline_complete else " as far as it has been read"
+            more = "" if self._timeline_complete else " in the part read so far"
             self._state = self._state._replace(note=f"no further {what}{more}" if found is None else found[1])
         self._put(_SeekRequest(found[0]) if found is not None else _SeekRequest())
 

@@ -84,7 +84,7 @@ class TimeActions:
             self._state.canvas.redraw()
 
     def show_timeline(self, timeline: Timeline) -> None:
-        """Show the time line as far as it has been read."""
+        """Show the part of the time line that has been read so far."""
         if self._moving is not None:
             self._state.update(timeline=timeline)
             self._state.canvas.redraw()
