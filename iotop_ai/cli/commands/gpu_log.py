@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     wanted = args.format.split(",")
     if any(word not in _FORMATS for word in wanted) or ("csv" in wanted) == ("json" in wanted):
-        raise UsageError(f"--format {args.format}: write csv, csv,noheader, csv,nounits or json")
+        raise UsageError(f"--format {args.format}: must be csv[,noheader][,nounits] or json")
     fields = fields_of(args.query)
     clock = Clock()
     collector = GpuCollector(clock, every_s=args.delay, root=Root("/"))

@@ -18,7 +18,7 @@ from iotop_ai.present.job.time_words import Part
 MARKS, JOB, TIME = "marks", "job", "time"
 ALIGNMENTS = (MARKS, JOB, TIME)
 STEPS, DATA_WAIT, LOST_TIME, GPU_BUSY, JOB_DISK = "steps_per_s", "data_wait", "lost", "gpu_busy", "job_disk"
-LEAST_POINTS = 0.03
+LEAST_SHARE_CHANGE = 0.03
 """A change of a share is clear only if it is at least this large, because two equal runs may differ by as much."""
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
@@ -75,7 +75,7 @@ class Change(NamedTuple):
     @property
     def _least(self) -> float:
         if self.unit == "ratio":
-            return LEAST_POINTS
+            return LEAST_SHARE_CHANGE
         return LEAST_CHANGE * max(abs(self.before or 0.0), abs(self.after or 0.0))
 
     @property
@@ -129,7 +129,7 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
         if marked is not None and (align or all(window.seconds >= LEAST_WINDOW_S for window in marked)):
             return MARKS, marked
         if align == MARKS:
-            raise UsageError("the runs have no two marks with the same text; align by job or time")
+            raise UsageError("the runs have fewer than two marks in common; align by job or time")
     if align in (None, JOB):
         first, second = _job_window(before), _job_window(after)
         if first is not None and second is not None:
@@ -270,7 +270,7 @@ _UNITS: Mapping[str, str] = {
 
 
 def _device_names(story: Story) -> list[str]:
-    """The most important disk, and the disks that moved most bytes."""
+    """The most important disk, and the disks that moved the most bytes."""
     key = key_device(story)
     return [*([] if key is None else [key.name]), *(one.name for one in listed_devices(story)[:_DEVICES])]
 

@@ -176,7 +176,7 @@ def test_runs_are_compared_between_marks_that_both_have() -> None:
 
 
 def test_runs_that_cannot_be_aligned_are_an_error() -> None:
-    with pytest.raises(UsageError, match="no two marks"):
+    with pytest.raises(UsageError, match="fewer than two marks"):
         compared(story("slow"), story("memory"), MARKS)
     with pytest.raises(UsageError, match="no job whose time was recorded"):
         compared(story("slow")._replace(jobs=()), story("memory"), JOB)
