@@ -75,7 +75,7 @@ async def showing(
     ],
 )
 @pytest.mark.parametrize("key", ["D", "ctrl+t", "k", "f9", "i", "f7"])
-async def test_without_permission_a_notice_is_shown_and_takes_the_keys(view: View, why: str, key: str) -> None:
+async def test_where_changes_are_refused_a_notice_is_shown_and_takes_the_keys(view: View, why: str, key: str) -> None:
     async with showing(view) as shown:
         assert why in await shown.press(key)
         before = shown.app.main.view
@@ -117,7 +117,7 @@ async def test_all_keys_that_arrive_together_go_into_the_dialog() -> None:
 async def test_a_wrong_word_drops_nothing() -> None:
     async with showing() as shown:
         await shown.press("D", "1")
-        await shown.until(lambda text: "asking what" not in text)
+        await shown.until(lambda text: "checking permissions" not in text)
         await shown.press("1", *"yes", "enter")
         assert "the word is drop" in shown.text or "not permitted" in shown.text
         assert not shown.source.events
@@ -157,7 +157,7 @@ async def test_the_delay_accounting_dialog_can_be_left() -> None:
     async with showing() as shown:
         text = await shown.press("ctrl+t")
         assert "DELAY ACCOUNTING" in text
-        await shown.until(lambda text: "asking what" not in text)
+        await shown.until(lambda text: "checking permissions" not in text)
         text = await shown.press(*"maybe", "enter")
         assert "the word is" in text or "not permitted" in text
         assert not shown.source.events
