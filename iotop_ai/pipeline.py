@@ -9,7 +9,7 @@ from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import HISTORY_LEAST, HISTORY_S, Frame
 from iotop_ai.model.keyframe import SPACING_S, Keyframe
 from iotop_ai.model.sample import Sample, between, is_pair
-from iotop_ai.model.signal_coverage import GROUPS_ALL, signal_groups
+from iotop_ai.model.signal_coverage import GROUP_COUNT, signal_groups
 from iotop_ai.model.snapshot import Event, Snapshot
 
 
@@ -95,7 +95,7 @@ def unjudged(snapshot: Snapshot) -> Frame:
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
     measuring = Finding("unknown", Severity.INFO, 0.0, args=(("reason", "measuring"),))
-    verdict = Verdict((measuring,), 0.0, SHORTEST_S, seen, GROUPS_ALL, missing)
+    verdict = Verdict((measuring,), 0.0, SHORTEST_S, seen, GROUP_COUNT, missing)
     return Frame(snapshot, sample, (sample,), FoldState(started_ns=snapshot.at_ns, verdict=verdict), verdict)
 
 

@@ -2,8 +2,8 @@
 
     python -m tests.capture_gpu --out tests/data/gpu/NAME.json [--regimes idle matmul small starved copy] [--seconds 6]
 
-Serial numbers, UUIDs and board ids are replaced. Every load but "idle" needs torch with CUDA. The capture also has the
-lines that ``nvidia-smi --query-gpu`` printed in the same second.
+UUIDs and PCI addresses are replaced; serial numbers are not captured. Every load but "idle" needs torch with CUDA. The
+capture also has the lines that ``nvidia-smi --query-gpu`` printed in the same second.
 """
 
 from __future__ import annotations
@@ -46,12 +46,15 @@ GPM = {
 }  # fmt: skip
 
 
-def calls(handle: Any, last: int) -> dict[str, Callable[[], Any]]:
-    """Every getter that the program can use, by name."""
+def calls(handle: Any, last_seen_us: int) -> dict[str, Callable[[], Any]]:
+    """Every getter that the program can use, by name.
+
+    last_seen_us: NVML returns only samples that are newer than this time.
+    """
     return {
         "UtilizationRates": lambda: nv.nvmlDeviceGetUtilizationRates(handle),
-        "Samples.gpu": lambda: nv.nvmlDeviceGetSamples(handle, nv.NVML_GPU_UTILIZATION_SAMPLES, last),
-        "Samples.power": lambda: nv.nvmlDeviceGetSamples(handle, nv.NVML_TOTAL_POWER_SAMPLES, last),
+        "Samples.gpu": lambda: nv.nvmlDeviceGetSamples(handle, nv.NVML_GPU_UTILIZATION_SAMPLES, last_seen_us),
+        "Samples.power": lambda: nv.nvmlDeviceGetSamples(handle, nv.NVML_TOTAL_POWER_SAMPLES, last_seen_us),
         "MemoryInfo": lambda: nv.nvmlDeviceGetMemoryInfo(handle),
         "MemoryInfo_v2": lambda: nv.nvmlDeviceGetMemoryInfo(handle, version=nv.nvmlMemory_v2),
         "BAR1MemoryInfo": lambda: nv.nvmlDeviceGetBAR1MemoryInfo(handle),
@@ -91,7 +94,7 @@ def calls(handle: Any, last: int) -> dict[str, Callable[[], Any]]:
         "ComputeRunningProcesses": lambda: nv.nvmlDeviceGetComputeRunningProcesses(handle),
         "GraphicsRunningProcesses": lambda: nv.nvmlDeviceGetGraphicsRunningProcesses(handle),
         "MPSComputeRunningProcesses": lambda: nv.nvmlDeviceGetMPSComputeRunningProcesses(handle),
-        "ProcessUtilization": lambda: nv.nvmlDeviceGetProcessUtilization(handle, last),
+        "ProcessUtilization": lambda: nv.nvmlDeviceGetProcessUtilization(handle, last_seen_us),
         "ComputeMode": lambda: nv.nvmlDeviceGetComputeMode(handle),
         "PersistenceMode": lambda: nv.nvmlDeviceGetPersistenceMode(handle),
         "NumaNodeId": lambda: nv.nvmlDeviceGetNumaNodeId(handle),
@@ -110,7 +113,7 @@ def calls(handle: Any, last: int) -> dict[str, Callable[[], Any]]:
 
 
 def field(handle: Any, number: int) -> Any:
-    """The value of one field, or its NVML error."""
+    """The value, type and latency of one field. Raises NVMLError for a field that cannot be read."""
     value = nv.nvmlDeviceGetFieldValues(handle, [number])[0]
     if value.nvmlReturn:
         raise nv.NVMLError(value.nvmlReturn)
@@ -230,7 +233,7 @@ def load(regime: str, ready: Any, stop: Any) -> None:
 
 
 def hide(text: str) -> str:
-    """Replace everything that identifies this board."""
+    """Replace the UUIDs and PCI addresses of GPUs."""
     text = re.sub(r"GPU-[0-9a-f]{8}-[0-9a-f-]{27}", "GPU-00000000-0000-0000-0000-000000000000", text)
     return re.sub(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.0", "00000000:00:00.0", text)
 
@@ -245,7 +248,6 @@ def capture(handle: Any, regime: str, seconds: float, times: int) -> dict[str, A
         child.start()
         ready.wait(120)
     time.sleep(2.0)
-    last = 0
     series = []
     start = time.monotonic()
     while time.monotonic() - start < seconds:
@@ -265,7 +267,7 @@ def capture(handle: Any, regime: str, seconds: float, times: int) -> dict[str, A
     out = {
         "series": series,
         "nvidia_smi": hide(smi),
-        "calls": {name: ask(call, times) for name, call in calls(handle, last).items()},
+        "calls": {name: ask(call, times) for name, call in calls(handle, last_seen_us=0).items()},
         "gpm": [gpm(handle) for _ in range(3)],
     }
     if child is not None and stop is not None:

@@ -61,9 +61,9 @@ def test_the_first_frame_loads_no_slow_module() -> None:
 
 def test_the_first_picture_loads_no_rules_store_or_gpu_modules() -> None:
     unused = ("diagnosis", "store", "collectors.gpu.nvml", "present.gpu.table")
-    loaded_of = f"print([m for m in {unused} if 'iotop_ai.' + m in sys.modules])"
+    print_loaded = f"print([m for m in {unused} if 'iotop_ai.' + m in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{FIRST}\n{SWEEP}\nassert len(rows) == 40\n{loaded_of}"],
+        [sys.executable, "-c", f"import sys\n{FIRST}\n{SWEEP}\nassert len(rows) == 40\n{print_loaded}"],
         cwd=TOP,
         env=PLAIN,
         capture_output=True,

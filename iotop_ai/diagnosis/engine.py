@@ -26,7 +26,7 @@ from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
-from iotop_ai.model.signal_coverage import GROUPS_ALL, signal_groups
+from iotop_ai.model.signal_coverage import GROUP_COUNT, signal_groups
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS, PRECEDENCE, State
 
@@ -74,7 +74,7 @@ def fold(
     slow = slow_disk(facts, None if carry.verdict is None else carry.verdict.slow_disk)
     findings = _ranked(facts, on, lead, lost, watched >= needed, since, slow)
     seen, missing = signal_groups(snapshot)
-    verdict = Verdict(findings, watched, needed, seen, GROUPS_ALL, missing, _pid(lead), slow)
+    verdict = Verdict(findings, watched, needed, seen, GROUP_COUNT, missing, _pid(lead), slow)
     states = _with_change(carry.states, verdict.state.value, now)
     classes = _with_change(carry.classes, verdict.primary.class_id, now)
     carry = carry._replace(

@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.deadline import Deadline
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
-"""The most requests that are answered at one time. A further request ends the longest one, because silent clients might
+"""The most requests that are answered at one time. A further request ends the oldest one, because silent clients might
 otherwise take all places."""
 MOST_THREADS = 2 * MOST_REQUESTS
 """The most threads at one time, including those of ended requests. A further request is closed at once."""
@@ -68,7 +68,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
 
     @contextlib.contextmanager
     def _place(self, deadline: Deadline) -> Iterator[None]:
-        """Take a place; if all are taken, end the longest request and take its place."""
+        """Take a place; if all are taken, end the oldest request and take its place."""
         with self._lock:
             self._running.append(deadline)
             if len(self._running) > MOST_REQUESTS:

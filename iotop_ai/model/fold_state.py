@@ -43,7 +43,8 @@ class JobMemory(NamedTuple):
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Seconds lost while the job has no worker; the last of these seconds count as caused by the next restart."""
+    """Seconds lost while the job has no worker. The part lost just before the next restart is charged to that restart.
+    """
     last_worker_ended_ns: int | None = None
     """When the job's last worker ended; None while the job has a worker, and before its first one."""
 
@@ -54,7 +55,7 @@ class GpuMemory(NamedTuple):
     pids: tuple[int, ...] = ()
     """The pids of the GPU's compute processes."""
     idle_ns: int | None = None
-    """Since when the GPU is idle although these processes occupy its memory; None while it is not idle."""
+    """The time since which the GPU has been idle although these processes occupy its memory; None while it is busy."""
     power: float | None = None
     """The GPU's power divided by its limit, measured while it is busy and smoothed over 10 s; None if unknown."""
     peak: float | None = None
@@ -80,7 +81,9 @@ class FoldState(NamedTuple):
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change of the last hour, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
-    """Since when the condition of each finding that is not active yet is true; the keys are as in ``held``."""
+    """The time since which the condition of each finding that is not active yet has been true; the keys are as in
+    ``held``.
+    """
     learned: Mapping[str, DeviceBaseline] = {}
     """The read latency baseline of each disk, by serial number."""
     memory: Mapping[ProcessKey, JobMemory] = {}
@@ -94,5 +97,4 @@ class FoldState(NamedTuple):
     ended: tuple[Event, ...] = ()
     """The ends of processes since the last decision."""
     hung: Mapping[str, int] = {}
-    """For each device that has requests in flight and completes none, the time since when this is so, by kernel name.
-    """
+    """For each device that has requests in flight and completes none, the time at which this began, by kernel name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.reading import Reading, Status, T
 from iotop_ai.model.snapshot import Snapshot
 
-GROUPS_ALL = 6
+GROUP_COUNT = 6
 
 
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
@@ -31,7 +31,7 @@ def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
     missing.extend(_smart(snapshot))
     if snapshot.network.value is None:
         missing.append(_word("network", snapshot.network))
-    return GROUPS_ALL - len(missing), tuple(missing)
+    return GROUP_COUNT - len(missing), tuple(missing)
 
 
 def _word(name: str, reading: Reading[T], plain: bool = False) -> str:

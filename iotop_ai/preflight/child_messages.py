@@ -9,7 +9,7 @@ _LONGEST_LINE = 1 << 17
 
 
 class MessageReader:
-    """Puts the pieces of a child's output together to messages."""
+    """Joins the pieces of a child's output into messages."""
 
     def __init__(self) -> None:
         self._rest = b""

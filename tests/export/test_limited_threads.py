@@ -39,7 +39,7 @@ def drip(connection: socket.socket, first: bytes) -> None:
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_clients_that_send_a_byte_now_and_then_are_ended(
+def test_clients_that_send_a_byte_now_and_then_are_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
 ) -> None:
     monkeypatch.setattr(limited_threads, "REQUEST_S", 1.0)
@@ -77,7 +77,7 @@ def test_silent_clients_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) 
             ended[-1].start()
         for one in ended:
             one.join(limited_threads.REQUEST_S / 2)
-        assert not any(one.is_alive() for one in ended), "a request ran for longer than 10 s"
+        assert not any(one.is_alive() for one in ended), "a silent client kept its place"
         with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
             asking.sendall(ASK)
             assert asking.recv(12) == b"HTTP/1.0 200"
@@ -89,7 +89,7 @@ def test_silent_clients_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) 
 def test_silent_clients_in_every_place_do_not_hold_up_a_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tls: bool
 ) -> None:
-    """A new request ends the longest connection. A user with too many places occupies one only until the refusal."""
+    """A new request ends the connection that has run longest."""
     monkeypatch.setattr(limited_threads, "HEAD_S", limited_threads.REQUEST_S)
     context, trust = None, None
     if tls:
@@ -109,7 +109,7 @@ def test_silent_clients_in_every_place_do_not_hold_up_a_request(
                 asking.sendall(ASK)
                 assert asking.recv(12) == b"HTTP/1.0 200"
                 asking.close()
-            assert len(select.select(silent, [], [], 30)[0]) == 1  # this client was ended
+            assert len(select.select(silent, [], [], 30)[0]) == 1  # this client was disconnected
         wait_for(lambda: not server._at_work, "free places")
     finally:
         server.stop()
@@ -132,7 +132,7 @@ def test_a_client_of_the_metrics_is_identified_by_its_address(one: str, other: s
         first, second = (server.client(None, (address, 50000)) for address in (one, other))
         assert first is not None
         assert (first == second) is same
-        # All programs of this machine have the same address, so that it does not identify a client.
+        # All programs of this machine have the same address, so it does not identify a client.
         assert {server.client(None, (address, 1)) for address in ("127.0.0.1", "::1", "::ffff:127.0.0.1")} == {None}
     finally:
         server.server_close()

@@ -1,4 +1,4 @@
-"""Delivers an alert to one of the hundred services that the library apprise supports (extra ``notify``)."""
+"""Delivers an alert to one of the hundred or so services that the library apprise supports (extra ``notify``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_installed() -> bool:
 class ServiceDelivery(NamedTuple):
     """Sends each alert to a service through apprise.
 
-    url: the address in apprise's form, such as "tgram://token/chat".
+    url: the address in apprise's form, such as "tgram://token/chat". at_most: the most messages per hour.
     """
 
     name: str

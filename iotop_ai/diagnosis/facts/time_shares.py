@@ -1,4 +1,4 @@
-"""The shares of a job's time over the last seconds, which are the window of the verdict."""
+"""The shares of a job's time over the most recent seconds; by default over the verdict's window."""
 
 from __future__ import annotations
 

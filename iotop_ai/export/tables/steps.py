@@ -23,7 +23,7 @@ _COLUMNS = (
     Column("batches", "int", "", "Batches fetched so far."),
     Column("data_wait_s", "real", "s", "Time in which its training loop waited for data, so far."),
     *metric_columns(StepRates),
-    Column("data_seen_ratio", "real", "ratio", "Share of time without data of its job, seen from outside."),
+    Column("data_seen_ratio", "real", "ratio", "Share of time its job spends without data, measured from outside."),
     Column("data_difference_ratio", "real", "ratio", "data_seen_ratio - data_wait_ratio."),
 )
 
@@ -42,7 +42,7 @@ class _StepRows:
             self._last[key] = counts.at_ns
             job, one = _job_of(frame, key), rates.get(key)
             seen = _seen(frame, job)
-            measured = None if one is None else one.data_wait_ratio
+            reported = None if one is None else one.data_wait_ratio
             yield (
                 frame.snapshot.wall_ns,
                 None if one is None or one.span_ns is None else one.span_ns / 1e9,
@@ -51,7 +51,7 @@ class _StepRows:
                 None if counts.data_ns is None else counts.data_ns / 1e9,
                 *metric_cells(one, StepRates),
                 seen,
-                None if seen is None or measured is None else seen - measured,
+                None if seen is None or reported is None else seen - reported,
             )
 
 

@@ -32,7 +32,7 @@ class ClauseWatch:
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """For each object for which the comparison is true, the monotonic time in ns since when it is true."""
+        """For each object for which the comparison is true, the monotonic time in ns since which it has been true."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
 

@@ -1,4 +1,4 @@
-"""Puts the messages of a running check together to a report, and compares the report with earlier checks."""
+"""Combines the messages of a running check into a report, and compares the report with earlier checks."""
 
 from __future__ import annotations
 

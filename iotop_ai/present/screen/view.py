@@ -77,7 +77,7 @@ class View(NamedTuple):
     pattern_selected: bool = False
     """Whether the filter is still the previous one, which the next character replaces."""
     base: Snapshot | None = None
-    """The Snapshot at which accumulation began, since when figures are totals; None while figures are rates."""
+    """The Snapshot at which accumulation began: figures are totals since then. None while figures are rates."""
     mode: str = "live"
     """ "live", "paused", "replay", "back" (looking back), or "ended" for a remote source that has ended."""
     focus: str = "banner"
@@ -120,7 +120,7 @@ class View(NamedTuple):
     keymap: Keymap = ()
     """The actions whose keys differ from the defaults."""
     marks: Marks = Marks()
-    """The values from which on figures are highlighted."""
+    """Figures at or above these values are highlighted."""
     cmdline: str = "names"
     """How much of a command line is recorded, or copied from the screen."""
     job: int = 0

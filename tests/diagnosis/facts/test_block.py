@@ -40,7 +40,7 @@ def test_rotational_is_only_believed_of_scsi_and_ata_disks() -> None:
     assert not serves_serially(info("sda", transport="ata", rotational=None))
 
 
-def test_a_stacked_device_has_the_speed_of_its_bottom() -> None:
+def test_a_stacked_device_is_judged_by_the_device_at_the_bottom_of_its_stack() -> None:
     infos = {
         "dm-0": info("dm-0", "dm", slaves=("md0",)),
         "md0": info("md0", "md", slaves=("nvme0n1p1",)),
@@ -48,8 +48,8 @@ def test_a_stacked_device_has_the_speed_of_its_bottom() -> None:
         "nvme0n1": info("nvme0n1", transport="nvme"),
     }
     assert base_of(infos["dm-0"], infos).name == "nvme0n1"
-    loops = {"a": info("a", slaves=("b",)), "b": info("b", slaves=("a",))}
-    assert base_of(loops["a"], loops).name in loops
+    cyclic = {"a": info("a", slaves=("b",)), "b": info("b", slaves=("a",))}
+    assert base_of(cyclic["a"], cyclic).name in cyclic
     assert base_of(info("dm-1", "dm", slaves=("gone",)), {}).name == "dm-1"
 
 
@@ -96,7 +96,7 @@ def test_an_array_that_the_kernel_does_not_time_has_the_times_of_its_members() -
         assert all(facts.slow)
     lone = seen(array)
     assert (lone.read_await_ms, lone.queue_size, lone.inflation) == (None, None, None), (
-        "of its members nothing is known"
+        "nothing is known of its members"
     )
     timed = seen(replace(array, await_ms=1.0, queue=5.0), first, second)
     assert (timed.read_await_ms, timed.queue_size) == (1.0, 5.0)

@@ -1,4 +1,4 @@
-"""What is remembered about each GPU: since when it has been idle."""
+"""What is remembered about each GPU: how long it has been idle."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_accumulated_figures_are_sums_since_the_base() -> None:
 
 
 def test_accumulated_bytes_count_up_to_the_last_reading_of_a_process() -> None:
-    """The base read the process at 2 s, and the adaptive sweep at 3 s. The sweeps are 2 s apart."""
+    """In the base the process was read at 2 s. The adaptive sweep read it at 3 s, although sweeps are 2 s apart."""
     before, after = pair()
     table = after.processes.value
     assert table is not None
@@ -90,13 +90,13 @@ def test_processes_are_listed_without_their_arguments() -> None:
     assert "1 of 2 processes not permitted (sudo shows them)" in text
 
 
-def test_long_lists_of_processes_are_cut_and_have_their_number() -> None:
+def test_long_lists_of_processes_are_cut_and_say_how_many_more_there_are() -> None:
     before, after = pair()
-    people = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
-    none = [(pid, who, io(0), state) for pid, who, _, state in people]
+    busy = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
+    idle = [(pid, who, io(0), state) for pid, who, _, state in busy]
     held = [
         snapshot._replace(processes=ok(process_table(snapshot.at_ns, entries), snapshot.at_ns))
-        for snapshot, entries in ((before, none), (after, people))
+        for snapshot, entries in ((before, idle), (after, busy))
     ]
     text = render_block(list(frames(held))[-1], Block(rows=20))
     assert [row[0] for row in rows(text, "PID")][1:4] == ["129", "128", "127"]

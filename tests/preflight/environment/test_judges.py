@@ -1,4 +1,4 @@
-"""Judgements about machines that the tests cannot have: each fault, and a state that is just not a fault."""
+"""Judgements about machines that the tests cannot have: each fault, and a state that falls just short of the fault."""
 
 from __future__ import annotations
 

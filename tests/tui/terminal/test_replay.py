@@ -76,8 +76,8 @@ def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
     path, device = stall
     size, changed = os.path.getsize(path), os.stat(path).st_mtime_ns
     verdicts = [line.verdict for line in FileRecording(path).lines() if isinstance(line, VerdictLine)]
-    loud = [one for one in verdicts if one.primary.subject == device]
-    assert loud, "the rules saw no stall"
+    about_disk = [one for one in verdicts if one.primary.subject == device]
+    assert about_disk, "the rules saw no stall"
     with Terminal(80, 24) as terminal:
         program = shlex.join([sys.executable, "-m", "iotop_ai", "replay", "--allow-root", path])
         terminal.type(f"cd {Path(__file__).resolve().parents[3]}; {program}; echo rc=$?\n")
@@ -89,7 +89,7 @@ def test_a_replay_can_be_stepped_to_the_stall(stall: tuple[str, str]) -> None:
             terminal.keys("v")
             terminal.wait_until(lambda text, before=before: text.splitlines()[0:4] != before, what="another verdict")
         first, *rest = terminal.text().splitlines()
-        assert first.startswith(f" {loud[0].state}")
+        assert first.startswith(f" {about_disk[0].state}")
         assert device in first
         assert f">{device}" in "\n".join(rest)
         here = next(line for line in rest if "► REPLAY" in line)

@@ -24,7 +24,7 @@ LONGEST_PATTERN = 200
 
 
 class FleetScreen(LiveScreen, RootScreen):
-    """The screen at the bottom of ``iotop-ai fleet``.
+    """The root screen of ``iotop-ai fleet``, below all others on the stack of screens.
 
     open_machine: opens the machine under the cursor. next_theme: switches to the next theme and returns its name.
     """
@@ -70,8 +70,8 @@ class FleetScreen(LiveScreen, RootScreen):
         self.state.change(text)
 
     def on_key(self, event: Key) -> None:
-        """Pass all keys to the filter while it is typed. The key that opens the filter is handled here, so that the
-        next key of the same burst is already text.
+        """While the filter is being typed, pass it every key except Ctrl-C and Ctrl-Z. The key that opens the filter is
+        handled here, so that the next key of the same burst is already taken as text.
         """
         view = self.state.shown.view
         if not view.typing:

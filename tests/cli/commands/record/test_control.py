@@ -1,4 +1,4 @@
-"""``record --control``: requests on standard input, answers on standard output, and an end with its parent."""
+"""``record --control``: requests on standard input, answers on standard output; and it ends when its parent does."""
 
 from __future__ import annotations
 
