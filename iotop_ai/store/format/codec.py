@@ -66,6 +66,7 @@ _FIELDS_IN_FORMAT_1 = {
     "FindingTotal": {"active_ns": "stood_ns", "primary_ns": "first_ns", "primary_lost_ns": "led_ns"},
     "VerdictSpan": {"duration_ns": "stood_ns"},
     "JobMemory": {"restarts": "turns", "last_worker_ended_ns": "left_ns"},
+    "Wait": {"sampled": "looked"},
 }
 """For fields that were renamed after format 1 was defined, by class and field, the name in the legend of a header."""
 

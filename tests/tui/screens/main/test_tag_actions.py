@@ -110,7 +110,7 @@ async def test_one_row_or_all_tagged_rows_are_copied(kept: Path) -> None:
         assert "choose a row first" in await shown.press("y")
         main.panels["process"].focus()
         await shown.press("down", "down", "y")
-        await shown.until(lambda text: "it is in" in text)
+        await shown.until(lambda text: "the text is in" in text)
         lines = kept.read_text().splitlines()
         assert len(lines) == 1 + 8
         assert {line.split()[0] for line in lines[1:]} == {"train.py"}
