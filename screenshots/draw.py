@@ -32,7 +32,7 @@ from iotop_ai.pipeline import frames  # noqa: E402
 from iotop_ai.playback.player import FrameCursor  # noqa: E402
 from iotop_ai.playback.session_recording import SessionRecorder  # noqa: E402
 from iotop_ai.present.screen.view import Timeline, View  # noqa: E402
-from iotop_ai.present.text.theme import looks  # noqa: E402
+from iotop_ai.present.text.theme import text_styles  # noqa: E402
 from iotop_ai.sources.live.source import LiveSource  # noqa: E402
 from iotop_ai.sources.recorded.source import ReplaySource  # noqa: E402
 from iotop_ai.store.last_hour import Ring  # noqa: E402
@@ -264,7 +264,7 @@ def tidy(svg: str, picture: Picture) -> str:
     """Return only the cells, without a window frame and without a font that is fetched from a web server."""
     svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.DOTALL)
     # The cells leave a narrow strip of the frame free at the right and the top. It gets the screen's background colour.
-    ground = looks(picture.theme)["bg"].bg
+    ground = text_styles(picture.theme)["bg"].bg
     frame = r'<rect fill="([^"]*)" stroke="[^"]*"( stroke-width="[^"]*")?([^>]*) rx="8"/>'
     svg = re.sub(frame, lambda m: f'<rect fill="{ground or m[1]}"{m[3]}/>', svg, count=1)
     box = f"{LEFT} {TOP} {picture.width * CELL_WIDTH:.1f} {picture.height * CELL_HEIGHT:.1f}"

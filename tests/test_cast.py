@@ -1,16 +1,22 @@
-"""The cast in screenshots/ can be played, shows its steps in order, and has no data of the machine that recorded it."""
+"""The cast can be played, shows its steps in order, and has no data of its machine; the scripts of pictures import."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.cli.program import TOP
 
-CAST = TOP / "screenshots" / "iotop-ai.cast"
+SCREENSHOTS = TOP / "screenshots"
+CAST = SCREENSHOTS / "iotop-ai.cast"
 STORY = ("REPLAY", "STARVED", "why storage_read", "ruled out", "── devices", "done: loop0 chosen", "a read took")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^][^\x1b]*\x1b\\|[@-Z\\-_a-z=>])")
 
@@ -49,3 +55,14 @@ def test_the_cast_has_no_path_of_the_recording_machine() -> None:
     text = CAST.read_text(encoding="utf-8")
     for word in ("/tmp", "/work", "/root", "/home", "Traceback", "failed:"):
         assert word not in text
+
+
+@pytest.mark.parametrize("script", sorted(SCREENSHOTS.glob("*.py")), ids=lambda path: path.name)
+def test_each_script_that_makes_a_picture_finds_what_it_imports(script: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import runpy, sys; runpy.run_path(sys.argv[1])", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
