@@ -175,7 +175,6 @@ _BY_PRECEDENCE = (
         covers=("healthy",),
     ),
     ClassSpec(class_id="healthy", state=State.OK),
-    ClassSpec(class_id="idle", state=State.CALM, advice=("start_job",), keep_s=0.0),
     ClassSpec(
         class_id="failing_disk",
         state=State.FAILING,
@@ -184,11 +183,14 @@ _BY_PRECEDENCE = (
         freezes_baseline=True,
         names_disk=True,
     ),
+    ClassSpec(class_id="idle", state=State.CALM, advice=("start_job",), keep_s=0.0),
     ClassSpec(class_id="unknown", state=State.UNSURE, advice=("run_as_root", "psi_on", "look_into")),
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""The classes by id, in the order of precedence: the first active class determines the state. A failing disk, and a
-finding about a GPU with severity "info", determine it only if nothing but ``unknown`` is left."""
+"""The classes by id, in the order of precedence: the first active class determines the state. A failing disk determines
+it only if nothing but ``idle`` and ``unknown`` is left, and a finding about a GPU with severity "info" only if nothing
+but ``unknown`` is left.
+"""
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -227,7 +227,8 @@ def test_a_failing_disk_is_listed_after_a_cause_and_else_comes_first() -> None:
     alone = verdict_of(Machine(smart=(DYING,), cpu=0.5))
     assert (classes(alone), alone.state) == (["failing_disk"], State.FAILING)
     assert alone.primary.severity is Severity.CRITICAL
-    assert classes(verdict_of(Machine(smart=(DYING,)))) == ["idle", "failing_disk"]
+    at_rest = verdict_of(Machine(smart=(DYING,)))
+    assert (classes(at_rest), at_rest.state) == (["failing_disk", "idle"], State.FAILING)
 
 
 def test_a_failing_disk_is_shown_before_the_window_is_full() -> None:
