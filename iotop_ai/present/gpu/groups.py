@@ -10,6 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.verdict.culprit import culprit_of
 
 if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuRates, GpuState
@@ -132,8 +133,12 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU with this UUID, None if there is none; for "" the first GPU."""
-    return next((gpu for gpu in gpus(frame, view) if gpu.uuid == uuid or not uuid), None)
+    """The GPU with this UUID, None if there is none; for "" the first GPU that the verdict names, else the first one."""
+    found = gpus(frame, view)
+    if not uuid:
+        named = culprit_of(frame, view).gpus
+        return next((gpu for gpu in found if gpu.uuid in named), found[0] if found else None)
+    return next((gpu for gpu in found if gpu.uuid == uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:

@@ -14,7 +14,7 @@ from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
 from iotop_ai.present.gpu.graphs import gpu_graphs
-from iotop_ai.present.gpu.groups import gpus
+from iotop_ai.present.gpu.groups import gpus, selected_gpu
 from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
 from iotop_ai.present.gpu.users import gpu_users, owner_text
@@ -37,6 +37,20 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "Gen5x16", "therm", "12%"]
     assert lines[2][-3:] == ["5x8/x16", "power", "64%"]
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
+
+
+def opened(frame: Frame) -> str | None:
+    gpu = selected_gpu(frame, VIEW, "")
+    return None if gpu is None else gpu.uuid
+
+
+def test_without_a_cursor_the_gpu_that_the_verdict_names_opens() -> None:
+    assert opened(EIGHT) == "GPU-0000"
+    named = Finding("gpu_throttle", Severity.WARNING, 1.0, "GPU-0002")
+    assert opened(EIGHT._replace(verdict=EIGHT.verdict._replace(findings=(named,)))) == "GPU-0002"
+    away = named._replace(subject="GPU-0099")
+    assert opened(EIGHT._replace(verdict=EIGHT.verdict._replace(findings=(away,)))) == "GPU-0000"
+    assert opened(frame(snapshots(lambda _: Machine(), 2))) is None
 
 
 def numbers(lines: list[Line]) -> list[str]:

@@ -374,7 +374,7 @@ class MainScreen(RootScreen):
         self.app.push_screen(JobsScreen(self.state, self.time, self.verdict, self.theme_styles, pid))
 
     def action_gpu(self) -> None:
-        """Open the GPU under the cursor, or else the first."""
+        """Open the GPU under the cursor, or else the one that the verdict names, or else the first."""
         cursor = self.view.cursor
         marked = cursor.removeprefix(GPU_PREFIX) if cursor.startswith(GPU_PREFIX) else ""
         gpu = selected_gpu(self.frame, self.view, marked)
