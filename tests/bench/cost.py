@@ -143,26 +143,37 @@ def program_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
 
 
-def measure(
+class Running(NamedTuple):
+    """A program in its terminal. group: its control group. first_s: the seconds until its first paint; None without."""
+
+    group: Path
+    main: int
+    output: Output
+    first_s: float | None
+
+
+@contextlib.contextmanager
+def running(
     program: Program,
     path: str,
-    seconds: float,
     folder: Path,
     size: tuple[int, int] = (WIDTH, HEIGHT),
     given: Given = Given(),  # noqa: B008 - a tuple
-) -> Run:
-    """Run one program in a terminal and measure it. given: how the load wants the program to be started."""
+) -> Iterator[Running]:
+    """Run one program in a terminal for the block, which begins SETTLE_S after its start.
+
+    given: how the load wants the program to be started.
+    """
     go, fifo = folder / "go", folder / "bytes"
     for node in (go, fifo):
         node.unlink(missing_ok=True)
         os.mkfifo(node)
-    output = Output(fifo)
     home = [f"HOME={one_hertz(folder)}"] if program.name in CONFIGURED_BY_FILE else []
     home += [f"{name}={value}" for name, value in given.environment.items()]
     usual = ["env", *(f"-u {name}" for name in UNUSUAL), *home]
     script = folder / "start"
     script.write_text("exec " + " ".join([*usual, *given.before, path, *program.argv[1:]]) + "\n")
-    with accounted() as group, Terminal(*size) as terminal:
+    with contextlib.closing(Output(fifo)) as output, accounted() as group, Terminal(*size) as terminal:
         terminal.type(f"clear; cd {folder}; sh -c 'echo $$ > {group}/cgroup.procs; read x < {go}; . {script}'\n")
         terminal.wait_until(lambda _: _pids(group))
         (main,) = _pids(group)
@@ -174,20 +185,33 @@ def measure(
         if program.keys:
             terminal.keys(*program.keys)
         output.count(max(0.0, start + SETTLE_S - time.monotonic()))
-        before, begin = _usage(group), time.monotonic()
-        sent, refreshes = output.count(seconds)
-        used, spent = _usage(group) - before, time.monotonic() - begin
-        helpers = sum(_peak_mb(pid) for pid in _pids(group) if pid != main)
-        peak = _peak_mb(main)
-    output.close()
+        yield Running(group, main, output, first_s)
+
+
+def measure(
+    program: Program,
+    path: str,
+    seconds: float,
+    folder: Path,
+    size: tuple[int, int] = (WIDTH, HEIGHT),
+    given: Given = Given(),  # noqa: B008 - a tuple
+) -> Run:
+    """Run one program in a terminal and measure it. given: how the load wants the program to be started."""
+    with running(program, path, folder, size, given) as one:
+        before, begin = usage_ns(one.group), time.monotonic()
+        sent, refreshes = one.output.count(seconds)
+        used, spent = usage_ns(one.group) - before, time.monotonic() - begin
+        helpers = sum(_peak_mb(pid) for pid in _pids(one.group) if pid != one.main)
+        peak = _peak_mb(one.main)
     if not peak:
         raise RuntimeError(f"{program.name} ended while it was watched")
     per_s = refreshes / spent
-    first_ms = None if first_s is None else first_s * 1000
+    first_ms = None if one.first_s is None else one.first_s * 1000
     return Run(used / 1e6 / spent, peak, helpers, first_ms, sent / max(1, refreshes), per_s)
 
 
-def _usage(group: Path) -> int:
+def usage_ns(group: Path) -> int:
+    """Return the CPU time that the processes of a control group have used, in nanoseconds."""
     return int((group / "cpuacct.usage").read_text())
 
 
@@ -196,7 +220,7 @@ HEADER = ("program", "CPU ms/s", "peak MB", "first paint ms", "bytes a refresh")
 
 def rows_of(runs: dict[str, list[Run]]) -> list[tuple[str, ...]]:
     """Return a row of cells for each program."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, found in runs.items():
         helpers = _cell(found, lambda run: run.helpers_mb)
         memory = _cell(found, lambda run: run.peak_mb) + (f" + {helpers}" if helpers != "0" else "")
