@@ -8,7 +8,7 @@ from pathlib import Path
 from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, Family, fields_of
 from iotop_ai.model.metric import metrics_of
 from tests import metrics_doc
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "conditions.md"
 HEAD = """\
@@ -91,4 +91,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.conditions_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.conditions_doc", PAGE, page()))

@@ -9,7 +9,7 @@ from iotop_ai.cli.config.table import BY_NAME, SETTINGS, value_of
 from iotop_ai.model.settings import Settings
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.key_names import key_label
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 HEAD = """\
@@ -117,4 +117,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.config_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.config_doc", PAGE, page()))

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from iotop_ai.export.tables.frames import tables
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "export.md"
 HEAD = """\
@@ -59,4 +59,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.export_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.export_doc", PAGE, page()))

@@ -10,7 +10,7 @@ from typing import Any
 from iotop_ai.model.health.growth import DAY_S, FORECAST_DAYS
 from iotop_ai.model.health.rules import ATA, BACKBLAZE, GOOGLE, NVME, RULES, Rule, judged
 from iotop_ai.model.health.smart import HealthPoint, PastPoint, SelfTest, SmartAttribute, SmartState
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/health.md"
 NOW_S = 1_790_000_000
@@ -120,4 +120,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.health_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.health_doc", PAGE, page()))

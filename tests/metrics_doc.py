@@ -10,7 +10,7 @@ from pathlib import Path
 
 import iotop_ai.model
 from iotop_ai.model.metric import Metric, metrics_of
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 HEAD = """\
@@ -58,4 +58,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.metrics_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.metrics_doc", PAGE, page()))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 
-def written(program: str, page: Path, text: str) -> int:
+def write_or_check(program: str, page: Path, text: str) -> int:
     """Write the page, or with --check print whether it is up to date. Returns the exit code."""
     if sys.argv[1:] == ["--check"]:
         fresh = page.read_text() == text

@@ -8,7 +8,7 @@ from pathlib import Path
 from iotop_ai.export.prometheus.exposition import SUFFIX, every_family
 from iotop_ai.pipeline import unjudged
 from tests.bench.server import Server
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "prometheus.md"
 HEADING = "## Metrics\n"
@@ -26,4 +26,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.prometheus_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.prometheus_doc", PAGE, page()))

@@ -12,7 +12,7 @@ from pathlib import Path
 from iotop_ai.diagnosis.rules import RULES, Rule
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.model.verdict_class import CLASS_SPECS
-from tests.pages import written
+from tests.pages import write_or_check
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rules.md"
 LINES = ("Claim", "Evidence", "Threshold", "Blind spot")
@@ -156,4 +156,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(written("tests.rules_doc", PAGE, page()))
+    sys.exit(write_or_check("tests.rules_doc", PAGE, page()))

@@ -74,7 +74,7 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
     Blocks as long as the kernel does.
     """
     if value not in switch.values:
-        return f"{switch.name} is not set to {clean(value)}", ""
+        return f"{switch.name} may not be set to {clean(value)}", ""
     try:
         root.write(switch.file, value)
         return "", ""

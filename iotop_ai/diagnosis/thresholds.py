@@ -12,7 +12,8 @@ decided again."""
 
 
 class Thresholds(NamedTuple):
-    """The numbers that the rules compare with. Ratios are 0..1; the name of every other number ends with its unit.
+    """The numbers that the rules compare with. Shares are 0..1; where a name does not end with the unit, the text
+    below gives it.
 
     A number without a source was chosen on labelled runs. A number ``*_leave`` is the value at which an active finding
     leaves; without such a number, a finding leaves at leave_level times its threshold.
@@ -180,7 +181,7 @@ class Thresholds(NamedTuple):
     full_ratio: float = 0.99
     """A filesystem is full if at least this part of its bytes or inodes is used."""
     full_bytes: float = 1 << 30
-    """A filesystem with many used bytes is full only if fewer than this many bytes are free."""
+    """A filesystem that reaches full_ratio by its bytes is full only if fewer than this many bytes are free."""
     settle_s: float = 15.0
     """The age below which a job is not judged."""
     starting_s: float = 1200.0

@@ -48,8 +48,8 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
     ones.
 
-    If the View has no cursor, the cursor is put on the row ``enter``. If that row does not exist, it is put on the
-    first row, or on the last for a step up.
+    If the View has no cursor, a step of one row puts it on the row ``enter``. A longer step, or a missing row, puts it
+    on the first row, or on the last for a step up.
     """
     if not keys:
         return view
@@ -76,8 +76,8 @@ def typed(pattern: str, key: str, character: str | None) -> str:
 def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
     """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
 
-    Processes make up most of a Sample, and only graphs reach back further than a minute. After a reboot there are none.
-    If no Sample was added, the result is the same object as ``past``.
+    Processes make up most of a Sample, and only graphs reach back further than a minute. After a reboot the result is
+    empty. If no Sample was added, the result is the same object as ``past``.
     """
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()

@@ -157,7 +157,10 @@ def by_check(node: str, phases: tuple[Phase, ...], state: Path, rig: Rig, engine
 
 
 def measured(rig: Rig, folder: Path, rounds: int) -> list[Row]:
-    """Return every figure of one disk. A round runs by hand and then by the check, with fio, then with our reader."""
+    """Return every figure of one disk.
+
+    In each round, and for each engine in turn, fio is run by hand and then the check is run.
+    """
     phases = tuple(phase for phase in plan(rig.seconds, 4) if phase.name in (SEQUENTIAL, RANDOM))
     hands: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
     checks: dict[str, list[Figures]] = {engine: [] for engine in ENGINES}
@@ -227,7 +230,7 @@ def page(rows: list[Row], answers: dict[str, str], rounds: int) -> str:
 in turns, {rounds} times each, and compares the medians: `--engine fio` with fio's `--ioengine=libaio --iodepth=N`, and
 `--engine own` with its `--ioengine=psync --numjobs=N`, N readers with one read each, as our reader has. The limits are
 {LIMITS["MB/s"]:.0f} % of the throughput and {LIMITS["p50 ms"]:.0f} % of p50 and p99. {met} of {len(rows)}
-figures are within them; `!` marks the others. In {unsteady} of these {len(rows) - met} fio's own runs differ by more
+figures are within them; `!` marks the others. For {unsteady} of these {len(rows) - met}, fio's own runs differ by more
 than the limit.
 Measured {today}: {version_line("fio", "--version")},
 {machine()}.
@@ -246,7 +249,7 @@ Why figures differ:
   than 100 reads is the longest one: one late wake-up decides it.
 - "no limit" is a loop over this machine's disk, which other machines may share; fio's own runs differ, too.
 - 64 readers of our own need more CPU than one fio with 64 reads in flight. Where the cores are busy they wait for one,
-  and a read's time includes that; `+` marks rows in which they filled every core.
+  and a read's time includes that.
 - One process with N reads in flight and N readers with one each are different loads: a queue serves them in another
   order. At the same p50, p99 of the one process is up to twice that of the readers.
 - A limit of a control group lets reads through in bursts of 100 ms: half of them take the disk's own time, so p50 says

@@ -1,15 +1,15 @@
-"""The cost of Monitor and watch for a training: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
+"""The cost of Monitor and watch for a training run: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
 
 One DataLoader loop runs all the time with the same workers, dataset and model. Its blocks of 2 s form pairs: one block
 is plain, and the other has a Monitor and watch; the order is drawn. During a plain block the recorder is stopped
-(SIGSTOP), so that a block never includes its start. A step is a forward pass, a backward pass and an update on one
-thread. It always needs its core, so that everything that is taken from it is seen, whereas a trainer that waits for a
-GPU has time to spare.
+(SIGSTOP), so that no block includes the start of the recorder. A step is a forward pass, a backward pass and an update
+on one thread. It always needs its core, so that everything that is taken from it is seen, whereas a trainer that waits
+for a GPU has time to spare.
 
 The output is: the steps per second that are lost, as the median of the pairs with its 95 % interval (block bootstrap),
-the CPU time of a step, the CPU time of the recorder, the cost of watch per item, and whether at most 1 % is lost. Exit
-code 0: met. 1: not met. 2: cannot tell. ``--null`` never lets the recorder run, so that any loss that it finds is the
-error of the bench.
+the extra CPU time of the trainer per step, the CPU time of the recorder, the cost of watch per item, and whether at
+most 1 % is lost. Exit code 0: met. 1: not met. 2: cannot tell. ``--null`` never lets the recorder run, so that any loss
+that it finds is the error of the bench.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ def main() -> int:
     per_s = statistics.median(one.plain.steps_per_s for one in found)
     print(f"{len(found)} pairs of blocks of {BLOCK_S:g} s, {per_s:.0f} steps a second, {os.cpu_count()} cores")
     print(row("steps per second lost", speed))
-    print(row("CPU time of the trainer a step", cpu))
+    print(row("extra CPU time of the trainer per step", cpu))
     print(row("recorder, of a core", recorder))
     print(f"{'watch, an item':<42} {watch_ns():.0f} ns")
     print(f"{'a message to a monitor, at most 2 a second':<42} {message:.0f} us of CPU")

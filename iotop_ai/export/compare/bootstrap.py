@@ -116,7 +116,7 @@ class _Resampler:
         weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
         sizes = [min(self.block, self.n - at) for at in range(0, self.n, self.block)] if self.block else []
         of_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
-        self._sizes = [of_size[size] for size in sizes]
+        self._block_sums = [of_size[size] for size in sizes]
 
     def _blocks(self, sums: list[float], size: int) -> list[float]:
         """The sum of the block of this size that begins at each point."""
@@ -131,7 +131,7 @@ class _Resampler:
         """One random mean; None if the drawn weights are so small beside others that rounding makes their sum 0."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
-        for sums, weights in self._sizes:
+        for sums, weights in self._block_sums:
             # This is randrange written inline: a call takes three times as long, and a comparison draws a million
             # times.
             while (begin := draw(bits)) >= n:

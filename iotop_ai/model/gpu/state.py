@@ -216,7 +216,9 @@ class GpuRates(NamedTuple):
         float | None, Metric("ratio", "SM occupancy (GPM): resident warps of the possible ones.")
     ] = None
     tensor_ratio: Annotated[float | None, Metric("ratio", "Tensor core activity (GPM).")] = None
-    dram_ratio: Annotated[float | None, Metric("ratio", "Memory bandwidth used of the possible one (GPM).")] = None
+    dram_ratio: Annotated[float | None, Metric("ratio", "Memory bandwidth used, as a share of the maximum (GPM).")] = (
+        None
+    )
     pcie_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that the GPU sent over PCIe per second.")] = None
     pcie_rx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes that it received over PCIe per second.")] = None
     nvlink_tx_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent over all its NVLinks per second.")] = None

@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 
 def judged(state: SmartState) -> SmartState:
-    """The state with its severity, judgements and reasons, sorted by severity and then growth before level.
+    """The state with its severity, judgements and reasons, the worst first; within a severity, in the order of RULES.
 
     severity is "unknown" if there is nothing to judge.
     """
@@ -372,7 +372,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
 )
-"""Sorted by severity, the worst first; within a severity by overall status, then growth, then level."""
+"""Sorted by severity, the worst first; within a severity, in the order in which the reasons are shown."""
 
 _SUBJECTS = {
     **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),

@@ -210,9 +210,9 @@ def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: boo
 class TaskRates(NamedTuple):
     """Shares of one task's time over an interval, 0 to 1; None if unknown."""
 
-    disk_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state D.")]
-    running_ratio: Annotated[float | None, Metric("ratio", "Share of looks in state R.")]
-    queue_ratio: Annotated[float | None, Metric("ratio", "Share of looks asleep in a queue.")]
+    disk_ratio: Annotated[float | None, Metric("ratio", "Share of samples in state D.")]
+    running_ratio: Annotated[float | None, Metric("ratio", "Share of samples in state R.")]
+    queue_ratio: Annotated[float | None, Metric("ratio", "Share of samples asleep in a queue.")]
     cpu_ratio: Annotated[float | None, Metric("ratio", "Share of time on a CPU, of its main thread.")]
     cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Share of time runnable without a CPU.")]
     grown_bytes_per_s: Annotated[float | None, Metric("B/s", "Growth of resident memory; 0 when it shrinks.")] = None
@@ -241,19 +241,19 @@ class JobRates(NamedTuple):
     wait_other: int
     blind: int
     stall_ratio: Annotated[float | None, Metric("ratio", "Share of time in which the trainer waits for its loader.")]
-    main_disk_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer in state D.")]
-    main_running_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer in state R.")]
-    main_queue_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a queue.")]
+    main_disk_ratio: Annotated[float | None, Metric("ratio", "Share of samples with the trainer in state D.")]
+    main_running_ratio: Annotated[float | None, Metric("ratio", "Share of samples with the trainer in state R.")]
+    main_queue_ratio: Annotated[float | None, Metric("ratio", "Share of samples with the trainer asleep in a queue.")]
     blocked_tasks: Annotated[float | None, Metric("tasks", "Tasks in state D at one moment.")]
-    worker_disk_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of looks in state D.")]
+    worker_disk_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of samples in state D.")]
     worker_cpu_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time on a CPU.")]
     worker_cpu_wait_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time waiting for a CPU.")]
     worker_idle_ratio: Annotated[float | None, Metric("ratio", "Workers' mean share of time asleep.")]
-    main_net_ratio: Annotated[float | None, Metric("ratio", "Share of looks with the trainer asleep in a socket.")] = (
-        None
-    )
+    main_net_ratio: Annotated[
+        float | None, Metric("ratio", "Share of samples with the trainer asleep in a socket.")
+    ] = None
     apart_ratio: Annotated[
-        float | None, Metric("ratio", "Share of looks with the trainer asleep while something else makes data.")
+        float | None, Metric("ratio", "Share of samples with the trainer asleep while something else makes data.")
     ] = None
 
 

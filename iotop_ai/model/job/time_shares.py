@@ -66,17 +66,52 @@ class TimeShares(NamedTuple):
 
     compute: Annotated[float, Metric("ratio", "Share of time in which the job's GPUs, or its own threads, compute.")]
     collective: Annotated[float, Metric("ratio", "Share of time in which ranks wait for another rank.")]
-    transfer: Annotated[float, Metric("ratio", "Share of time at the limit of copies from the host.")]
-    data_disk: Annotated[float, Metric("ratio", "Share of time without data, its makers waiting for a local disk.")]
-    data_network: Annotated[float, Metric("ratio", "Share of time without data, its makers waiting for the network.")]
-    data_cpu: Annotated[float, Metric("ratio", "Share of time without data, its makers computing.")]
-    data_other: Annotated[float, Metric("ratio", "Share of time without data, its makers doing neither.")]
+    transfer: Annotated[
+        float,
+        Metric(
+            "ratio",
+            "Share of time in which the GPUs idle while copies from the host run at nearly the full rate of the link.",
+        ),
+    ]
+    data_disk: Annotated[
+        float,
+        Metric(
+            "ratio",
+            "Share of time in which the job waits for data while the processes or threads that load it "
+            "wait for a local disk.",
+        ),
+    ]
+    data_network: Annotated[
+        float,
+        Metric(
+            "ratio",
+            "Share of time in which the job waits for data while the processes or threads that load it "
+            "wait for the network.",
+        ),
+    ]
+    data_cpu: Annotated[
+        float,
+        Metric(
+            "ratio",
+            "Share of time in which the job waits for data while the processes or threads that load it compute.",
+        ),
+    ]
+    data_other: Annotated[
+        float,
+        Metric(
+            "ratio",
+            "Share of time in which the job waits for data while the processes or threads that load it "
+            "do none of these.",
+        ),
+    ]
     host: Annotated[float, Metric("ratio", "Share of time in which the main thread runs and the GPUs idle.")]
     checkpoint: Annotated[float, Metric("ratio", "Share of time in which the job waits for its own writes.")]
     startup: Annotated[float, Metric("ratio", "Share of time before the first step.")]
     compile: Annotated[float, Metric("ratio", "Share of time in which kernels are compiled.")]
     stopped: Annotated[float, Metric("ratio", "Share of time stopped by a signal, a debugger or a frozen cgroup.")]
-    hung: Annotated[float, Metric("ratio", "Share of time after nothing of the job has moved for a minute.")]
+    hung: Annotated[
+        float, Metric("ratio", "Share of time hung, counted once nothing in the job has moved for a minute.")
+    ]
     unexplained: Annotated[float, Metric("ratio", "Share of time that is not explained.")]
     whole_ms: int = 0
 

@@ -57,7 +57,10 @@ class MemoryRates(NamedTuple):
     major_faults_per_s: Annotated[float | None, Metric("1/s", "Faults that needed I/O.", "majflt/s")]
     swap_in_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped in.")]
     swap_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes swapped out.")]
-    paged_in_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read by block devices, stacked ones again.")]
+    paged_in_bytes_per_s: Annotated[
+        float | None,
+        Metric("B/s", "Bytes read from block devices; reads through stacked devices count once per layer."),
+    ]
     paged_out_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written by block devices.")]
     alloc_stalls_per_s: Annotated[float | None, Metric("1/s", "Allocations that had to reclaim first.")]
 

@@ -242,7 +242,7 @@ class ProcessRates(NamedTuple):
         Metric(
             "ratio",
             "Share of time blocked on block I/O, 0 to 1, of its most blocked thread. Unknown while delay accounting is "
-            "off, and for a process that started meanwhile until its count grows.",
+            "off, and, for a process that started while it was off, until its count grows.",
         ),
     ]
     major_faults_per_s: Annotated[float | None, Metric("1/s", "Faults that needed I/O, per second.", "majflt/s")]

@@ -127,8 +127,8 @@ def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[An
         return DataLoader(found, **given), "torch", sorted(name for name in given if name != "shuffle")
     if hasattr(found, "__iter__") and "num_workers" in taken:
         return found, "iterable", taken
-    what = type(found).__name__
-    raise RefusedError("it returns " + what + ", neither a Dataset nor an iterable of a factory with num_workers")
+    expected = "expected a Dataset, or, from a factory that takes num_workers, an iterable"
+    raise RefusedError("it returns " + type(found).__name__ + "; " + expected)
 
 
 def stages_of(dataset: Any) -> list[str]:

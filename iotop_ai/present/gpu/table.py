@@ -59,8 +59,8 @@ and the job.
 _WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
-"""The throttle words that need no attention: nothing lowers the clocks, only the power limit does (which is normal at
-full load), or it is unknown.
+"""The throttle words that need no attention. "none": nothing lowers the clocks; "power": only the power limit does,
+which is normal at full load; "?": unknown.
 """
 
 
@@ -139,14 +139,14 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
     if view.focus == "gpu" and at is not None:
         start = scroll_to(at, view.scroll, len(groups), room)
         return groups[start : start + room]
-    weights = [_weight(frame, view, group) for group in groups]
-    first = sorted(range(len(groups)), key=lambda i: (weights[i], -len(groups[i]), i))[:room]
+    precedences = [_precedence(frame, view, group) for group in groups]
+    first = sorted(range(len(groups)), key=lambda i: (precedences[i], -len(groups[i]), i))[:room]
     return tuple(groups[i] for i in sorted(first))
 
 
-def _weight(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
-    """The importance of a group, smallest first: a group with the verdict's culprit, then a group that does not answer
-    or has lowered clocks, then the others by the gravity of what their figures mean.
+def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
+    """The place of a group by importance, 0 for the most important: a group with the verdict's culprit, then a group
+    that does not answer or has lowered clocks, then the others by the gravity of what their figures mean.
     """
     if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
         return 0

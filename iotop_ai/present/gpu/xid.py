@@ -24,7 +24,7 @@ _BY_NUMBER = {
     119: "the GPU's system processor timed out: reset the GPU",
     120: "the GPU's system processor failed: reset the GPU",
     140: "unrecovered ECC error: reset the GPU",
-    154: "the driver asks for another recovery of the GPU: nvidia-smi -q",
+    154: "the recovery action that the driver asks for has changed: nvidia-smi -q",
 }
 
 

@@ -86,7 +86,7 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
     past = (
         ""
         if state is None or state.earlier is None or state.read_wall_s is None
-        else (f"; growth since {span(state.read_wall_s - state.earlier.wall_s)} before")
+        else (f"; growth over the {span(state.read_wall_s - state.earlier.wall_s)} before that")
     )
     lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{age}{past}", "dim")]))
     return lines
@@ -158,8 +158,8 @@ def _hours_ago(state: SmartState, hours: int) -> str:
         return f"at hour {hours:,}"
     ago = state.power_on_hours - hours
     if state.protocol == "ata" and hours < _WRAP_HOURS <= state.power_on_hours:
-        return f"at least {duration(ago % _WRAP_HOURS * 3600)} of running ago"
-    return f"{duration(ago * 3600)} of running ago"
+        return f"at least {duration(ago % _WRAP_HOURS * 3600)} of power-on time ago"
+    return f"{duration(ago * 3600)} of power-on time ago"
 
 
 def _attribute_rows(state: SmartState, width: int) -> list[Line]:

@@ -188,7 +188,7 @@ class PlaybackThread:
 
         self._seek_to_found(find, "change of the verdict")
 
-    def mark(self, step: int) -> None:
+    def to_mark(self, step: int) -> None:
         """Go to the next or previous mark or end of a job's process, and show what it is."""
         self._seek_to_found(lambda at: self._timeline_reader.next_mark(at, step), "mark")
 

@@ -205,7 +205,7 @@ def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: 
     before = state(victim)
     shutil.rmtree(fast / "data" / "sub")
     (fast / "data" / "sub").symlink_to(victim)
-    for attempt in (lambda: stage(source, fast), lambda: verify_and_plan(source, fast)):
+    for attempt in (lambda: stage(source, fast), lambda: plan_is_refused_then_verify(source, fast)):
         with pytest.raises(InputError, match="data/sub is a link or a file, not a folder"):
             attempt()
     assert state(victim) == before
@@ -214,7 +214,7 @@ def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: 
     assert (fast / "data" / "sub" / "7").read_bytes() == (source / "sub" / "7").read_bytes()
 
 
-def verify_and_plan(source: Path, folder: Path) -> None:
+def plan_is_refused_then_verify(source: Path, folder: Path) -> None:
     with places(str(source), str(folder)) as ends:
         with pytest.raises(InputError):
             plan(ends, ROOT)
@@ -311,7 +311,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
         assert measure(ends.pinned, sample, ends.folder, None, Clock()).sample_files == 0
 
 
-def test_a_source_replaced_after_its_lookup_is_refused(open_path: Path, victim: Path) -> None:
+def test_links_put_in_place_of_the_ends_after_their_lookup_are_not_followed(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     with places(str(source), str(fast)) as ends:
         source.rename(open_path / "away")

@@ -42,7 +42,7 @@ def test_a_new_core_is_unknown_and_left_out_of_the_mean() -> None:
     assert rates.all.busy_ratio == pytest.approx(0.3)
 
 
-def test_an_old_recording_gives_unknown_rates_for_missing_figures() -> None:
+def test_the_shares_are_known_although_only_the_earlier_table_has_idle_times_of_cores() -> None:
     rates = cpu_rates(BEFORE, without_idle(AFTER), 2.0)
     assert rates.cores[0].busy_ratio == pytest.approx(0.3)
     assert rates.all.busy_ratio == pytest.approx(62 / 400)

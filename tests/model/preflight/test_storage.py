@@ -61,7 +61,7 @@ def test_the_best_read_and_the_single_random_read_are_judged() -> None:
     assert read_await_ms((RANDOM_READ._replace(depth=4),)) is None
 
 
-def test_files_that_are_read_only_in_part_count_by_their_bytes() -> None:
+def test_partly_read_files_count_by_their_bytes() -> None:
     parts = Measured(DATASET, 128 << 10, 4, 5, 320 * MIB, 1.0)
     whole = Dataset(100, 100 << 30, True, most_bytes=1 << 30)
     assert most_files((SMALL, parts), whole) == 320 / 1024
@@ -81,7 +81,7 @@ def test_a_missed_threshold_is_reported_even_if_another_is_unknown() -> None:
     assert report(met, unknown).exit_code == NO_ANSWER
 
 
-def test_a_storage_that_hangs_is_a_problem_and_one_without_figures_gives_no_answer() -> None:
+def test_storage_that_hangs_is_a_problem_and_storage_without_figures_gives_no_answer() -> None:
     assert report(hung_s=5.0).exit_code == PROBLEM
     assert report(results=()).exit_code == NO_ANSWER
     assert report(failed="Input/output error").exit_code == NO_ANSWER

@@ -68,7 +68,7 @@ def test_a_worker_that_was_killed_is_named(folder: Path) -> None:
     assert "SIGKILL" in run["failure"]["text"]
 
 
-def test_the_start_method_that_works_is_named(folder: Path) -> None:
+def test_each_start_method_is_tried_and_a_pickle_failure_is_named(folder: Path) -> None:
     found = swept(folder, "mine:local", "--workers", "1", "--start", "spawn,forkserver", "--timeout", "3", *QUICK)
     assert [run["failure"]["kind"] for run in found["runs"]] == ["pickle", "pickle"]
     found = swept(folder, "mine:make", "--workers", "1", "--start", "fork,spawn,forkserver", *QUICK)
@@ -98,7 +98,10 @@ def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("factory", "text"),
     [
-        ("number", "it returns int, neither a Dataset nor an iterable of a factory with num_workers"),
+        (
+            "number",
+            "it returns int; expected a Dataset, or, from a factory that takes num_workers, an iterable",
+        ),
         ("nothing", "its loader gives no batch"),
         ("needs", "it needs the argument path, which this configuration does not give"),
         ("missing", "mine has no missing"),

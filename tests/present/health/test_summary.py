@@ -123,7 +123,7 @@ def test_the_page_of_a_disk_has_all_its_facts() -> None:
         "31,204 h (3.6 years)",
         "commands not good",
         "37, SMART queries included",
-        "growth since 24 h before",
+        "growth over the 24 h before that",
     ):
         assert piece in shown, piece
     assert "% done" not in shown
@@ -165,11 +165,11 @@ def test_the_question_names_the_duration_and_the_risk() -> None:
 @pytest.mark.parametrize(
     ("protocol", "hours", "stamp", "words"),
     [
-        ("ata", 70_000, 70_000 - 65_536, "at least 0 s of running ago"),
-        ("ata", 70_000, 69_900 - 65_536, "at least 4 d 4 h of running ago"),
-        ("ata", 70_000, 65_500, "at least 187 d 12 h of running ago"),
-        ("ata", 60_000, 59_900, "4 d 4 h of running ago"),
-        ("nvme", 70_000, 60_000, "416 d 16 h of running ago"),
+        ("ata", 70_000, 70_000 - 65_536, "at least 0 s of power-on time ago"),
+        ("ata", 70_000, 69_900 - 65_536, "at least 4 d 4 h of power-on time ago"),
+        ("ata", 70_000, 65_500, "at least 187 d 12 h of power-on time ago"),
+        ("ata", 60_000, 59_900, "4 d 4 h of power-on time ago"),
+        ("nvme", 70_000, 60_000, "416 d 16 h of power-on time ago"),
         ("ata", 100, 200, "at hour 200"),
         ("ata", None, 200, "at hour 200"),
     ],

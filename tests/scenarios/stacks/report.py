@@ -38,10 +38,11 @@ Other programs took {others} of its CPU in the median run. Each trainer was watc
 version of the program, whose rules were made with runs of these stacks at hand: this is not a held-out test.
 
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
-  that all is well. **acceptable**: a class with the same cure, "all is well" below {small}, or, of a job that lacks
-  CPU, a noisy neighbour where other programs take a quarter of the machine's CPU or more. A job that was to be healthy
-  and lost {little} counts as one that lacks CPU.
-- **false alarm**: a trouble where less than {little} is lost. **false OK**: all is well where {small} or more is lost.
+  that all is well. **acceptable**: a class with the same cure, the true cause below {little}, "all is well" below
+  {small}, or, for a job that lacks CPU, "noisy neighbour" if other programs take a quarter of the machine's CPU or
+  more. A job that was to be healthy and lost {little} counts as one that lacks CPU.
+- **false alarm**: a wrong cause of loss is named where less than {little} is lost. **false OK**: all is well where
+  {small} or more is lost.
 - **stall**: how far `data_stall_ratio` is from the truth, each second over 10 s.
 - **account**: the breakdown of the job's time over the whole run; right when its largest lost share is the true one.
 

@@ -143,7 +143,7 @@ def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, a
     starved = next(f for f in live if f.snapshot.wall_ns == changes[1][0])
     playback.to_verdict_change(1)
     app.at(starved)
-    playback.mark(1)
+    playback.to_mark(1)
     assert app.at(live[90]).state.note == "mark: epoch 90"
     playback.to_verdict_change(-1)
     app.at(starved)
@@ -177,7 +177,7 @@ def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> Non
     playback.seek(live[25].snapshot.wall_ns)
     app.at(live[25])
     for at, text in ((30, "worker 14"), (40, "trainer 7"), (50, "trainer 8")):
-        playback.mark(1)
+        playback.to_mark(1)
         assert app.at(live[at]).state.note == text
     assert playback.close()
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from iotop_ai.cli.commands.monitor.remembered_view import (
     RememberedView,
-    merge_left_view,
     read_view,
     restored_device,
     restored_settings,
+    view_to_remember,
     write_view,
 )
 from iotop_ai.cli.options.job import check_job
@@ -133,7 +133,7 @@ def run_monitor(
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
-        now = merge_left_view(view, theme, newest, start, before)
+        now = view_to_remember(view, theme, newest, start, before)
         if settings.remember and (now != before or trouble):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))

@@ -30,9 +30,9 @@ _VERSION = 1
 class RememberedView(NamedTuple):
     """The view at the last exit. A field is None if its value was not remembered.
 
-    device: the kernel name, serial number, model and label of the selected device. reverse, only_active: always None,
-    because a reversed order and the filter for active rows last for one session only; the values in older files are
-    ignored.
+    device: the kernel name, serial number, model and label of the selected device. reverse, only_active: None, or the
+    values of an older file. They are never used, because a reversed order and the filter for active rows last for one
+    session only.
     """
 
     sort: str | None = None
@@ -78,20 +78,20 @@ def _read(folder: Path | str) -> tuple[RememberedView, str]:
 
 def _parse(raw: bytes) -> RememberedView:
     """Return the view that the file's bytes describe. Raises ValueError if ``write_view`` cannot have written them."""
-    tree = loads(raw)
-    if not isinstance(tree, dict) or tree.get("version") != _VERSION:
+    stored = loads(raw)
+    if not isinstance(stored, dict) or stored.get("version") != _VERSION:
         raise ValueError("another version")
-    sort, theme, hidden, device = (tree.get(name) for name in ("sort", "theme", "hidden", "device"))
-    reverse, only, branches = (tree.get(name) for name in ("reverse", "only_active", "tree"))
-    without = tree.get("no_columns")
-    units, dismissed = tree.get("units"), tree.get("dismissed")
+    sort, theme, hidden, device = (stored.get(name) for name in ("sort", "theme", "hidden", "device"))
+    reverse, only, tree = (stored.get(name) for name in ("reverse", "only_active", "tree"))
+    without = stored.get("no_columns")
+    units, dismissed = stored.get("units"), stored.get("dismissed")
     if units not in (None, *UNITS):
         raise ValueError("unknown units")
     if dismissed is not None and not (isinstance(dismissed, list) and all(isinstance(name, str) for name in dismissed)):
         raise ValueError("not names")
     if sort not in (None, *SORT_KEYS) or theme not in (None, *THEMES):
         raise ValueError("unknown words")
-    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, branches)):
+    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, tree)):
         raise ValueError("not a switch")
     if hidden is not None and not (isinstance(hidden, list) and all(name in PANEL_KEYS for name in hidden)):
         raise ValueError("not panels")
@@ -103,7 +103,7 @@ def _parse(raw: bytes) -> RememberedView:
         device = tuple(clean(part) for part in device)
     panels, columns = (None if names is None else frozenset(names) for names in (hidden, without))
     names = None if dismissed is None else frozenset(clean(name) for name in dismissed)
-    return RememberedView(sort, reverse, only, panels, theme, device, branches, columns, units, names)
+    return RememberedView(sort, reverse, only, panels, theme, device, tree, columns, units, names)
 
 
 def _columns() -> list[str]:
@@ -150,7 +150,7 @@ def restored_device(frame: Frame, before: RememberedView) -> str:
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
 
 
-def merge_left_view(
+def view_to_remember(
     view: View, chosen_theme: str, frame: Frame, settings: Settings, before: RememberedView
 ) -> RememberedView:
     """Return the view to remember at exit. A field that only this run's flags or settings set keeps its old value.

@@ -202,7 +202,7 @@ class TimeActions:
     def mark(self) -> None:
         """Set a mark at this moment; in the past, go to the next mark."""
         if self.playback is not None:
-            self.playback.mark(1)
+            self.playback.to_mark(1)
         else:
             self._recording.add_mark()
 

@@ -10,10 +10,10 @@ from iotop_ai.cli.commands.monitor.remembered_view import (
     BROKEN,
     NAME,
     RememberedView,
-    merge_left_view,
     read_view,
     restored_device,
     restored_settings,
+    view_to_remember,
     write_view,
 )
 from iotop_ai.model.block.counters import BlockInfo
@@ -135,19 +135,19 @@ def test_the_device_is_found_by_its_identity() -> None:
 def test_the_view_at_exit_is_remembered() -> None:
     shown = frame_of(disk("sda", serial="S1", model="M1"))
     nothing = Settings()
-    assert merge_left_view(View(), "", shown, nothing, RememberedView()) == RememberedView()
+    assert view_to_remember(View(), "", shown, nothing, RememberedView()) == RememberedView()
     view = View(sort="cpu", device="sda", hidden=frozenset({"gpu"}))
-    now = merge_left_view(view, "light", shown, nothing, RememberedView())
+    now = view_to_remember(view, "light", shown, nothing, RememberedView())
     assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
     assert now.device is not None
     assert now.device[:2] == ("sda", "S1")
-    moment = merge_left_view(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
+    moment = view_to_remember(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
     assert (moment.reverse, moment.only_active) == (None, None)
     # A flag of this run is not remembered, but a later change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
     was = RememberedView(sort="delay")
-    assert merge_left_view(View(sort="write"), "", shown, flagged, was).sort == "delay"
-    assert merge_left_view(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
+    assert view_to_remember(View(sort="write"), "", shown, flagged, was).sort == "delay"
+    assert view_to_remember(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
     # A device that was removed stays remembered.
-    assert merge_left_view(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
-    assert merge_left_view(View(), "", shown, nothing, WHOLE).device is None
+    assert view_to_remember(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
+    assert view_to_remember(View(), "", shown, nothing, WHOLE).device is None

@@ -53,7 +53,7 @@ def test_prometheus_scrapes_the_metrics(tmp_path: Path) -> None:
     with serving(tmp_path) as (address, _), prometheus(tmp_path, address.split("/")[2]) as server:
         assert wait_for(lambda: server.query('up{job="iotop-ai"} == 1'), "scrape")
         assert len(wait_for(lambda: server.query("iotop_verdict_state == 1"), "verdict")) == 1
-        # one metric is a counter of the kernel, the other one the rate that Prometheus computes from it
+        # the metric is a counter; Prometheus computes the rate from it
         assert wait_for(lambda: server.query("rate(iotop_monitor_cpu_seconds_total[10s]) > 0"), "rate")
         assert server.query('iotop_collector_status{collector="block",status="ok"}')
         (age,) = server.query("time() - iotop_monitor_reading_timestamp_seconds")
@@ -160,7 +160,7 @@ def test_an_address_beyond_loopback_is_warned_about(tmp_path: Path) -> None:
         assert "warning: any machine" in log.read_text()
 
 
-def test_flags_that_make_no_sense_are_one_line(tmp_path: Path) -> None:
+def test_flags_that_make_no_sense_give_a_one_line_error(tmp_path: Path) -> None:
     for arguments, line in (
         (("--listen", "example.org:1"), "usage: --listen example.org:1: example.org is not a numeric address"),
         (("--rotate", "1G"), "usage: --append, --rotate, --keep and --cmdline need --record FILE"),
@@ -172,7 +172,7 @@ def test_flags_that_make_no_sense_are_one_line(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr.strip()) == (2, line)
 
 
-def test_a_used_port_is_one_line() -> None:
+def test_a_port_in_use_gives_a_one_line_error() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
