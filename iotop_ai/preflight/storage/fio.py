@@ -85,8 +85,10 @@ def _measured(job: dict[str, Any], phase: Phase) -> Measured:
     times = read["lat_ns"]
     latency = None
     if read["total_ios"]:
-        ranks = [float(times["percentile"][f"{percent}.000000"]) / 1e6 for percent in _PERCENTILES]
-        latency = Latency(float(times["mean"]) / 1e6, ranks[0], ranks[1], ranks[2], float(times["max"]) / 1e6)
+        most = float(times["max"])
+        # A percentile of fio is the upper end of a bucket, which may exceed the longest time.
+        ranks = [min(most, float(times["percentile"][f"{percent}.000000"])) / 1e6 for percent in _PERCENTILES]
+        latency = Latency(float(times["mean"]) / 1e6, ranks[0], ranks[1], ranks[2], most / 1e6)
     busy = float(job["usr_cpu"]) + float(job["sys_cpu"]) >= _BUSY_PERCENT
     seconds = float(read["runtime"]) / 1000
     name, block, depth, _ = phase

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -24,6 +25,7 @@ from iotop_ai.model.preflight.storage import (
     READAHEAD,
     SEQUENTIAL,
     WRITE,
+    Latency,
     Measured,
     Phase,
     Target,
@@ -348,6 +350,15 @@ def test_after_a_failure_of_fio_the_figures_are_those_of_our_reader(tmp_path: Pa
         os.close(handle)
     assert (engines, len(found)) == (["own"], 1)
     assert notes == ["fio failed (no such engine): read by our own reader instead"]
+
+
+def test_no_percentile_of_fio_exceeds_its_longest_time() -> None:
+    percentiles = {"50.000000": 41_000_000, "90.000000": 99_000_000, "99.000000": 124_260_000}
+    times = {"mean": 45_000_000.0, "max": 123_830_000, "percentile": percentiles}
+    read = {"total_ios": 90, "io_bytes": 90 << 16, "runtime": 400, "lat_ns": times}
+    raw = json.dumps({"jobs": [{"error": 0, "usr_cpu": 1.0, "sys_cpu": 1.0, "read": read}]}).encode()
+    (found,) = fio.parse_fio(raw, [Phase(RANDOM, 64 << 10, 16, 0.4)])
+    assert found.latency == Latency(45.0, 41.0, 99.0, 123.83, 123.83)
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
