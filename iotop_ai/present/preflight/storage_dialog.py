@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import CACHED, MIB, READAHEAD, SEQUENTIAL, WRITE, Latency, Measured
+from iotop_ai.model.preflight.storage import CACHED, FILES, MIB, READAHEAD, SEQUENTIAL, WRITE, Latency, Measured
 from iotop_ai.present.block import devices
 from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.preflight.dataset import speed
@@ -18,7 +18,7 @@ from iotop_ai.present.text.units import brief, count
 TITLE = "CHECK STORAGE"
 SECONDS = 10.0
 MOST_BYTES = 512 * MIB
-_NAME, _FIGURE = 25, 9
+_NAME, _FIGURE = 25, 10
 _MOST_FINDINGS = 4
 
 
@@ -103,26 +103,32 @@ def _bar(view: CheckView, width: int) -> Row:
 
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
-    """A row for each kind of operation: its best rate with the queue depth, and p50 and p99 at the lowest depth."""
+    """The rows of each kind of operation: the figures at the lowest depth, and below them at a faster higher depth."""
     kinds: dict[str, list[Measured]] = {}
     for one in results:
         kinds.setdefault(phase_title(one), []).append(one)
-    return [_result(title, found) for title, found in kinds.items()]
+    out = []
+    for title, found in kinds.items():
+        lowest, best = min(found, key=lambda one: one.depth), max(found, key=_rate)
+        out.append(_result(title, lowest))
+        if best.depth > lowest.depth:
+            out.append(_result(f"  {best.depth} {'readers' if best.name == FILES else 'in flight'}", best))
+    return out
 
 
-def _result(title: str, found: list[Measured]) -> Row:
-    of_bytes = found[0].name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
+def _of_bytes(one: Measured) -> bool:
+    return one.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
 
-    def rate(one: Measured) -> float:
-        return (one.bytes_per_s if of_bytes else one.ops_per_s) or 0.0
 
-    best = max(found, key=rate)
-    figure = speed(best.bytes_per_s) if of_bytes else f"{count(best.ops_per_s)}/s"
-    depth = f" x{best.depth}" if best.depth > 1 else ""
-    out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong"), Span(f"{depth:<4}", "dim")]
-    single = min(found, key=lambda one: one.depth).latency
-    if single is not None and found[0].name != WRITE:
-        out.append(Span(f" {_latency(single)}", "text"))
+def _rate(one: Measured) -> float:
+    return (one.bytes_per_s if _of_bytes(one) else one.ops_per_s) or 0.0
+
+
+def _result(title: str, one: Measured) -> Row:
+    figure = speed(one.bytes_per_s) if _of_bytes(one) else f"{count(one.ops_per_s)}/s"
+    out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong")]
+    if one.latency is not None and one.name != WRITE:
+        out.append(Span(f"  {_latency(one.latency)}", "text"))
     return out
 
 

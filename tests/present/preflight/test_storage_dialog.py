@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import KIB, MIB, RANDOM, SEQUENTIAL, STAT, Latency, Measured
+from iotop_ai.model.preflight.storage import FILES, KIB, MIB, RANDOM, READAHEAD, SEQUENTIAL, STAT, Latency, Measured
 from iotop_ai.present.preflight.storage_dialog import CheckView, check_body, proposed_path, result_rows
 from iotop_ai.present.screen.dialog import Row, inner_width
 from iotop_ai.present.screen.view import View
@@ -15,12 +15,16 @@ from tests.present import scenes
 
 EXT4 = Place("/data", "ext4", "/dev/sda1", "/data", device="sda1", disks=("sda",), kind="HDD")
 TIMES = Latency(1.0, 0.0055, 2.0, 12.4, 30.0)
+ALONE = Latency(36.0, 35.0, 60.0, 71.0, 80.0)
 RESULTS = (
     Measured(STAT, 0, 1, 100, 0, 1.0, TIMES),
+    Measured(READAHEAD, MIB, 1, 531, 531 * MIB, 10.0, TIMES),
     Measured(SEQUENTIAL, MIB, 1, 100, 100 * MIB, 1.0, TIMES),
     Measured(SEQUENTIAL, MIB, 8, 100, 1200 * MIB, 1.0, TIMES),
-    Measured(RANDOM, 4 * KIB, 1, 400, 400 * 4 * KIB, 1.0, TIMES),
-    Measured(RANDOM, 4 * KIB, 64, 123_000, 123_000 * 4 * KIB, 1.0, TIMES),
+    Measured(RANDOM, 4 * KIB, 1, 28, 28 * 4 * KIB, 1.0, ALONE),
+    Measured(RANDOM, 4 * KIB, 64, 270, 270 * 4 * KIB, 1.0, Latency(240.0, 244.0, 250.0, 261.0, 270.0)),
+    Measured(FILES, 128 * KIB, 1, 28, 28 * 128 * KIB, 1.0, ALONE),
+    Measured(FILES, 128 * KIB, 4, 98, 98 * 128 * KIB, 1.0, ALONE),
 )
 
 
@@ -45,15 +49,25 @@ def test_the_question_names_the_cost_of_the_check() -> None:
     assert "nothing: this screen is read-only" in " ".join(texts(head))
 
 
-def test_each_kind_of_operation_has_one_row_with_its_best_rate() -> None:
+def test_the_rate_and_the_latency_of_a_row_are_of_the_same_measurement() -> None:
     rows = [" ".join(text.split()) for text in texts(result_rows(RESULTS))]
     assert rows == [
         "open + stat + close 100/s p50 <0.01 p99 12 ms",
-        "sequential read 1 MB 1.2 GB/s x8 p50 <0.01 p99 12 ms",
-        "random read 4 KB 123k/s x64 p50 <0.01 p99 12 ms",
+        "read with read-ahead 1 MB 53.1 MB/s p50 <0.01 p99 12 ms",
+        "sequential read 1 MB 100 MB/s p50 <0.01 p99 12 ms",
+        "8 in flight 1.2 GB/s p50 <0.01 p99 12 ms",
+        "random read 4 KB 28/s p50 35 p99 71 ms",
+        "64 in flight 270/s p50 244 p99 261 ms",
+        "small files 128 KB 28/s p50 35 p99 71 ms",
+        "4 readers 98/s p50 35 p99 71 ms",
     ]
     widest = max(cells("".join(span.text for span in row)) for row in result_rows(RESULTS))
     assert widest < inner_width(80)
+
+
+def test_a_depth_that_is_not_faster_has_no_row() -> None:
+    slower = RESULTS[4]._replace(depth=4, ops=20)
+    assert len(result_rows((RESULTS[4], slower))) == 1
 
 
 @pytest.mark.parametrize("width", [56, 64])
