@@ -121,7 +121,7 @@ def findings_text(report: Report) -> list[str]:
     if place.nominal is not None:
         out += _nominal_text(place.nominal, report)
     out += [f"a limit of this process's cgroup applies: {_limit_text(limit)}" for limit in place.limits]
-    out += [_change_text(change) for change in report.changes]
+    out += [_change_text(change, report.wall_s) for change in report.changes]
     target = report.target
     if target is not None and target.why_not_written and target.kind != "device":
         missing = "so figures of writing, metadata and small files are missing"
@@ -147,11 +147,12 @@ def _limit_text(limit: IoLimit) -> str:
     return f"{_LIMITED.get(limit.what, '{} writes/s').format(value)} ({plain(limit.file)})"
 
 
-def _change_text(change: Change) -> str:
+def _change_text(change: Change, now_s: int) -> str:
     text = speed if change.name in ("read", "write") else _per_s
-    day = clock(change.then_s * 10**9, pattern="%Y-%m-%d")
+    day, today = (clock(at_s * 10**9, pattern="%Y-%m-%d") for at_s in (change.then_s, now_s))
+    when = f"at {clock(change.then_s * 10**9, pattern='%H:%M')} today" if day == today else f"on {day}"
     slower = percent(1 - change.ratio)
-    return f"{_CHANGED[change.name]}: {slower} % slower than on {day} ({text(change.now)}, was {text(change.then)})"
+    return f"{_CHANGED[change.name]}: {slower} % slower than {when} ({text(change.now)}, was {text(change.then)})"
 
 
 def _per_s(value: float | None) -> str:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.preflight.dataset import Dataset, Demand
 from iotop_ai.model.preflight.history import Change
@@ -125,6 +127,18 @@ def test_a_storage_slower_than_before_is_reported() -> None:
     assert earlier_text(Report(EXT4, 1, earlier=3)) == "as fast as in 3 earlier checks"
     assert earlier_text(Report(EXT4, 1, earlier=3, changes=(change,))) == ""
     assert earlier_text(Report(EXT4._replace(key=""), 1)).startswith("not kept for later")
+
+
+def test_an_earlier_check_of_the_same_day_is_named_by_its_time() -> None:
+    then_s = int(datetime(2026, 11, 27, 6, 1).timestamp())
+    change = Change("read", 195.0 * MIB, 117.0 * MIB, then_s)
+    figures = "(117 MB/s, was 195 MB/s)"
+    assert findings(changes=(change,), wall_s=then_s + 240) == [
+        f"sequential read: 40 % slower than at 06:01 today {figures}"
+    ]
+    assert findings(changes=(change,), wall_s=then_s + 86_400) == [
+        f"sequential read: 40 % slower than on 2026-11-27 {figures}"
+    ]
 
 
 def test_parts_that_were_not_written_and_lower_limits_are_explained() -> None:
