@@ -123,7 +123,15 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="noisy_neighbour",
         state=State.STARVED,
-        advice=("slow_resync", "run_as_root", "ask_for_share", "calm_neighbour", "calm_cpu", "ask_owner"),
+        advice=(
+            "slow_resync",
+            "run_as_root",
+            "ask_for_share",
+            "calm_neighbour",
+            "wait_for_check",
+            "calm_cpu",
+            "ask_owner",
+        ),
         rival=True,
         leave=0.6,
         freezes_baseline=True,

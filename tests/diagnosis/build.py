@@ -26,6 +26,7 @@ from iotop_ai.model.machine.pressure import PressureRates, PressureTotals
 from iotop_ai.model.process.blocked import Wait
 from iotop_ai.model.process.records import (
     ProcessInfo,
+    ProcessIo,
     ProcessKey,
     ProcessRates,
     ProcessSample,
@@ -92,7 +93,10 @@ class Disk:
 
 @dataclass(frozen=True)
 class Task:
-    """A process. blocked: the share of seconds in which it is in state D, evenly spread."""
+    """A process. blocked: the share of seconds in which it is in state D, evenly spread.
+
+    reads_with_children: the bytes per second that its counters show since its start, with those of ended children
+    """
 
     pid: int
     name: str = "python"
@@ -109,6 +113,7 @@ class Task:
     write_calls: float = 0.0
     user: str = "alice"
     uid: int = 1000
+    reads_with_children: float = 0.0
 
     @property
     def key(self) -> ProcessKey:
@@ -292,7 +297,11 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
     ok = {"status": Status.OK, "at_ns": at}
     tasks = (*machine.tasks, Task(OWN_PID, "iotop-ai"))
     processes = ProcessTable(
-        {},
+        {
+            t.key: ProcessIo(0, 0, 0, 0, round(t.reads_with_children * (at / S - t.start / 100)), 0, 0)
+            for t in tasks
+            if t.reads_with_children
+        },
         {
             t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
             for t in tasks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from iotop_ai.model.job.exits import Ended
+from iotop_ai.model.preflight.storage import CHILD
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Event
 from tests.diagnosis.build import (
@@ -14,6 +15,7 @@ from tests.diagnosis.build import (
     JOB_PREPARING,
     LOADERS,
     MB,
+    OWN_PID,
     TRAINER_OLD,
     Machine,
     Task,
@@ -24,6 +26,17 @@ SLOW = JOB_ALONE.disks[0]
 FIO = tuple(Task(700 + i, "fio", 1, read=20 * MB, blocked=0.9) for i in range(3))
 OURS = tuple(replace(t, read=4 * MB) for t in LOADERS)
 SHARED = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS, *FIO))
+MEASURING = replace(
+    SHARED,
+    tasks=(
+        TRAINER_OLD,
+        *OURS,
+        # The reads of an fio that has ended are among those of the process that waited for it.
+        Task(700, "python", OWN_PID, cmdline=("python", "-P", "-m", CHILD), reads_with_children=40 * MB),
+        Task(701, "fio", 700, read=10 * MB, blocked=0.9, reads_with_children=20 * MB),
+    ),
+)
+"""The monitor's own storage check reads from the disk of the job."""
 HOG = tuple(Task(800 + i, "stress", 1, cpu=0.9) for i in range(4))
 CROWDED = replace(
     JOB_PREPARING, tasks=(replace(TRAINER_OLD, cpu=0.1), *(replace(t, cpu=0.1, blocked=0.0) for t in LOADERS), *HOG),

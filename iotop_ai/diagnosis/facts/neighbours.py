@@ -12,8 +12,9 @@ from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.batch_ids import job_ids
 from iotop_ai.model.job.programs import is_python, script_name
+from iotop_ai.model.preflight.storage import CHILD
 
-RESYNC, PROCESS, UNSEEN = "resync", "process", "unseen"
+RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
 """A group whose traffic is more than this factor times the others' traffic on the device does most of its I/O on other
 devices."""
@@ -25,7 +26,8 @@ class Neighbour(NamedTuple):
     """Another program, container or RAID check that uses the job's device or cores."""
 
     kind: str
-    """RESYNC for an md array, PROCESS, or UNSEEN for the processes of another user or container with unreadable I/O."""
+    """RESYNC for an md array, PROCESS, CHECK for a storage check of this program, or UNSEEN for the processes of
+    another user or container with unreadable I/O."""
     name: str
     """The name of the process or of the array."""
     pid: int
@@ -72,7 +74,9 @@ def disk_neighbour(
     inside = {key.pid for key in job.job.members}
     strangers = [task for task in facts.tasks if task.key.pid not in inside]
     needed = ease * facts.limits.other_share * whole
-    found = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
+    found = _storage_check(facts, needed, _BOUND * others)
+    if found is None:
+        found = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
     if found is not None:
         return found._replace(theirs=others, own=own)
     table = facts.snapshot.processes.value
@@ -82,6 +86,26 @@ def disk_neighbour(
 
 def _moved(one: TaskFacts | DeviceFacts) -> float:
     return (one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0)
+
+
+def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None:
+    """The storage check of this program that moves between ``needed`` and ``most``; None if there is none.
+
+    The monitor's own check is not in ``facts.tasks``. A check reads with several processes one after the other, whose
+    I/O the kernel adds to that of the check when they end. So the I/O since its start counts.
+    """
+    table = facts.snapshot.processes.value
+    if table is None:
+        return None
+    for key, info in table.info.items():
+        if CHILD not in info.cmdline:
+            continue
+        parts = (table.io.get(facts.family.keys[pid]) for pid in facts.family.below((key.pid,)))
+        moved = sum(io.read_bytes + io.write_bytes for io in parts if io is not None)
+        age_s = key.age_s(facts.snapshot.at_ns, facts.snapshot.suspended_ns or 0, table.clk_tck)
+        if needed <= moved / max(facts.window.seconds, age_s) <= most:
+            return Neighbour(CHECK, "iotop-ai check", key.pid, 1, "", 0.0, 0.0)
+    return None
 
 
 def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Neighbour | None:

@@ -13,6 +13,8 @@ FILE_BYTES = 128 * KIB
 CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
+CHILD = "iotop_ai.preflight.storage.child"
+"""The module of the process that measures. Its reads and writes, and those of its descendants, are a check's."""
 
 
 class Phase(NamedTuple):

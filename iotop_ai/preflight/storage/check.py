@@ -16,12 +16,11 @@ from iotop_ai.collectors.io.spawn import start_own_child
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.dataset import Dataset, Decoding
-from iotop_ai.model.preflight.storage import Latency, Measured, Phase, Target
+from iotop_ai.model.preflight.storage import CHILD, Latency, Measured, Phase, Target
 from iotop_ai.preflight.child_messages import MessageReader
 from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
-CHILD = "iotop_ai.preflight.storage.child"
 SILENT_S = 2 * HANG_S
 """A child that writes nothing for this long waits in the kernel, in a call before its first read."""
 _STOP_S = 3.0

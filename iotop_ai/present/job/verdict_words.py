@@ -288,6 +288,8 @@ def other_text(a: Args) -> str:
     """The other program that takes from the job: "fio x4 (fio.service)"."""
     if word(a, "other_kind") == "unseen":
         return "a process whose I/O is not visible here"
+    if word(a, "other_kind") == "check":
+        return f"{word(a, 'other')} (pid {whole(a, 'other_pid')})"
     count = f" x{whole(a, 'others')}" if (number(a, "others") or 0) > 1 else ""
     where = f" ({word(a, 'other_where')})" if word(a, "other_where") else ""
     return f"{word(a, 'other')}{count}{where}"

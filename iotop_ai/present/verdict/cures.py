@@ -331,6 +331,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
         f"sysctl dev.raid.speed_limit_max=20000 slows the {word(a, 'other')}"
         f" ({rate(number(a, 'theirs'))} now) until the run is over"
     ),
+    "wait_for_check": lambda a: f"wait until {word(a, 'other')} ends: it measures {word(a, 'device')}",
     "ask_for_share": lambda a: f"find the other users of {word(a, 'device')}",
     "keep_workers": _keep_workers,
     "who_killed": lambda a: "find what killed it: the scheduler's log (memory limit, time limit), dmesg",

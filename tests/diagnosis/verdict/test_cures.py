@@ -28,7 +28,7 @@ from tests.diagnosis.build import (
     play,
 )
 from tests.diagnosis.gpu_scenes import DETAIL, FED, GPU_ASIDE, GPU_SCENES, ON_CPU, SPINNING, rates
-from tests.diagnosis.host_scenes import CROWDED, FIO, GONE, HOG, OOM, OURS, SERVING, SHARED, ended, epochs
+from tests.diagnosis.host_scenes import CROWDED, FIO, GONE, HOG, MEASURING, OOM, OURS, SERVING, SHARED, ended, epochs
 from tests.diagnosis.job_scenes import (
     DATA_SCENES,
     FULL,
@@ -168,6 +168,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "calm_cpu": (CROWDED, replace(CROWDED, tasks=(*CROWDED.tasks[:-4], *BOBS_HOG))),
     "slow_resync": (CHECKED, RESYNC),
     "ask_for_share": (UNSEEN, SHARED),
+    "wait_for_check": (MEASURING, SHARED),
     "keep_workers": (epochs(20, 3, 5), [(JOB_HEALTHY, 100)]),
     "who_killed": (died(-9), died(-9, OOM)),
     "who_stopped": (died(-15), died(-9)),

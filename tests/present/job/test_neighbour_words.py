@@ -8,7 +8,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
 from tests.diagnosis.build import play
-from tests.diagnosis.host_scenes import GONE, HOST_SCENES, OOM, ended, epochs
+from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, ended, epochs
 
 
 def lines(frame: Frame) -> tuple[str, str, str]:
@@ -43,6 +43,14 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_each_scene_has_its_words(name: str) -> None:
     assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
+
+
+def test_a_storage_check_has_its_words() -> None:
+    assert lines(play((MEASURING, 15))[-1])[1:] == (
+        "iotop-ai check (pid 700) takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (typical ≤ 1.3); "
+        "8 workers blocked 97 %",
+        "wait until iotop-ai check ends: it measures sda",
+    )
 
 
 def test_workers_that_start_again_each_epoch_have_their_words() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
-from iotop_ai.diagnosis.facts.neighbours import RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
+from iotop_ai.diagnosis.facts.neighbours import CHECK, RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
 from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
 from iotop_ai.diagnosis.rules.job.storage import families, wait_finding, waits_of
 from iotop_ai.model.finding import Advice, Evidence, Finding
@@ -29,6 +29,8 @@ def _args(neighbour: Neighbour, kind: str) -> Args:
 def _advice(neighbour: Neighbour, args: Args) -> tuple[Advice, ...]:
     if neighbour.kind == RESYNC:
         return (Advice("slow_resync", args),)
+    if neighbour.kind == CHECK:
+        return (Advice("wait_for_check", args),)
     if neighbour.kind == UNSEEN:
         return (Advice("run_as_root"), Advice("ask_for_share", args))
     return (Advice("calm_neighbour", args),)
@@ -40,8 +42,8 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
     Evidence: as storage_read; the job's bytes against the device's; the programs that make the rest.
     Threshold: as storage_read without its await. Others have >= 40 % of the device's bytes and the job < 50 %. The
-        device is slow or busy, or its queue does not hold the job's readers. One program's bytes explain those of the
-        others.
+        device is slow or busy, or its queue does not hold the job's readers. The bytes of one program, or of an
+        iotop-ai check, explain those of the others.
     Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, it infers them (at most 50 %
         sure). A program's writes count when they enter the page cache.
     """

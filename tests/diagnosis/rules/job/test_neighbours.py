@@ -12,9 +12,11 @@ from tests.diagnosis.build import (
     JOB_PREPARING,
     LOADERS,
     MB,
+    OWN_PID,
     TRAINER_OLD,
     Disk,
     Machine,
+    Task,
     classes,
     play,
     verdict_of,
@@ -23,6 +25,7 @@ from tests.diagnosis.host_scenes import (
     CROWDED,
     FIO,
     HOST_SCENES,
+    MEASURING,
     OURS,
     SHARED,
     SLOW,
@@ -100,6 +103,29 @@ def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
     assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
     assert [a.template for a in first.advice] == ["ask_for_share"]
     assert next(a.template for a in verdict_of(replace(hidden, euid=1000)).primary.advice) == "run_as_root"
+
+
+HIDDEN = Task(900, "rsync", denied=True)
+
+
+@pytest.mark.parametrize("tasks", [(), (HIDDEN,)])
+@pytest.mark.parametrize("parent", [OWN_PID, 690])
+def test_a_storage_check_is_named_whoever_started_it(parent: int, tasks: tuple[Task, ...]) -> None:
+    *job, check, fio = MEASURING.tasks
+    first = verdict_of(replace(MEASURING, tasks=(*job, replace(check, ppid=parent), fio, *tasks))).primary
+    args = dict(first.args)
+    assert (first.class_id, first.state, first.confidence) == ("noisy_neighbour", State.STARVED, 0.75)
+    assert (args["other"], args["other_kind"], args["other_pid"]) == ("iotop-ai check", "check", 700.0)
+    assert args["other_share"] == pytest.approx(60 / 92)
+    assert [a.template for a in first.advice] == ["wait_for_check"]
+
+
+def test_a_storage_check_that_reads_little_is_not_the_neighbour() -> None:
+    *job, check, fio = MEASURING.tasks
+    idle = (replace(check, reads_with_children=MB), replace(fio, read=0.0, reads_with_children=MB))
+    assert dict(verdict_of(replace(MEASURING, tasks=(*job, *idle, *FIO[:2]))).primary.args)["other"] == "fio"
+    first = verdict_of(replace(MEASURING, tasks=(*job, *idle, HIDDEN))).primary
+    assert dict(first.args)["other_kind"] == "unseen"
 
 
 NEAR_MISSES = {
