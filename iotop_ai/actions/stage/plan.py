@@ -14,12 +14,8 @@ from iotop_ai.collectors.machine.mounts import mount_of, parse_mountinfo
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room
 from iotop_ai.model.clean import clean, clean_bytes
 from iotop_ai.model.machine.filesystem import IN_MEMORY
-from iotop_ai.model.machine.staging import Plan
+from iotop_ai.model.machine.staging import Plan, disk_floor_bytes, memory_floor_bytes
 
-FLOOR_SHARE, MOST_FLOOR_BYTES = 0.05, 10 << 30
-"""The share of the filesystem that stays free, and its limit of 10 GiB. A full one is slow and breaks other writers."""
-MEMORY_FLOOR_SHARE = 0.1
-"""The share of memory that stays available, because a training job needs memory for more than its data."""
 FILES_PER_PROGRESS = 500
 
 
@@ -104,7 +100,7 @@ def _leads_back(entry: Entry, source: str) -> bool:
 def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
     found = os.fstatvfs(ends.folder)
     block = found.f_frsize or found.f_bsize
-    floor = int(min(found.f_blocks * block * FLOOR_SHARE, MOST_FLOOR_BYTES))
+    floor = disk_floor_bytes(found.f_blocks * block)
     # ramfs and some FUSE servers report no size at all.
     room = found.f_bavail * block if found.f_blocks else None
     fstype = filesystem_of(os.path.dirname(ends.target), root)
@@ -112,7 +108,7 @@ def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
     swap = False
     if memory:
         now = read_levels(root)
-        floor = int((now.total_bytes or 0) * MEMORY_FLOOR_SHARE)
+        floor = memory_floor_bytes(now.total_bytes or 0)
         free = None if now.available_bytes is None else now.available_bytes - floor
         room = min((value for value in (room, free, read_memory_room(root)) if value is not None), default=None)
         swap = len(root.lines("proc/swaps")) > 1

@@ -11,6 +11,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.finding import Advice
 from iotop_ai.model.machine.filesystem import FilesystemUsage
+from iotop_ai.model.machine.staging import disk_floor_bytes, memory_floor_bytes
 
 _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
@@ -56,10 +57,15 @@ def faster_disk(facts: Facts, slow: str, needed_bytes: float) -> Target | None:
             continue
         for mount in info.mounts:
             known = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
-            room = usage[mount.path].available_bytes if known else 0
+            room = _room_on(usage[mount.path]) if known else 0
             if room >= needed_bytes and room > 0 and (best is None or room > best.room_bytes):
                 best = Target(mount.path, info.label or info.name, room)
     return best
+
+
+def _room_on(usage: FilesystemUsage) -> int:
+    """The bytes that iotop-ai stage would copy to a disk's filesystem."""
+    return usage.available_bytes - disk_floor_bytes(usage.total_bytes)
 
 
 def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> bool:
@@ -91,6 +97,8 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     target = faster_disk(facts, base_of(device.info, infos).name, used * _ROOM)
     if target is None:
         shm = usage.get("/dev/shm")
+        if memory is not None and free is not None:
+            room = _memory_room(facts, free - memory_floor_bytes(memory.total_bytes or 0))
         room = 0 if shm is None else min(shm.available_bytes, room if room is not None else shm.available_bytes)
         if room < used * _ROOM:
             return None

@@ -7,6 +7,19 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 FASTER = 1.2
 """How many times faster than the source a target must read to be worth the copy."""
 
+_FLOOR_SHARE, _MOST_FLOOR_BYTES = 0.05, 10 << 30
+_MEMORY_FLOOR_SHARE = 0.1
+
+
+def disk_floor_bytes(total_bytes: int) -> int:
+    """The bytes of a filesystem that a copy leaves free. A full one is slow and breaks other writers."""
+    return int(min(total_bytes * _FLOOR_SHARE, _MOST_FLOOR_BYTES))
+
+
+def memory_floor_bytes(total_bytes: int) -> int:
+    """The bytes of memory that a copy leaves available: a training job needs memory for more than its data."""
+    return int(total_bytes * _MEMORY_FLOOR_SHARE)
+
 
 class Plan(NamedTuple):
     """The plan of a copy.

@@ -10,18 +10,18 @@ from iotop_ai.present.verdict.advice import Args, amount, idle_cores, limit_text
 
 
 def _source(a: Args) -> str:
-    """The dataset's directory: "/data (at most 1.3 TB, ~4 h)". "At most", because the job may read only part of the
-    directory.
+    """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". "At most", because the job may read only part of the
+    directory, and because a copy in order is faster than the job's reads.
     """
     if number(a, "shared"):
         return f"its dataset on {word(a, 'source')}"
     hours = number(a, "hours")
-    takes = "" if hours is None else f", ~{units.duration(hours * 3600)}"
+    takes = "" if hours is None else f" and ~{units.duration(hours * 3600)}"
     return f"{word(a, 'source')} (at most {amount(a, 'bytes')}{takes})"
 
 
 def _where(a: Args) -> str:
-    return f"{word(a, 'target')} ({word(a, 'target_device')}, {amount(a, 'room')} free)"
+    return f"{word(a, 'target')} ({word(a, 'target_device')}, {amount(a, 'room')} of room)"
 
 
 def _copy(a: Args) -> str:

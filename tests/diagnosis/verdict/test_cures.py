@@ -282,11 +282,11 @@ def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -
 
 
 def test_the_size_of_a_copy_is_the_largest_possible() -> None:
-    assert cure_text("copy_data", COPY).startswith("copy /data (at most 1 TB, ~")
+    assert cure_text("copy_data", COPY).startswith("copy /data (at most 1 TB and ~")
     shared = replace(
         COPY, disks=(replace(SLOW_SSD, mount="/home"), NVME), usage={**USED_1TB, "/home": USED_1TB["/data"]}
     )
-    assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB free)"
+    assert cure_text("copy_data", shared) == "copy its dataset on /home to /raid (nvme0n1, 11 TB of room)"
 
 
 def test_a_copy_to_a_slow_or_read_only_disk_is_not_advised() -> None:
@@ -333,7 +333,9 @@ def test_a_copy_of_remote_data_to_the_fast_disk_is_advised() -> None:
     remote = with_job(JOB_ALONE, mounts=NFS)
     assert cure_text("stage_local", replace(remote, disks=(Disk(),))).endswith("to a local disk before the run")
     local = replace(remote, disks=(Disk(), NVME), usage=USED_1TB)
-    assert cure_text("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB free) before the run"
+    assert (
+        cure_text("stage_local", local) == "copy its dataset on /nfs to /raid (nvme0n1, 11 TB of room) before the run"
+    )
 
 
 def test_for_a_link_at_its_full_width_a_wider_one_is_not_advised() -> None:

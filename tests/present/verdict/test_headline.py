@@ -95,7 +95,7 @@ def test_every_class_has_a_scene() -> None:
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8/8 pt_data_worker blocked 100 %",
-            "copy /data (at most 1 TB, ~3 h 19 min) to /raid (md0, 11 TB free): iotop-ai stage /data /raid;"
+            "copy /data (at most 1 TB and ~3 h 19 min) to /raid (md0, 11 TB of room): iotop-ai stage /data /raid;"
             " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
         ),
         (
@@ -332,12 +332,12 @@ def test_a_latency_is_never_written_as_zero() -> None:
 @pytest.mark.parametrize(
     ("width", "text"),
     [
-        (80, "copy /data (at most 160 MB, ~26 s) to /dev/shm (memory, 23 GB free)"),
-        (60, "copy /data (at most 160 MB, ~26 s) to /dev/shm"),
+        (80, "copy /data (at most 160 MB and ~26 s) to /dev/shm (memory, 20 GB of room)"),
+        (60, "copy /data (at most 160 MB and ~26 s) to /dev/shm"),
         (40, "copy /data to /dev/shm"),
         (18, "copy /data"),
     ],
 )
 def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, text: str) -> None:
-    spans = [Span("copy /data (at most 160 MB, ~26 s) to "), Span("/dev/shm"), Span(" (memory, 23 GB free)")]
+    spans = [Span("copy /data (at most 160 MB and ~26 s) to "), Span("/dev/shm"), Span(" (memory, 20 GB of room)")]
     assert headline.text_of(headline.fit(spans, width)) == text
