@@ -22,6 +22,7 @@ class Report(NamedTuple):
     failed: why the check ended early; "" if it did not
     changes: the figures that are slower than in earlier checks
     earlier: the number of earlier checks that were compared
+    other_ratio: the share of the disks' reads that other programs made meanwhile; None if unknown
     room_bytes: the memory that the page cache may still use on this machine
     """
 
@@ -41,6 +42,7 @@ class Report(NamedTuple):
     room_bytes: int | None = None
     demand: Demand | None = None
     forecast: Forecast | None = None
+    other_ratio: float | None = None
 
     @property
     def of_nominal(self) -> float | None:

@@ -18,6 +18,9 @@ from iotop_ai.preflight.storage.history import keep_check, read_history
 LEAST_KEPT_S = 5.0
 """The least duration of a check that is compared. The figures of a shorter check vary too much."""
 
+MOST_OTHER_RATIO = 0.2
+"""A check is not compared if other programs made at least this share of the disk's reads."""
+
 
 class Gathered(NamedTuple):
     """The report with all measurements, and the message with which the check ended."""
@@ -65,6 +68,9 @@ def compared(report: Report, seconds: float) -> Report:
     key, target = report.place.key, report.target
     if not key or target is None or target.kind == "file" or not target.direct or seconds < LEAST_KEPT_S:
         return report
+    if report.other_ratio is not None and report.other_ratio >= MOST_OTHER_RATIO:
+        others = f"other programs made {round(100 * report.other_ratio)} % of the disk's reads meanwhile"
+        return report._replace(notes=(*report.notes, f"{others}: not compared with other checks, and not kept"))
     now = kept_of(report.results, report.engine, report.wall_s)
     folder = state_path()
     try:

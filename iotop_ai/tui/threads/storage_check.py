@@ -14,6 +14,7 @@ from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import plan
 from iotop_ai.preflight.storage.check import Progress, StorageCheck
 from iotop_ai.preflight.storage.gather import compared, gather
+from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.storage import progress_text
@@ -66,9 +67,9 @@ class CheckThread:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        clock = Clock()
+        clock, root = Clock(), Root("/")
         try:
-            place = read_place(self._path, Root("/"), clock)
+            place = read_place(self._path, root, clock)
             phases = plan(self._seconds, WORKERS)
             report = Report(place, 0)
             self._post_message(CheckStep(report, "", len(phases)))
@@ -76,6 +77,7 @@ class CheckThread:
                 if self._stopped:
                     self._post_message(CheckEnded(report))
                     return
+                others = OtherReads(place, root)
                 running = self._running = StorageCheck(Request(self._path, phases, write=self._write), clock)
             try:
                 report, end = gather(report, running.messages(), clock, lambda r, p: self._show(r, p, len(phases)))
@@ -87,7 +89,7 @@ class CheckThread:
         if self._stopped:
             report = report._replace(failed="", notes=(*report.notes, "stopped early: the figures cover only a part"))
         elif not (end.error or end.hung_s):
-            report = compared(report, self._seconds)
+            report = compared(report._replace(other_ratio=others.ratio()), self._seconds)
         self._post_message(CheckEnded(report))
 
     def _show(self, report: Report, step: Progress, phases: int) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.preflight.storage import (
     CREATE,
     FILES,
@@ -34,7 +35,9 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage import check as parent
 from iotop_ai.preflight.storage import fio, reader, session
 from iotop_ai.preflight.storage.check import End, Message, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, open_target, own_name, remove
+from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.reader import NOTHING, Bounds, Run, Stop, cpu_bound
 from iotop_ai.preflight.storage.session import Emit, Request, Session
 from tests.preflight.storage.places import ext4, mounted, needs_root
@@ -350,6 +353,15 @@ def test_after_a_failure_of_fio_the_figures_are_those_of_our_reader(tmp_path: Pa
         os.close(handle)
     assert (engines, len(found)) == (["own"], 1)
     assert notes == ["fio failed (no such engine): read by our own reader instead"]
+
+
+@needs_root
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_reads_of_a_check_are_not_those_of_other_programs(tmp_path: Path, engine: str) -> None:
+    with ext4(tmp_path, 200) as place:
+        others = OtherReads(read_place(str(place), Root("/"), Clock()), Root("/"))
+        messages_of(place, engine=engine)
+        assert others.ratio() == pytest.approx(0.0, abs=0.02)
 
 
 def test_no_percentile_of_fio_exceeds_its_longest_time() -> None:

@@ -3,13 +3,16 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.preflight.history import Kept
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import MIB, SEQUENTIAL, Measured, Target
+from iotop_ai.preflight.storage import other_reads
 from iotop_ai.preflight.storage.gather import compared
 from iotop_ai.preflight.storage.history import (
     FILE,
@@ -20,6 +23,7 @@ from iotop_ai.preflight.storage.history import (
     parse_history,
     read_history,
 )
+from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.present.preflight.storage import earlier_text
 
 
@@ -94,6 +98,33 @@ def test_only_checks_by_the_same_engine_are_compared_and_counted(
     own = compared(checked("own", 30, 4), 10.0)
     assert (own.changes, own.earlier, earlier_text(own)) == ((), 0, "")
     assert compared(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
+
+
+def test_a_check_beside_other_reads_is_neither_compared_nor_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    compared(checked("own", 195, 1)._replace(other_ratio=0.05), 10.0)
+    busy = compared(checked("own", 117, 2)._replace(other_ratio=0.26), 10.0)
+    words = "other programs made 26 % of the disk's reads meanwhile: not compared with other checks, and not kept"
+    assert (busy.changes, busy.earlier, busy.notes) == ((), 0, (words,))
+    assert compared(checked("own", 190, 3)._replace(other_ratio=None), 10.0).earlier == 1
+
+
+def test_reads_of_other_programs_are_those_that_no_child_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def counted(sectors: int, own: int) -> None:
+        (tmp_path / "sys/class/block/sda/stat").write_text(f"  9 0 {sectors} 0 0 0 0 0 0 0 0\n")
+        monkeypatch.setattr(other_reads, "getrusage", lambda _: SimpleNamespace(ru_inblock=own))
+
+    (tmp_path / "sys/class/block/sda").mkdir(parents=True)
+    root = Root(str(tmp_path))
+    counted(1000, 50)
+    others = OtherReads(Place("/d", disks=("sda",)), root)
+    assert others.ratio() is None
+    counted(21_000, 15_050)
+    assert others.ratio() == pytest.approx(0.25)
+    assert OtherReads(Place("/d", disks=("sdb",)), root).ratio() is None
+    assert OtherReads(Place("/d"), root).ratio() is None
 
 
 def test_figures_of_a_file_that_another_program_wrote_are_not_kept(

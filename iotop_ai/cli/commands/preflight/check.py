@@ -30,6 +30,7 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.preflight.storage.check import StorageCheck
 from iotop_ai.preflight.storage.forecast import forecasted, read_cores
 from iotop_ai.preflight.storage.gather import compared, gather
+from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
 from iotop_ai.preflight.user_python import user_python
@@ -120,6 +121,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
     python = user_python(args.python) if args.dataset else ""
     request = Request(os.path.abspath(args.path), phases, args.engine, not args.no_write, python=python)
+    others = OtherReads(place, root)
     running = StorageCheck(request, clock)
     try:
         with Progress(clock) as show:
@@ -131,6 +133,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
             )
     finally:
         running.close()
+    report = report._replace(other_ratio=others.ratio())
     if not report.results and end.number in _GONE:
         raise InputError(end.error)
     if rate or report.dataset is not None:

@@ -14,6 +14,7 @@ import pytest
 
 from iotop_ai.preflight.storage.own_file import own_name
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
+from tests.preflight.storage.places import ext4, needs_root
 from tests.rigs.nobody import UID, as_nobody, why_not_nobody
 from tests.rigs.pty_pair import PtyPair
 
@@ -84,19 +85,20 @@ def test_the_forecast_counts_samples_of_the_given_size(tmp_path: Path) -> None:
     assert "small files 64 KB" in done.stdout
 
 
+@needs_root
 def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
+    """On a disk of its own, because a check beside other reads is not kept."""
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    asked = ("check", str(tmp_path), "--seconds", "5", "--engine", "own")
-    first = json.loads(iotop(*asked, "--json", **state).stdout)
-    if not first["place"]["key"]:
-        pytest.skip("the disk of the temporary folder has no serial number")
-    assert first["earlier_checks"] == 0
-    file = tmp_path / "state/iotop-ai/checks.json"
-    kept = json.loads(file.read_text())
-    entry = kept["storages"][first["place"]["key"]][0]
-    kept["storages"][first["place"]["key"]] = [[entry[0] - 86_400, "own", *[100 * value for value in entry[2:]]]]
-    file.write_text(json.dumps(kept))
-    second = iotop(*asked, **state)
+    with ext4(tmp_path, 300) as place:
+        asked = ("check", str(place), "--seconds", "5", "--engine", "own")
+        first = json.loads(iotop(*asked, "--json", **state).stdout)
+        assert first["earlier_checks"] == 0
+        file = tmp_path / "state/iotop-ai/checks.json"
+        kept = json.loads(file.read_text())
+        entry = kept["storages"][first["place"]["key"]][0]
+        kept["storages"][first["place"]["key"]] = [[entry[0] - 86_400, "own", *[100 * value for value in entry[2:]]]]
+        file.write_text(json.dumps(kept))
+        second = iotop(*asked, **state)
     assert second.returncode == 0
     assert "% slower than on" in second.stdout
 

@@ -1,0 +1,42 @@
+"""Counts what other programs read from the disks of a check meanwhile. It makes the figures of the check worse."""
+
+from __future__ import annotations
+
+from resource import RUSAGE_CHILDREN, getrusage
+
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.preflight.place import Place
+
+_SECTOR = 512
+_READ_SECTORS = 2
+"""The field of /sys/class/block/NAME/stat."""
+_LEAST_BYTES = 1 << 20
+
+
+class OtherReads:
+    """Begins to count when it is made, before the check's child starts."""
+
+    def __init__(self, place: Place, root: Root) -> None:
+        self._disks, self._root = place.disks, root
+        self._read, self._own = self._read_bytes(), _own_bytes()
+
+    def ratio(self) -> float | None:
+        """The share of the disks' reads that other programs made; None if unknown.
+
+        Call it when the check's child has been waited for, because its reads count from then on.
+        """
+        before, after = self._read, self._read_bytes()
+        if before is None or after is None or after - before < _LEAST_BYTES:
+            return None
+        return max(0.0, 1 - (_own_bytes() - self._own) / (after - before))
+
+    def _read_bytes(self) -> int | None:
+        try:
+            stats = [self._root.read(f"sys/class/block/{disk}/stat").split() for disk in self._disks]
+            return sum(int(stat[_READ_SECTORS]) for stat in stats) * _SECTOR if stats else None
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+def _own_bytes() -> int:
+    return getrusage(RUSAGE_CHILDREN).ru_inblock * _SECTOR
