@@ -133,7 +133,7 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU with this UUID, None if there is none; for "" the first GPU that the verdict names, else the first one."""
+    """The GPU with this UUID, None if there is none; for "" the first that the verdict names, or the first of all."""
     found = gpus(frame, view)
     if not uuid:
         named = culprit_of(frame, view).gpus
