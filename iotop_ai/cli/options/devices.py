@@ -68,10 +68,12 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
 
 
 def _existing(infos: Mapping[str, BlockInfo]) -> str:
+    """The devices to choose from; the quiet ones last, and only those in use, because a machine has many of them."""
+    quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
+    used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]
     names = [
-        name if info.label in ("", name) else f"{name} ({info.label})"
-        for name, info in infos.items()
-        if info.kind not in _QUIET_KINDS
+        name if infos[name].label in ("", name) else f"{name} ({infos[name].label})"
+        for name in (*(name for name in infos if name not in quiet), *used)
     ]
     if not names:
         return "this machine has none"

@@ -35,10 +35,12 @@ def test_devices_are_found_by_every_kind_of_name(word: str, names: list[str]) ->
     assert matching_devices(word, INFOS) == names
 
 
-def test_an_unknown_name_is_refused_with_a_list_of_devices_without_loops() -> None:
-    with pytest.raises(UsageError) as caught:
-        matching_devices("hda", INFOS)
-    assert str(caught.value) == "no device 'hda'; devices: sda, sda1, nvme0n1, dm-0 (vg/data)"
+def test_an_unknown_name_is_refused_with_a_list_of_devices_without_unused_loops() -> None:
+    mounted = INFOS["loop3"]._replace(name="loop0", label="loop0", mounts=(Mount("/mnt/data", "ext4", "/dev/loop0"),))
+    for infos, more in ((INFOS, ""), ({"loop0": mounted, **INFOS}, ", loop0")):
+        with pytest.raises(UsageError) as caught:
+            matching_devices("hda", infos)
+        assert str(caught.value) == f"no device 'hda'; devices: sda, sda1, nvme0n1, dm-0 (vg/data){more}"
 
 
 def test_a_machine_without_devices_is_reported() -> None:
