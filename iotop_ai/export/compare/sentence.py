@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS
-from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison
+from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison, shown
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import figure, percent, plural, rate
@@ -15,6 +15,7 @@ _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
 _MOVED = 0.5
 """A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
+_NAMED = 3
 
 
 def sentence(found: Comparison) -> str:
@@ -26,7 +27,7 @@ def sentence(found: Comparison) -> str:
         least = f"each needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
         return f"Cannot tell: too short for a comparison, {least} ({_pair(first)})"
     if not first.clear:
-        return f"No clear difference: {_pair(first)}, {interval_text(first)}"
+        return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(found)}"
     reason = _reason(found)
     return f"{_verdict(first)}{': ' + reason if reason else ''}"
 
@@ -38,6 +39,21 @@ def outcome(found: Comparison) -> Change | None:
         if one is not None and one.difference is not None:
             return one
     return None
+
+
+def _clear_elsewhere(found: Comparison) -> str:
+    """The figures that changed clearly although the outcome did not: "; clear elsewhere: vda written +269 %"."""
+    twice = f"disks.{found.job_disks[0]}." if found.same_disk else None  # the same figures as the job's disk
+    clear = [one for one in shown(found.changes) if one.clear and not (twice and one.name.startswith(twice))]
+    if not clear:
+        return ""
+    texts = [f"{one.title.replace(': ', ' ')} {_moved(one)}" for one in clear[:_NAMED]]
+    more = f" and {len(clear) - _NAMED} more" if len(clear) > _NAMED else ""
+    return f"; clear elsewhere: {', '.join(texts)}{more}"
+
+
+def _moved(one: Change) -> str:
+    return _pair(one, name=False) if one.relative is None else change_text(one)
 
 
 def _verdict(one: Change) -> str:
@@ -78,6 +94,18 @@ def value_text(value: float | None, unit: str) -> str:
     return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
 
 
+def change_text(one: Change) -> str:
+    """The change as text: "+210 %", or for a share "-62 points"; "-" if unknown."""
+    if one.relative is None:
+        return "-"
+    return f"{_signed(100 * one.relative)}{' points' if one.unit == 'ratio' else ' %'}"
+
+
+def _signed(value: float) -> str:
+    """The value as a whole number with its sign; "0" without one."""
+    return f"{value:+z.0f}".replace("+0", "0") if abs(value) < 1 else f"{value:+.0f}"
+
+
 def interval_text(one: Change) -> str:
     """The 95 % interval of a change: "-2 to +5 %", or for a share "-2 to +5 points"; "" if unknown."""
     if one.interval is None:
@@ -85,9 +113,10 @@ def interval_text(one: Change) -> str:
     scale = 1.0 if one.unit == "ratio" else one.before
     if not scale:
         return ""
-    low, high = (100 * edge / scale for edge in one.interval)
+    # The interval of a difference may exceed the value before, which is uncertain too. No figure falls by over 100 %.
+    low, high = (max(-100.0, 100 * edge / scale) for edge in one.interval)
     sign = " points" if one.unit == "ratio" else " %"
-    return f"{low:+.0f} to {high:+.0f}{sign}"
+    return f"{_signed(low)} to {_signed(high)}{sign}"
 
 
 def _reason(found: Comparison) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from iotop_ai.export.compare.comparison import Change, Comparison, shown
-from iotop_ai.export.compare.sentence import interval_text, sentence, value_text
+from iotop_ai.export.compare.sentence import change_text, interval_text, sentence, value_text
 from iotop_ai.export.field_names import rounded
 from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.snapshot import rfc3339
@@ -41,13 +41,6 @@ def changes_table(found: Comparison) -> ReportTable:
     ]
     columns = ("figure", "before", "after", "change", "95 % interval", "clear")
     return ReportTable("What changed", columns, tuple(rows), 1, NOTE)
-
-
-def change_text(one: Change) -> str:
-    """The change as text: "+210 %", or for a share "-62 points"; "-" if unknown."""
-    if one.relative is None:
-        return "-"
-    return f"{100 * one.relative:+.0f}{' points' if one.unit == 'ratio' else ' %'}"
 
 
 def clear_text(one: Change) -> str:

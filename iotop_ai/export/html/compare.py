@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, shown
-from iotop_ai.export.compare.sentence import interval_text, outcome, sentence, value_text
-from iotop_ai.export.compare.text import NOTE, aligned_text, change_text, clear_text, sides
+from iotop_ai.export.compare.sentence import change_text, interval_text, outcome, sentence, value_text
+from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides
 from iotop_ai.export.html.axes import TimeAxis
 from iotop_ai.export.html.charts import Line, line_chart, share_bar, share_chart
 from iotop_ai.export.html.markup import Markup, single, tag

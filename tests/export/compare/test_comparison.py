@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
-from iotop_ai.export.compare.sentence import sentence
+from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
 from iotop_ai.export.report.story import Story
 from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
@@ -219,3 +219,32 @@ def test_two_disks_of_the_same_name_are_not_compared() -> None:
     )
     assert comparison("slow", "two_workers", True).change("disks.vda.busy_ratio") is not None
     assert compared(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None
+
+
+def test_no_figure_falls_by_more_than_100_percent() -> None:
+    one = Change("x", "vda: read", "B/s", 100.0, 11.0, Interval(-253.0, 31.0))
+    assert interval_text(one) == "-100 to +31 %"
+
+
+@pytest.mark.parametrize(
+    ("unit", "change", "interval"), [("ratio", "0 points", "0 to +2 points"), ("1/s", "0 %", "0 to +2 %")]
+)
+def test_a_change_that_rounds_to_zero_has_no_sign(unit: str, change: str, interval: str) -> None:
+    one = Change("x", "x", unit, 1.0, 0.998, Interval(-0.004, 0.02))
+    assert change_text(one) == change
+    assert interval_text(one) == interval
+
+
+def test_figures_that_changed_clearly_stand_beside_an_outcome_that_did_not() -> None:
+    found = comparison("slow", "again", True)
+    first = Change("steps_per_s", "steps/s", "1/s", 12.0, 12.0, Interval(-0.1, 0.1))
+    written = Change("disks.vda.write_bytes_per_s", "vda: written", "B/s", 100.0, 369.0, Interval(200.0, 300.0))
+    disk = Change("job_disk.read_bytes_per_s", "job's disk: read", "B/s", 0.0, 2.0 * 2**20, Interval(1e6, 3e6))
+    same = disk._replace(name="disks.loop0.read_bytes_per_s", title="loop0: read")
+    begin = "No clear difference: 12.0 -> 12.0 steps/s, -1 to +1 %"
+    assert sentence(found._replace(changes=(first,))) == begin
+    assert sentence(found._replace(changes=(first, disk, written, same))) == (
+        f"{begin}; clear elsewhere: job's disk read 0 MB/s -> 2.0 MB/s, vda written +269 %"
+    )
+    text = sentence(found._replace(changes=(first, *(written._replace(name=f"disks.{i}.x") for i in range(5)))))
+    assert text.endswith(", vda written +269 % and 2 more")
