@@ -25,7 +25,10 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.verdict.headline import finding_object
 
-KEYS = ("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "jobs", "system", "findings")
+KEYS = (
+    *("time", "host", "interval_s", "devices", "gpus", "smart", "processes", "jobs", "system", "findings"),
+    "measuring",
+)
 _SMART_KINDS = ("disk",)
 _AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
 """Fields of a GPU's state that its rates already contain, in base units."""
@@ -61,6 +64,7 @@ def snapshot_object(frame: Frame, devices: Sequence[str] = (), cmdline: str = "n
         "jobs": job_objects(frame),
         "system": system_object(frame),
         "findings": [finding_object(finding) for finding in reportable_findings(frame)],
+        "measuring": frame.verdict.measuring,
     }
 
 

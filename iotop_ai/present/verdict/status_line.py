@@ -15,7 +15,7 @@ from iotop_ai.present.verdict.banner import HUE
 from iotop_ai.present.verdict.headline import text_of
 
 FIELD_MEANINGS = {
-    "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; ? before 10 s are seen",
+    "state": "STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE; before 10 s: measuring",
     "lost": "time that the job loses, 78%",
     "headline": "the verdict's sentence",
     "because": "its cause with figures",
@@ -34,6 +34,7 @@ FIELD_MEANINGS = {
     "colour": "of the state: red, yellow, green, cyan, magenta or default; for tmux #[fg={colour}]",
 }
 """The fields of --format and their meanings. An unknown value is "?"; a value that does not apply is ""."""
+MEASURING = "measuring"
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
 """The verdict's fields when the job that was asked for is not found."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
@@ -59,7 +60,7 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
     if memory is not None and memory.total_bytes and memory.available_bytes is not None:
         used = 1 - memory.available_bytes / memory.total_bytes
     return {
-        "state": verdict.state.value if known else "?",
+        "state": verdict.state.value if known else MEASURING,
         "lost": f"{percent(lost)}%" if lost else "",
         "headline": text_of(headline.headline(verdict, frame)),
         "because": text_of(headline.because(verdict, frame)),

@@ -40,8 +40,9 @@ def test_a_starved_machine_has_its_line() -> None:
 
 def test_before_the_first_window_no_state_is_claimed() -> None:
     fields = status_fields(made_frames(3)[-1])
-    assert (fields["state"], fields["lost"], fields["gpu"]) == ("?", "", "")
-    assert default_line(fields).startswith("sda ")
+    assert (fields["state"], fields["lost"], fields["gpu"]) == ("measuring", "", "")
+    assert fields["colour"] == "default"
+    assert default_line(fields).startswith("measuring | sda ")
 
 
 def test_an_unknown_latency_is_printed_as_unknown() -> None:

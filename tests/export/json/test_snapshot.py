@@ -103,10 +103,12 @@ def test_findings_are_objects_with_a_class_and_a_state() -> None:
     unknown = Finding("unknown", Severity.INFO, 0.0)
     one_interval = shown._replace(verdict=shown.verdict._replace(findings=(failing, unknown), watched_s=1, needed_s=10))
     findings = snapshot_object(one_interval)["findings"]
+    assert snapshot_object(one_interval)["measuring"] is True
     assert [finding["class"] for finding in findings] == ["failing_disk"]
     assert {"class", "state", "confidence", "severity", "evidence"} <= findings[0].keys()
     watched = shown._replace(verdict=shown.verdict._replace(findings=(unknown,), watched_s=10, needed_s=10))
     assert [finding["class"] for finding in snapshot_object(watched)["findings"]] == ["unknown"]
+    assert snapshot_object(watched)["measuring"] is False
 
 
 def test_readings_have_their_status_and_age() -> None:
