@@ -73,7 +73,7 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
         *labelled("first", f"{amount(levels.dirty_bytes)} not yet written go to the disks", width),
         *labelled("costs", caches.COST, width, token="warn"),
         *labelled("here", caches.running_text(now, now.host.euid), width),
-        *labelled("marks", "the recording and the audit log: before, after", width),
+        *labelled("logged", "in the recording and the audit log: before, after", width),
         *_permission(view, width),
     ]
     tail = [

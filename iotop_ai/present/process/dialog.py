@@ -110,7 +110,7 @@ def process_body(
         head += labelled("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
     if len(target.keys) > 1:
         head += labelled("all", f"each of the {len(target.keys)} gets it", width, token="warn")
-    head += labelled("marks", "the recording and the audit log", width)
+    head += labelled("logged", "in the recording and the audit log", width)
     if _of_others(now, target):
         head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
@@ -152,7 +152,7 @@ def delay_body(view: DelayView, width: int) -> tuple[list[Row], list[Row]]:
         *labelled(
             "costs", "a little CPU at each switch of tasks; it stays so until the next boot", width, token="warn"
         ),
-        *labelled("marks", "the recording and the audit log", width),
+        *labelled("logged", "in the recording and the audit log", width),
     ]
     head += permission_rows(view.how, view.reason, view.remedy, width)
     tail: list[Row] = [[Span(f"   {view.error}", "warn")]] if view.error else []
