@@ -47,6 +47,12 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
     return f"{finding.class_id}:{'_'.join((serial or finding.subject).split())}"
 
 
+def first_to_acknowledge(findings: Iterable[Finding], snapshot: Snapshot) -> tuple[Finding, str] | None:
+    """The first finding that does not clear by itself, with its identity; None if there is none."""
+    named = ((one, identity(one, snapshot)) for one in findings)
+    return next((pair for pair in named if pair[1]), None)
+
+
 def value_of(finding: Finding) -> str:
     """The finding's severity, figures and rules, such as "critical critical=1 is:pending-grows=1 reallocated=312"."""
     figures = _figures(finding)

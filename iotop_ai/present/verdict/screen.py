@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import wrap
 
+from iotop_ai.diagnosis.verdict.acknowledge import first_to_acknowledge
 from iotop_ai.diagnosis.verdict.considered import (
     EXCLUDED,
     LEVEL,
@@ -33,11 +34,12 @@ from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNMET, Fact
 from iotop_ai.present.verdict.facts import rule_facts
 
+_ACKNOWLEDGE = "reason.acknowledge"
 KEYS = (
-    *("reason.back", "reason.up", "reason.copy", "reason.acknowledge", "reason.job", "detail.next_verdict"),
+    *("reason.back", "reason.up", "reason.copy", _ACKNOWLEDGE, "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The keys shown in the last row; a narrow screen drops them from the end."""
+"""The keys shown in the last row; a narrow screen drops them from the end. _ACKNOWLEDGE needs a lasting finding."""
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
@@ -55,7 +57,13 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     top = banner_rows(frame, view, width, _top(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
     rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
-    return above_rows([*top, *rows], words_above(KEYS, view), view, width, height)
+    return above_rows([*top, *rows], words_above(_keys(frame), view), view, width, height)
+
+
+def _keys(frame: Frame) -> tuple[str, ...]:
+    """The keys that do something now."""
+    lasting = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
+    return KEYS if lasting is not None else tuple(name for name in KEYS if name != _ACKNOWLEDGE)
 
 
 def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:

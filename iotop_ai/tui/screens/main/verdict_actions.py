@@ -8,7 +8,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.collectors.state.folder import state_folder
 from iotop_ai.diagnosis.facts.leading_job import job_with
-from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of
+from iotop_ai.diagnosis.verdict.acknowledge import first_to_acknowledge, value_of
 from iotop_ai.present.job.screen import job_after
 from iotop_ai.present.verdict.plain_text import verdict_block
 from iotop_ai.tui.clipboard import copy_text
@@ -85,14 +85,13 @@ class VerdictActions:
     def acknowledge(self) -> None:
         """Acknowledge the first finding that does not clear by itself."""
         state = self._state
-        snapshot = state.frame.snapshot
-        named = ((one, identity(one, snapshot)) for one in state.frame.verdict.findings)
-        finding, name = next((pair for pair in named if pair[1]), (None, ""))
-        if finding is None:
+        found = first_to_acknowledge(state.frame.verdict.findings, state.frame.snapshot)
+        if found is None:
             state.change(NOTHING_LASTS)
         elif why := self._why_not():
             state.change(why)
         else:
+            finding, name = found
             value = value_of(finding)
             self._threads.run("acknowledge", lambda: _acknowledge(name, value))
 
