@@ -15,7 +15,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.screen.recording_state import missing_text
+from iotop_ai.present.screen.recording_state import missing_text, recording_text
+from iotop_ai.present.screen.view import RecordingState
 from iotop_ai.store.write.recorder import READER_GONE, Recorder, Sink
 from iotop_ai.store.write.rotation import HOOK_S, Rotator
 from iotop_ai.store.write.sink import FileSink, PipeSink
@@ -143,15 +144,28 @@ class Output:
             self._say("the last lines were not written in time; the recording ends without them")
             abandon_files()
         self._report_trouble()
-        state = self._recorder.state()
-        if lost := missing_text(state.dropped, state.dropped_events):
-            self._say(lost)
+        self._say_what_is_written()
         if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
             with contextlib.suppress(OSError):  # gone, no answer, or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
             self._rotator.finish(self.path if run_hook else None, HOOK_S)
+
+    def _say_what_is_written(self) -> None:
+        """Say how long and large the file is, and what is missing in it.
+
+        Several files have no common size. A program that started us takes our newest line for the reason of a failure.
+        """
+        state, options = self._recorder.state(), self._options
+        if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
+            text = missing_text(state.dropped, state.dropped_events)
+        else:
+            seconds = (self._clock.monotonic_ns() - state.started_ns) / 1e9
+            lost = (state.dropped, state.dropped_events)
+            text = recording_text(RecordingState(clean(state.path), seconds, state.size_bytes, "", *lost))
+        if text:
+            self._say(text)
 
     def stop_waiting(self) -> None:
         """Stop waiting for the disk or a hook, because a second end signal has come."""

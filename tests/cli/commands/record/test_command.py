@@ -16,6 +16,7 @@ import pytest
 
 from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
+from iotop_ai.present.text.units import size as amount
 from iotop_ai.store.format.codec import Header, SnapLine
 from iotop_ai.store.read.file import FileRecording
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
@@ -58,6 +59,8 @@ def test_a_recording_of_some_seconds_is_complete(tmp_path: Path) -> None:
     done = iotop("record", *FAST, "--duration", "1.5", "-o", str(path))
     assert (done.returncode, done.stdout) == (0, "")
     assert f"to {path}" in done.stderr
+    size = amount(path.stat().st_size)
+    assert re.fullmatch(rf"record: \d s, {re.escape(size)} in {re.escape(str(path))}", done.stderr.splitlines()[-1])
     assert path.stat().st_mode & 0o777 == 0o600
     assert kinds(path)[0] == "hdr"
     assert kinds(path)[-1] == "end"
