@@ -8,14 +8,19 @@ import os
 from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, SOCKET_VARIABLE, send_mark
 from iotop_ai.model.errors import UnknownError
 
+_NO_TEXT = "by command"
+"""The text of a mark without one; the screen's key writes "by key"."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``mark``."""
-    parser.add_argument("text", nargs="+", help=f"the text, {LONGEST_TEXT} characters at most")
+    parser.add_argument(
+        "text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most; without one it is "{_NO_TEXT}"'
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Send the mark; return 0 when at least one monitor received it."""
-    if not send_mark(" ".join(args.text), os.environ):
+    if not send_mark(" ".join(args.text).strip() or _NO_TEXT, os.environ):
         raise UnknownError(f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another one)")
     return 0

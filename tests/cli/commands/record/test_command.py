@@ -249,6 +249,7 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     (tmp_path / "crash").touch()
     until_it_has(path, 4)
     assert iotop("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
+    assert iotop("mark", IOTOP_AI_SOCKET=socket).returncode == 0
     (tmp_path / "end").touch()
     assert running.wait(20) == 0
     events = [
@@ -256,6 +257,7 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     ]
     recorded = [(e.kind, e.text) for e in events]
     assert ("mark", "epoch 3") in recorded
+    assert ("mark", "by command") in recorded
     alone = iotop("mark", "nobody", IOTOP_AI_SOCKET=socket)
     assert alone.returncode == 2
     assert alone.stderr.startswith("unknown: no monitor")
