@@ -26,6 +26,7 @@ from iotop_ai.present.text.units import (
 )
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
+_MOST_ABOVE = 6
 _BUSY_BYTES = 1 << 20
 """A disk that moved fewer bytes is not listed beside disks that moved more."""
 
@@ -293,13 +294,23 @@ def machine_table(story: Story) -> ReportTable:
         ("cores", "" if machine.cores is None else str(machine.cores)),
         ("memory", "" if machine.memory_bytes is None else amount(machine.memory_bytes)),
         ("GPUs", ", ".join(f"{number} x {name}" for name, number in gpus.items())),
-        ("disks", "" if machine.disks is None else str(machine.disks)),
+        ("disks", _disks(story)),
         ("recording", f"{story.file}, every {story.interval_s:g} s, by {machine.tool}"),
         ("imported from", machine.origin),
         ("figures", _spacing(story.spacing_s)),
         ("not seen", "; ".join(machine.missing)),
     )
     return ReportTable("Machine", ("fact", "value"), tuple(fact for fact in facts if fact[1]), 2)
+
+
+def _disks(story: Story) -> str:
+    """How many disks the machine has, and the devices above them that have a row too: "1; also loop0, dm-0"."""
+    number = story.machine.disks
+    if number is None:
+        return ""
+    above = [one.name for one in story.devices if one.info is not None and one.info.kind != "disk"]
+    more = f" and {len(above) - _MOST_ABOVE} more" if len(above) > _MOST_ABOVE else ""
+    return f"{number}; also {', '.join(above[:_MOST_ABOVE])}{more}" if above else str(number)
 
 
 def _spacing(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.story import DeviceStory, ProcessStory, Story
-from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table
+from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table, machine_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
@@ -248,3 +248,14 @@ def test_a_loop_that_is_used_late_has_its_mean_over_the_whole_run() -> None:
     assert loop.read is not None
     assert loop.read.mean == pytest.approx(10 * MIB)
     assert (loop.read, loop.busy, loop.curves) == (disk.read, disk.busy, disk.curves)
+
+
+def test_the_number_of_disks_agrees_with_their_table() -> None:
+    story = slow_story()
+    assert [row[0] for row in device_table(story).rows] == ["vda", "loop0"]
+    assert dict(machine_table(story).rows)["disks"] == "1; also loop0"
+    disks = tuple(one for one in story.devices if one.name != "loop0")
+    assert dict(machine_table(story._replace(devices=disks)).rows)["disks"] == "1"
+    many = tuple(one._replace(name=f"loop{i}") for i in range(8) for one in story.devices if one.name == "loop0")
+    text = dict(machine_table(story._replace(devices=many)).rows)["disks"]
+    assert text == "1; also loop0, loop1, loop2, loop3, loop4, loop5 and 2 more"
