@@ -27,6 +27,9 @@ from iotop_ai.present.text.units import (
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 _MOST_ABOVE = 6
+_SHARES = (
+    "Shares of the time watched. The verdict's sentence has those of the window in which it is surest, 60 s at most."
+)
 _BUSY_BYTES = 1 << 20
 """A disk that moved fewer bytes is not listed beside disks that moved more."""
 
@@ -106,7 +109,8 @@ def jobs_table(story: Story, price: Price | None) -> ReportTable:
         "GPU time lost",
     )
     more = len(story.jobs) - len(rows)
-    return ReportTable("Jobs", columns, tuple(rows), 2, f"{more} more jobs" if more > 0 else "", drop=(2, 1, 3, 4))
+    note = " ".join(filter(None, (_SHARES if rows else "", f"{more} more jobs." if more > 0 else "")))
+    return ReportTable("Jobs", columns, tuple(rows), 2, note, drop=(2, 1, 3, 4))
 
 
 def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
