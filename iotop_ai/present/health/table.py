@@ -12,7 +12,7 @@ from iotop_ai.model.health.smart import SmartState
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.summary import NO_SMART
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_rows
-from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut_spans, place, row
+from iotop_ai.present.text.line import DISK_PREFIX, Cell, Line, Span, blank, cells, cut, cut_spans, place, plain, row
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, fit_columns, head, place_columns, rule
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
@@ -61,7 +61,8 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     out = [top(width, hue_of(rows), [Span(sentence, "strong")], asked)]
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
-    room = max(1, height - len(out) - 1 - min(len(reasons) + 2, max(3, height // 2)))
+    above = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _above(frame)]
+    room = max(1, height - len(out) - 1 - len(above) - min(len(reasons) + 2, max(3, height // 2)))
     columns = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
     out.append(head(width, "disks", columns, focus=True))
     by_id = {at.column.id: at for at in columns}
@@ -78,11 +79,24 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     if not rows:
         whole = frame.snapshot.smart
         out.append(row(width, [Span(f" no disk here: {whole.reason or 'none was found'}", "dim")]))
+    out += above
     if selected is not None:
         out += [*([blank(width)] if height >= 40 else []), rule(width, selected.name), *reasons]
     return out[:height]
 
 
+def _above(frame: Frame) -> list[str]:
+    """One line that names the mounted devices without SMART of their own; [] without such a device."""
+    named = [
+        f"{name} ({', '.join(plain(mount.path) for mount in info.mounts)})"
+        for name, info in devices.infos(frame).items()
+        if info.kind in _ABOVE and info.mounts
+    ]
+    return [f"without SMART of their own: {', '.join(named)}"] if named else []
+
+
+_ABOVE = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
+"""The kinds of devices that lie on disks, files or memory."""
 _ATTRIBUTES = ("realloc", "pending", "crc")
 """The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))

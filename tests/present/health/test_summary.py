@@ -252,6 +252,16 @@ def test_a_raid_volume_has_the_health_of_its_worst_disk() -> None:
     assert health_disk(shown, "nothing") == ""
 
 
+def test_mounted_devices_without_smart_of_their_own_are_named() -> None:
+    loops = (disk("loop0", "loop", [("/mnt/data", "ext4")]), disk("dm-0", "dm", [("/", "ext4")]), disk("loop1", "loop"))
+    shown = frame([snapshot(Machine(disks=tuple(Disk(one) for one in (disk("vda"), *loops))))])
+    page = text(shown, LIST).splitlines()
+    line = next(line for line in page if "loop0" in line)
+    assert line.strip() == "without SMART of their own: loop0 (/mnt/data), dm-0 (/)"
+    assert "vda" in page[page.index(line) - 1]
+    assert "without SMART of" not in text(ill(), LIST)
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(20, "20s"), (99.4, "99s"), (99.5, "2m"), (5969, "99m"), (5970, "2h"), (358_300, "4d"), (1e9, "99d")],
