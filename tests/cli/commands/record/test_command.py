@@ -60,7 +60,7 @@ def test_a_recording_of_some_seconds_is_complete(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "")
     assert f"to {path}" in done.stderr
     size = amount(path.stat().st_size)
-    assert re.fullmatch(rf"record: \d s, {re.escape(size)} in {re.escape(str(path))}", done.stderr.splitlines()[-1])
+    assert re.fullmatch(rf"record: \d+ s, {re.escape(size)} in {re.escape(str(path))}", done.stderr.splitlines()[-1])
     assert path.stat().st_mode & 0o777 == 0o600
     assert kinds(path)[0] == "hdr"
     assert kinds(path)[-1] == "end"
