@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import LOST, SHARES, TimeShares
 from iotop_ai.model.verdict_class import LOSING, State
-from iotop_ai.present.job.time_words import counted, parts_of, window_shares
+from iotop_ai.present.job.time_words import Part, counted, parts_of, window_shares
 from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.staleness import dimmed, is_silent
 from iotop_ai.present.screen.view import View
@@ -16,6 +16,10 @@ from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
 """The columns at which the two largest shares begin. They are fixed, so that the bar does not move."""
+_MARGIN = 0.1
+"""Unexplained time is named before computing only if its share is larger by this much. Two similar shares would
+otherwise change places from second to second.
+"""
 _BAR_AT = 50
 _LEAST_BAR = 8
 _STEPS_FROM = 100
@@ -51,7 +55,7 @@ def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
     out: list[Span] = [Span(" time", "dim")]
-    for at, part in zip(_WORDS_AT, parts_of(shares[:-1]), strict=False):
+    for at, part in zip(_WORDS_AT, _named(parts_of(shares[:-1])), strict=False):
         out.append(Span(" " * (at - spans_cells(out))))
         out += [Span(f"{part.name} ", "dim"), Span(part.figure, "strong" if at == _WORDS_AT[0] else "text")]
         out.append(Span(" %", "dim"))
@@ -62,6 +66,16 @@ def _line(frame: Frame, shares: TimeShares, width: int) -> Line:
     if steps:
         out.append(Span(f" {cut(steps, _STEPS_CELLS):>{_STEPS_CELLS}}"))
     return row(width, out)
+
+
+def _named(parts: Sequence[Part]) -> list[Part]:
+    """The shares in the order in which the row names them."""
+    out = list(parts)
+    at = {part.share: i for i, part in enumerate(out)}
+    compute, rest = at.get("compute"), at.get("unexplained")
+    if compute is not None and rest is not None and 0 <= out[rest].value - out[compute].value < _MARGIN:
+        out.insert(rest, out.pop(compute))
+    return out
 
 
 def _steps(frame: Frame) -> str:

@@ -43,6 +43,17 @@ def test_the_bar_fits_80_columns() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("compute", "unexplained", "named"),
+    [(200, 190, "compute 20 %"), (190, 200, "compute 19 %"), (100, 290, "unexplained 29 %")],
+)
+def test_computing_is_named_before_unexplained_time_of_a_similar_share(
+    compute: int, unexplained: int, named: str
+) -> None:
+    text = bar(growing(compute=compute, data_disk=610, unexplained=unexplained)[-1])
+    assert text.startswith(f" time     data: disk 61 %     {named} ")
+
+
 def test_the_bar_fits_160_columns() -> None:
     text = bar(growing(**MIXED)[-1], 160)
     assert text.startswith(" time     data: disk 52 %     compute 41 %        ──")
