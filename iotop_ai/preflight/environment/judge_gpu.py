@@ -99,7 +99,8 @@ def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
         )
     if detail.rows_pending or detail.pages_pending:
         text = "damaged memory is replaced at its next reset"
-        out.append(Check("gpu", f"GPU {number} memory", WARN, text, f"sudo nvidia-smi -i {number} --gpu-reset"))
+        reset = f"when GPU {number} is idle: sudo nvidia-smi -i {number} --gpu-reset"
+        out.append(Check("gpu", f"GPU {number} memory", WARN, text, reset))
     if detail.compute_mode == 2:
         text = "compute mode PROHIBITED: CUDA programs cannot use it"
         out.append(Check("gpu", f"GPU {number} mode", FAIL, text, f"sudo nvidia-smi -i {number} -c DEFAULT"))

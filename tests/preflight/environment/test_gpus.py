@@ -18,6 +18,7 @@ from iotop_ai.preflight.environment.judge_gpu import judge_gpu
 EMPTY = Snapshot(1, 1, 1, 1.0, Host("box", "b", "6.8.0", 1000, "me", False), (), OwnCost(1, 0, 0, 0, 0))
 A, B = "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6", "GPU-1111aaaa-d72c-4106-c12f-20bd9faed9f6"
 NVIDIA = (GpuState(A, 0, "H100", mig=False), GpuState(B, 1, "H100", mig=False))
+DETAIL = GpuDetail(A, driver="570.124.06")
 RADEON = GpuState("AMD-0000:03:00.0", 0, "MI210", power_limit_mw=300_000)
 INTEGRATED = GpuState("AMD-0000:0c:00.0", 0, "AMD GPU 164e")
 ARC = GpuState("Intel-0000:03:00.0", 0, "Intel GPU 56a0")
@@ -26,10 +27,16 @@ INDEX = "/p -m pip install --force-reinstall torch --index-url https://download.
 CPU, XPU = Torch("/t", "2.5.0+cpu"), Torch("/t", "2.5.0+xpu")
 
 
-def judged(gpus: Sequence[GpuState], torch: Torch = CUDA, visible: str | None = None, cards: int = 0) -> list[Check]:
-    """The checks, without the one about the driver if it is fine."""
+def judged(
+    gpus: Sequence[GpuState],
+    torch: Torch = CUDA,
+    visible: str | None = None,
+    cards: int = 0,
+    detail: GpuDetail = DETAIL,
+) -> list[Check]:
+    """The checks, without the one about the driver if it is fine. detail: that of the first GPU."""
     table = {one.uuid: Reading(one, Status.OK) for one in gpus}
-    slow = {A: Reading(GpuDetail(A, driver="570.124.06"), Status.OK)}
+    slow = {A: Reading(detail, Status.OK)}
     snapshot = EMPTY._replace(gpu=Reading(table, Status.OK), gpu_slow=Reading(slow, Status.OK))
     host = HostFacts(nvidia_cards=cards, variables={} if visible is None else {"CUDA_VISIBLE_DEVICES": visible})
     found = judge_gpu(snapshot, host, PythonFacts("/p", torches=(torch,)))
@@ -95,6 +102,12 @@ def test_cuda_visible_devices_names_these_gpus(visible: str, text: str) -> None:
 def test_a_link_of_unknown_width_is_not_called_narrow(width: int, text: str) -> None:
     (gpu, *_) = (one._replace(pcie_width=width, pcie_max_width=16) for one in NVIDIA)
     assert [one.text for one in judged((gpu,)) if one.name == "GPU 0 link"] == ([text] if text else [])
+
+
+@pytest.mark.parametrize("detail", [DETAIL._replace(rows_pending=True), DETAIL._replace(pages_pending=True)])
+def test_a_gpu_is_reset_only_when_it_is_idle(detail: GpuDetail) -> None:
+    (check,) = [one for one in judged(NVIDIA, detail=detail) if one.name == "GPU 0 memory"]
+    assert check.remedy == "when GPU 0 is idle: sudo nvidia-smi -i 0 --gpu-reset"
 
 
 def test_a_mig_instance_that_nvml_does_not_list_is_unknown() -> None:
