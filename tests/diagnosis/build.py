@@ -114,10 +114,18 @@ class Task:
     user: str = "alice"
     uid: int = 1000
     reads_with_children: float = 0.0
+    read_so_far: int | None = None
+    """The bytes that it has read from disks since its start; None if its io is not in the table."""
 
     @property
     def key(self) -> ProcessKey:
         return ProcessKey(self.pid, self.start)
+
+    def read_at(self, at_ns: float) -> int | None:
+        """The bytes of its io at this time; None if its io is not in the table."""
+        if self.read_so_far is not None or not self.reads_with_children:
+            return self.read_so_far
+        return round(self.reads_with_children * (at_ns / S - self.start / 100))
 
     def in_d(self, second: int) -> bool:
         return int((second + 1) * self.blocked) > int(second * self.blocked)
@@ -297,11 +305,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
     ok = {"status": Status.OK, "at_ns": at}
     tasks = (*machine.tasks, Task(OWN_PID, "iotop-ai"))
     processes = ProcessTable(
-        {
-            t.key: ProcessIo(0, 0, 0, 0, round(t.reads_with_children * (at / S - t.start / 100)), 0, 0)
-            for t in tasks
-            if t.reads_with_children
-        },
+        {t.key: ProcessIo(0, 0, 0, 0, read, 0, 0) for t in tasks if (read := t.read_at(at)) is not None},
         {
             t.key: ProcessStat("D" if t.in_d(second) else "S", t.ppid, 0, 0, 0, 0, 0, 1, 0, 0)
             for t in tasks

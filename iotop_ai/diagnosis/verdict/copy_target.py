@@ -17,9 +17,6 @@ _ROOM = 1.05
 """A copy needs slightly more space than the bytes in use."""
 _CACHE_ROOM = 1.25
 """If free memory is this many times the bytes in use, the page cache keeps all of them."""
-_READ_AGAIN = 2.0
-"""A job that has read this many times the data's size from the disk reads the data again in each pass, so the page
-cache does not keep it."""
 _NO_TARGET = frozenset({"boot", "efi"})
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
 """Top-level folders that usually hold more than one dataset."""
@@ -92,7 +89,8 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     free = None if memory is None else memory.available_bytes
     room = _memory_room(facts, free)
     about = (("source", source), ("bytes", used), ("shared", float(top_folder(source) in SHARED)))
-    if room is not None and used * _CACHE_ROOM <= room and _read_so_far(facts) < _READ_AGAIN * used:
+    # A job that has read more than the data's size reads parts of it again: memory has not kept them.
+    if room is not None and used * _CACHE_ROOM <= room and _read_so_far(facts) < used:
         return Advice("keep_in_memory", (*about, ("room", float(room))))
     target = faster_disk(facts, base_of(device.info, infos).name, used * _ROOM)
     if target is None:

@@ -12,12 +12,14 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
 from tests.diagnosis.build import (
+    FETCHING,
     GIB,
     IDLE,
     JOB_ALONE,
     JOB_HEALTHY,
     JOB_PREPARING,
     JOB_STARVED,
+    LOADERS,
     MB,
     SLOW_SSD,
     STARVED,
@@ -279,6 +281,15 @@ def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -
     for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
         assert word not in jax
     assert torch != jax
+
+
+@pytest.mark.parametrize(("gib", "cure"), [(0, "keep_in_memory"), (9, "keep_in_memory"), (11, "copy_data")])
+def test_data_stays_in_memory_only_if_the_job_has_not_yet_read_more_than_its_size(gib: int, cure: str) -> None:
+    first, *others = LOADERS
+    read = (replace(first, read_so_far=gib * GIB), *others)
+    alone = replace(JOB_STARVED, disks=COPY.disks, usage=SMALL, available_bytes=200 * GIB)
+    found = cures(replace(alone, tasks=(TRAINER_OLD, *read), job=replace(FETCHING, workers=read)))
+    assert {"keep_in_memory", "copy_data"} & set(found) == {cure}
 
 
 def test_the_size_of_a_copy_is_the_largest_possible() -> None:
