@@ -148,7 +148,11 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="storage_read",
         state=State.STARVED,
-        advice=("copy_data", "keep_in_memory", "pack_files", "needed_rate", "faster_storage", *_READERS),
+        advice=(
+            *("copy_data", "keep_in_memory", "pack_files", "needed_rate", "drawn_rate", "more_in_flight"),
+            "faster_storage",
+            *_READERS,
+        ),
         rival=True,
         freezes_baseline=True,
         names_disk=True,

@@ -88,6 +88,11 @@ def serves_serially(base: BlockInfo) -> bool:
     return bool(base.rotational) and base.transport in ("ata", "scsi", "usb")
 
 
+def latency_is_typical(base: BlockInfo) -> bool:
+    """Whether devices of this kind have similar latencies: local disks do; network volumes and loop devices do not."""
+    return base.transport in ("nvme", "ata", "scsi", "usb", "mmc") and not base.model.startswith(CLOUD_MODELS)
+
+
 def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
     """The normal await of a read of this size for the device's kind, which its transport decides."""
     if base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from iotop_ai.diagnosis.facts.block import DeviceFacts
+from iotop_ai.diagnosis.facts.block import DeviceFacts, base_of, latency_is_typical
 from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.neighbours import core_use
 from iotop_ai.diagnosis.facts.process import Group
+from iotop_ai.diagnosis.memory.read_latency_baseline import baseline_ms
 from iotop_ai.diagnosis.verdict.copy_target import copy_advice
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice
@@ -17,8 +18,15 @@ _MOST_LOST = 0.95
 """Above this share of lost time, too little was delivered to estimate the rate that the GPUs need."""
 
 
-def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group | None) -> tuple[Advice, ...]:
-    """The cures for a slow disk, the best first."""
+_ONE_READ_EACH = 0.25
+"""If the device's queue differs from the number of blocked readers by at most this part of them, each waits for one
+read."""
+
+
+def storage_advice(
+    facts: Facts, device: DeviceFacts, lost: float, group: Group | None, job: JobFacts | None = None
+) -> tuple[Advice, ...]:
+    """The cures for a slow disk, the best first. job: the job whose loaders the disk blocks; None if it is unknown."""
     out = []
     copy = facts.lazy.once(f"copy {device.name}", lambda: copy_advice(facts, device))
     if copy is not None:
@@ -26,14 +34,47 @@ def storage_advice(facts: Facts, device: DeviceFacts, lost: float, group: Group 
     size = device.read_size_bytes
     if size is not None and size < facts.limits.small_read_bytes:
         out.append(Advice("pack_files", (("read_size_bytes", size),)))
-    rate = device.read_bytes_per_s
-    if rate and facts.gpu.used and lost < _MOST_LOST:
+    rate, slow = device.read_bytes_per_s, (device.inflation or 0.0) >= facts.limits.inflation_slow
+    if rate and job is not None and _readers_limit_rate(facts, device, job):
+        if slow:
+            out.append(_more_in_flight(facts, device, job))
+        readers = (("readers", job.blocked_tasks), ("workers", float(job.workers)), ("await_ms", device.judged_ms))
+        out.append(Advice("drawn_rate", (("device", device.name), ("rate", rate), *readers)))
+    elif rate and facts.gpu.used and lost < _MOST_LOST:
         out.append(Advice("needed_rate", (("device", device.name), ("rate", rate), ("needed", rate / (1 - lost)))))
-    if not device.serves_serially and (device.inflation or 0.0) < facts.limits.inflation_slow:
+    if not device.serves_serially and not slow:
         out.append(Advice("more_reads_at_once", (("queue", float(group.alike_count) if group else None),)))
     if not out:
         out.append(Advice("faster_storage", (("device", device.name), ("rate", rate))))
     return tuple(out)
+
+
+def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> bool:
+    """Whether the read rate may be that of a few blocked readers with one read each, not the most the device can do.
+
+    A device with a typical latency that answers far more slowly is known to be at its limit; so is a device that
+    answers more slowly than it did before.
+    """
+    blocked, queue, limits = job.blocked_tasks, device.queue_size, facts.limits
+    if not blocked or queue is None or abs(queue - blocked) > _ONE_READ_EACH * blocked or device.serves_serially:
+        return False
+    if latency_is_typical(base_of(device.info, facts.snapshot.disks.value or {})):
+        return False
+    before = baseline_ms(facts.carry.learned, device.info, device.read_size_bytes, limits)
+    return before is None or (device.judged_ms or 0.0) < limits.inflation_slow * before
+
+
+def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
+    """The advice to have more reads in flight, with more workers only if cores are idle for them."""
+    ranks = max(1, len(job.job.ranks))
+    now = round(job.workers / ranks)
+    others = {kind for kind, _ in OTHER_WORKERS}
+    room = math.floor(((job_idle_cores(facts, job) or 0.0) + 1 - _IDLE) / ranks)
+    then = min(_MOST_FOR_IO, now * 2, now + room)
+    if then <= now or any(rank.worker_kind in others for rank in job.job.ranks):
+        then = 0
+    numbers = (("now", float(now)), ("then", float(then) or None), ("ranks", float(ranks)))
+    return Advice("more_in_flight", (("device", device.name), ("source", facts.mount(device)), *numbers))
 
 
 _IDLE = 0.95

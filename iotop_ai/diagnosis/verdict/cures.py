@@ -116,6 +116,7 @@ _FITS: dict[str, _Fit] = {
         (
             *("save_async", "use_gpu", "gpu_limits", "larger_kernels", "send_less", "fewer_syncs", "compile_model"),
             *("keep_compiled", "more_workers", "more_readers", "one_worker", "more_reads_at_once", "less_memory"),
+            "more_in_flight",
         ),
         _in_its_words,
     ),

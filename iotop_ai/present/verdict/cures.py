@@ -6,7 +6,17 @@ from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice
 from iotop_ai.present.text import units
-from iotop_ai.present.verdict.advice import Args, amount, idle_cores, limit_text, number, rate, whole, word
+from iotop_ai.present.verdict.advice import (
+    Args,
+    amount,
+    idle_cores,
+    limit_text,
+    milliseconds,
+    number,
+    rate,
+    whole,
+    word,
+)
 
 
 def _source(a: Args) -> str:
@@ -39,6 +49,23 @@ def _stage(a: Args) -> str:
 
 def _needed(a: Args) -> str:
     return f"the GPUs ask for ~{rate(number(a, 'needed'))}, {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+
+
+def _drawn(a: Args) -> str:
+    readers = max(1, round(number(a, "readers") or 0.0))
+    who = units.plural(readers, "worker" if number(a, "workers") else "reader")
+    each = "one read each" if readers > 1 else "one read at a time"
+    drawn = f"{who} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))} from {word(a, 'device')}"
+    return f"{drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
+
+
+def _in_flight(a: Args) -> str:
+    """The condition is part of the sentence, because the counters of a disk do not show how much more it can serve."""
+    check = f"iotop-ai check {word(a, 'source') or 'DIR'} measures it"
+    if number(a, "then") is None:
+        return f"larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
+    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
+    return f"{more} if {word(a, 'device')} serves more reads at once ({check})"
 
 
 def _faster(a: Args) -> str:
@@ -280,6 +307,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "copy_data": _copy,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
     "needed_rate": _needed,
+    "drawn_rate": _drawn,
+    "more_in_flight": _in_flight,
     "more_reads_at_once": lambda a: _by(a, _READS_AHEAD, _READS_AHEAD["torch"]),
     "faster_storage": _faster,
     "more_workers": _workers,

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_of, with_minute
 from iotop_ai.model.finding import Advice, Severity
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
@@ -71,6 +74,9 @@ SMALL = {"/data": FilesystemUsage(TB, TB - 10 * GIB, TB, 0, 0), "/raid": USED_1T
 ROOMY = replace(COPY, usage=SMALL, available_bytes=200 * GIB)
 JAX_THREADS = replace(ON_GPU, job=replace(THREADS, time=(("data_cpu", 0.6), ("compute", 0.4)), framework="jax"))
 TF_THREADS = with_job(JAX_THREADS, framework="tensorflow")
+LATENT = Disk("vda", "virtio", read_bytes_per_s=6.8 * MB, await_ms=36.0, busy=1.0, queue=1.95)
+"""A disk that has served each read in 36 ms so far, while only two readers read from it."""
+TWO = with_job(replace(JOB_STARVED, disks=(LATENT,)), workers=LOADERS[:2], blocked=1.95)
 LINKED = {**DETAIL, "nvlinks_active": 18}
 BOARD = GPU_SCENES["gpu_fault board"]
 RECOVERY = replace(FED, gpu_detail={**DETAIL, "recovery": 3})
@@ -125,6 +131,8 @@ CASES: dict[str, tuple[Play, Play]] = {
     "keep_in_memory": (ROOMY, replace(ROOMY, available_bytes=11 * GIB)),
     "pack_files": (DATA_SCENES["small_random"], JOB_STARVED),
     "needed_rate": (JOB_STARVED, JOB_ALONE),
+    "drawn_rate": (TWO, replace(TWO, disks=(replace(LATENT, queue=12.0),))),
+    "more_in_flight": (TWO, replace(TWO, disks=(replace(LATENT, transport="ata", rotational=True),))),
     "more_reads_at_once": (
         replace(STARVED, disks=(replace(SLOW_SSD, await_ms=2.5, read_bytes_per_s=92 * MB),)),
         STARVED,
@@ -281,6 +289,49 @@ def test_a_jax_job_gets_no_advice_about_torch(template: str, machine: Machine) -
     for word in ("torch", "pin_memory", "DataLoader", "num_workers", ".item()"):
         assert word not in jax
     assert torch != jax
+
+
+CHECK = "(iotop-ai check /data measures it)"
+
+
+def test_two_readers_with_a_read_each_do_not_show_what_the_disk_can_give() -> None:
+    assert "needed_rate" not in cures(TWO)
+    assert cure_text("drawn_rate", TWO) == "2 workers draw 6.5 MB/s from vda, one read each at 36 ms"
+    more = f"raise num_workers 2 -> 4 if vda serves more reads at once {CHECK}"
+    assert cure_text("more_in_flight", TWO) == more
+
+
+@pytest.mark.parametrize(
+    "disk",
+    [
+        replace(LATENT, queue=12.0),  # others read from it too
+        replace(LATENT, transport="ata"),  # a local SSD answers in about 1 ms
+        replace(LATENT, transport="ata", rotational=True),
+    ],
+)
+def test_the_rate_of_a_disk_at_its_limit_is_what_it_gives(disk: Disk) -> None:
+    found = cures(replace(TWO, disks=(disk,)))
+    assert "needed_rate" in found
+    assert not {"drawn_rate", "more_in_flight"} & set(found)
+
+
+def test_a_disk_that_was_faster_before_is_at_its_limit() -> None:
+    sizes = DeviceBaseline().sizes
+    bucket = size_of(LATENT.size_bytes)
+    for minute in range(LIMITS.baseline_minutes):
+        known = with_minute(sizes[bucket], minute * MINUTE_NS, 6.0)
+        sizes = (*sizes[:bucket], known, *sizes[bucket + 1 :])  # type: ignore[assignment]
+    carry = FoldState(learned={"vda": DeviceBaseline(sizes=sizes)})
+    finding = play((TWO, 20), carry=carry)[-1].verdict.primary
+    assert "needed_rate" in [advice.template for advice in finding.advice]
+
+
+def test_more_workers_are_advised_only_if_cores_are_idle_for_them() -> None:
+    larger = f"larger reads, or more of them at once, if vda serves them {CHECK}"
+    assert cure_text("more_in_flight", replace(TWO, cpu=0.99)) == larger
+    assert "2 -> 3 if" in cure_text("more_in_flight", replace(TWO, cpu=0.97))
+    assert cure_text("more_in_flight", with_job(TWO, worker_kind="pool")) == larger
+    assert cure_text("more_in_flight", gpu_job("jax", TWO)).startswith("raise worker_count 2 -> 4 if")
 
 
 @pytest.mark.parametrize(("gib", "cure"), [(0, "keep_in_memory"), (9, "keep_in_memory"), (11, "copy_data")])

@@ -249,7 +249,9 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
         more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
         confident = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, sure), *more)
-        advice: tuple[Advice, ...] = () if device is None else storage_advice(facts, device, lost(wait.job), None)
+        advice: tuple[Advice, ...] = (
+            () if device is None else storage_advice(facts, device, lost(wait.job), None, wait.job)
+        )
         if not slow and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
         finding = wait_finding(facts, "storage_read", wait, confident, advice)
