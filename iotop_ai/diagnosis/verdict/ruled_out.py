@@ -66,10 +66,12 @@ def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
     )
 
 
-def _gpu(facts: Facts) -> RuledOut | None:
+def _gpu(facts: Facts, lead: JobFacts | None) -> RuledOut | None:
     if facts.gpu.absent:
         return RuledOut("gpu_bound", "no_gpu")
     busy = facts.gpu.busy_ratio
+    if lead is not None and lead.gpu_busy is not None and not lead.shares_gpu:
+        busy = lead.gpu_busy
     if busy is None or busy >= facts.limits.gpu_bound:
         return None
     return RuledOut("gpu_bound", "gpu_low", (("busy", busy),))
@@ -109,7 +111,7 @@ def ruled_out(facts: Facts, active: frozenset[str], lead: JobFacts | None) -> tu
     """
     job = sampled_job(lead)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
-    every = (*first, _gpu(facts), _throttle(facts), _comm_wait(facts), _smart(facts))
+    every = (*first, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in active)
 
 

@@ -9,7 +9,18 @@ import pytest
 from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.verdict_class import State
-from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, TRAINER_OLD, Machine, Task, classes, play, verdict_of
+from tests.diagnosis.build import (
+    COMPUTING,
+    GIB,
+    JOB_HEALTHY,
+    JOB_STARVED,
+    TRAINER_OLD,
+    Machine,
+    Task,
+    classes,
+    play,
+    verdict_of,
+)
 from tests.diagnosis.job_scenes import STARTING, with_job
 
 TRAINS = (("compute", 0.97), ("data_disk", 0.03))
@@ -33,6 +44,16 @@ def test_gpus_that_others_use_do_not_make_a_job_unsure(others: dict[int, dict[st
     fed = verdict_of(replace(machine, gpus=(0.85, *machine.gpus[1:])), 30)
     assert (fed.state, classes(fed)) == (State.OK, ["healthy"])
     assert dict(fed.primary.args)["power"] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("others", [HELD, FREE], ids=["held", "free"])
+def test_gpu_bound_is_ruled_out_by_the_use_of_the_jobs_own_gpus(others: dict[int, dict[str, object]]) -> None:
+    starved = replace(JOB_STARVED, gpus=(0.18, *(0.0,) * 7), gpu_only=others)
+    verdict = verdict_of(starved, 30)
+    reason = next(one for one in verdict.primary.ruled_out if one.class_id == "gpu_bound")
+    assert classes(verdict)[0] == "storage_read"
+    assert dict(reason.args)["busy"] == pytest.approx(0.18)
+    assert dict(verdict.primary.args)["gpu_busy"] == pytest.approx(0.18)
 
 
 def test_the_gpus_of_others_do_not_make_a_job_healthy() -> None:
