@@ -27,6 +27,7 @@ FIELD_MEANINGS = {
     "await": "ms of its reads, or of its writes where it does not read: 87 ms",
     "util": "100%",
     "gpu": "mean busy of all GPUs, 22%",
+    "gpus": 'the number of GPUs that "gpu" is the mean of, 4',
     "cpu": "all cores, 45%",
     "mem": "memory in use, 31%",
     "host": "the machine's name",
@@ -68,6 +69,7 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
         "job": plain(job.name) if job is not None else "",
         **_disk(frame, view),
         "gpu": f"{percent(sum(busy) / len(busy))}%" if busy else "?" if snapshot.gpu.value else "",
+        "gpus": str(len(busy)) if busy else "",
         "cpu": f"{percent(None if cpu is None else cpu.all.busy_ratio)}%",
         "mem": f"{percent(used)}%",
         "host": plain(snapshot.host.name),
@@ -93,11 +95,12 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
 
 
 def default_line(fields: dict[str, str]) -> str:
-    """The line without --format: "STARVED 78% | sda 92.0 MB/s 87 ms 100% | GPU 22% | CPU 45% MEM 31%"."""
+    """The line without --format: "STARVED 78% | sda 92.0 MB/s 87 ms 100% | 8 GPUs 22% | CPU 45% MEM 31%"."""
     state = "" if fields["state"] == "?" else " ".join(filter(None, (fields["state"], fields["lost"])))
     moves = fields["read"] if not fields["read"].startswith("0 ") else fields["write"]
     disk = " ".join(filter(None, (fields["disk"], moves, fields["await"], fields["util"]))) if fields["disk"] else ""
-    gpu = f"GPU {fields['gpu']}" if fields["gpu"] else ""
+    gpus = f"{fields['gpus']} GPUs" if fields["gpus"] not in ("", "1") else "GPU"
+    gpu = f"{gpus} {fields['gpu']}" if fields["gpu"] else ""
     return " | ".join(filter(None, (state, disk, gpu, f"CPU {fields['cpu']} MEM {fields['mem']}")))
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,13 @@ def test_a_starved_machine_has_its_line() -> None:
     line = default_line(fields)
     assert len(line) <= 80
     assert line.startswith("STARVED ")
-    assert re.search(r" \| \S+ \d+(\.\d)? MB/s \d+ ms 100% \| GPU \d+% \| CPU ", line), line
+    assert re.search(r" \| \S+ \d+(\.\d)? MB/s \d+ ms 100% \| 8 GPUs 22% \| CPU ", line), line
     assert fields["colour"] == "red"
+
+
+@pytest.mark.parametrize(("gpus", "words"), [((0.18,), "| GPU 18% |"), ((0.18, 0.0, 0.0, 0.02), "| 4 GPUs 5% |")])
+def test_the_line_names_the_number_of_gpus_of_its_mean(gpus: tuple[float, ...], words: str) -> None:
+    assert words in default_line(status_fields(play((replace(JOB_STARVED, gpus=gpus), 2))[-1]))
 
 
 def test_before_the_first_window_no_state_is_claimed() -> None:
