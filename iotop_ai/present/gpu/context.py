@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.present.gpu.groups import Gpu, gpus
-from iotop_ai.present.gpu.meaning import IDLE, GpuContext, Meaning, meanings
+from iotop_ai.present.gpu.meaning import FAULTS, IDLE, GpuContext, Meaning, meanings
 from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -25,6 +25,19 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
         text = "".join(span.text for span in reason_spans(reading._replace(remedy="")))
         return [Meaning("unread", text, "bad", reading.remedy)]
     return meanings(gpu.state, gpu.rates, detail_of(frame, gpu.uuid), gpu_context(frame, view, gpu))
+
+
+@cached_per_frame
+def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
+    """The gravest fault of each faulty GPU that answers, by UUID: "1 of 18 NVLinks down"."""
+    out: dict[str, str] = {}
+    for gpu in gpus(frame, view):
+        if gpu.state is not None:
+            sentences = gpu_sentences(frame, view, gpu)
+            text = next((one.text for one in sentences if one.token == "bad" and one.id in FAULTS), "")
+            if text:
+                out[gpu.uuid] = text
+    return out
 
 
 def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:

@@ -28,6 +28,8 @@ HOT_CELSIUS = 3
 SATURATED = 0.8
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
 """The bandwidth that 16 lanes reach in practice, by PCIe generation."""
+FAULTS = frozenset(("xid", "recovery", "rows_failed", "sram", "ecc", "nvlink", "fabric"))
+"""The cases that are a fault of the GPU if their token is "bad"."""
 _GRAVITY = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
 
 

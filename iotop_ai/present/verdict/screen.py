@@ -87,7 +87,7 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
         _ruled_out(frame, width),
         _cures(width, first),
         *[_beside(width, one) for one in others],
-        _considered(frame, width, others_seen),
+        _considered(frame, view, width, others_seen),
         _past(frame, view, width),
     ]
     return stack_sections(parts, width, spread=spread)
@@ -177,7 +177,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
     return out
 
 
-def _considered(frame: Frame, width: int, seen: tuple[Considered, ...]) -> list[Line]:
+def _considered(frame: Frame, view: View, width: int, seen: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is a sign, and the names of the classes for which there is none."""
     silent = without_a_sign(frame.verdict, seen)
     out = [rule(width, "considered", [Span("sure of it", "dim")])]
@@ -187,10 +187,27 @@ def _considered(frame: Frame, width: int, seen: tuple[Considered, ...]) -> list[
         out.append(
             place(width, Cell(1, "○", "dim"), Cell(3, what), Cell(22, cut(_lacks(one), width - 30), "dim"), sure)
         )
-    names = ", ".join(silent)
-    for i, text in enumerate(wrap(f"no sign of {names}" if silent else "no other class is known", width - 5)):
+    fault = _fault_beside(frame, view) if "gpu_fault" in silent else ""
+    if fault:
+        out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
+    names = ", ".join(one for one in silent if one != "gpu_fault" or not fault)
+    for i, text in enumerate(wrap(f"no sign of {names}" if names else "no other class is known", width - 5)):
         out.append(place(width, Cell(3 if not i else 5, text, "dim")))
     return out
+
+
+def _fault_beside(frame: Frame, view: View) -> str:
+    """The GPUs' faults that no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; else ""."""
+    if not frame.snapshot.gpu.value:
+        return ""
+    # imported here because many machines have no GPU
+    from iotop_ai.present.gpu.context import gpu_faults
+    from iotop_ai.present.gpu.groups import gpus, number_runs
+
+    faults = gpu_faults(frame, view)
+    faulty = [gpu for gpu in gpus(frame, view) if gpu.uuid in faults]
+    numbers = number_runs(gpu.state.number for gpu in faulty if gpu.state is not None)
+    return f"seen on GPU {numbers}, not in the verdict: {faults[faulty[0].uuid]}" if faulty else ""
 
 
 def _lacks(one: Considered) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -86,6 +87,16 @@ def test_other_classes_name_the_evidence_that_is_missing() -> None:
     page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
     assert "── considered ─" in page
     assert "cpu_prep" in page
+
+
+def test_a_fault_that_no_rule_claims_is_not_called_without_a_sign() -> None:
+    links = {"nvlinks": 3, "nvlinks_active": 3}
+    whole = text(last(replace(JOB_STARVED, gpu_detail=links)), 80, 60)
+    assert "not in the verdict" not in whole
+    assert re.search(r"no sign of [^─]*gpu_fault", whole)
+    page = text(last(replace(JOB_STARVED, gpu_detail={**links, "nvlinks_active": 2})), 80, 60)
+    assert " ○ gpu_fault          seen on GPU 0-7, not in the verdict: 1 of 3 NVLinks down" in page
+    assert not re.search(r"no sign of [^─]*gpu_fault", page)
 
 
 def test_while_measuring_the_page_reports_that_no_rule_can_judge_yet() -> None:
