@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.gpu.context import gpu_sentences
+from iotop_ai.present.gpu.context import gpu_faults, gpu_sentences
 from iotop_ai.present.gpu.groups import (
     LEAST_SHARE,
     Gpu,
@@ -181,7 +181,10 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
     named = any(gpu.uuid in culprit.gpus for gpu in group)
     out = [Cell(0, ">", culprit.hue)] if named else []
     out.append(Cell(1, cut(numbers, room), culprit.hue if named else "text"))
-    if len(group) > 1 and cells(numbers) <= 10:
+    fault = "" if at and at[-1].column.id == "meaning" else _fault(frame, view, group)
+    if fault:
+        out.append(Cell(2 + cells(numbers), cut(fault, max(0, room - 2 - cells(numbers))), "bad"))
+    elif len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
     elif several:
         out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
@@ -191,6 +194,13 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
             found[0] = found[0]._replace(token=culprit.hue)
         out += found
     return place(width, *out, background=background, key=key)
+
+
+def _fault(frame: Frame, view: View, group: tuple[Gpu, ...]) -> str:
+    """The mark of a group with a faulty GPU, for a row without the meaning: "FAULT", "FAULT: 2"; else ""."""
+    faults = gpu_faults(frame, view)
+    faulty = [gpu.state.number for gpu in group if gpu.state is not None and gpu.uuid in faults]
+    return "" if not faulty else "FAULT" if len(faulty) == len(group) else f"FAULT: {number_runs(faulty)}"
 
 
 def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -> list[Cell]:

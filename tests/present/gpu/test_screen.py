@@ -39,6 +39,27 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
 
 
+def test_a_row_without_the_meaning_marks_a_fault() -> None:
+    made = gpu_scenes.with_details(gpu_scenes.one_snapshots(5), nvlinks_active=17)
+    assert gpu_rows(frame(made), VIEW, 80, 3)[1].text.startswith(" 0 FAULT   ")
+    wide = gpu_rows(frame(made), VIEW, 160, 3)[1].text
+    assert "FAULT" not in wide
+    assert wide.rstrip().endswith("1 of 18 NVLinks down")
+    assert "FAULT" not in "".join(line.text for line in gpu_rows(EIGHT, VIEW, 80, 9))
+
+
+def test_a_row_of_several_gpus_names_the_faulty_ones() -> None:
+    made = gpu_scenes.eight_snapshots(5)
+    broken = []
+    for one in made:
+        slow = dict(one.gpu_slow.value or {})
+        first = slow["GPU-0001"].value
+        assert first is not None
+        slow["GPU-0001"] = slow["GPU-0001"]._replace(value=first._replace(nvlinks_active=17))
+        broken.append(one._replace(gpu_slow=one.gpu_slow._replace(value=slow)))
+    assert gpu_rows(frame(broken), VIEW, 80, 5)[1].text.startswith(" 0-1,3-4,6 FAULT: 1 ")
+
+
 def opened(frame: Frame) -> str | None:
     gpu = selected_gpu(frame, VIEW, "")
     return None if gpu is None else gpu.uuid
