@@ -103,11 +103,14 @@ def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sli
     def cpu(sample: Sample) -> float | None:
         return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
 
-    has_gpu, culprit = bool(frame.snapshot.gpu.value), culprit_of(frame, view)
+    count, culprit = len(frame.snapshot.gpu.value or {}), culprit_of(frame, view)
+    has_gpu = count > 0
+    # The mean of all GPUs is not how busy the GPUs of a job are.
+    label = "CPU busy" if not has_gpu else "GPU busy" if count == 1 else "all GPUs"
     data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
     starved = has_gpu and frame.verdict.state is State.STARVED
     hue = culprit.hue if (culprit.gpus if has_gpu else culprit.cores) else ""
-    return Graph("GPU busy" if has_gpu else "CPU busy", "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)
+    return Graph(label, "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)
 
 
 def _blocked(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:

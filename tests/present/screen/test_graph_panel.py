@@ -40,16 +40,16 @@ def test_a_graph_has_at_most_four_rows_while_another_can_be_added(rows: int, gra
 
 def test_a_slowed_gpu_has_graphs_of_the_figures_in_its_sentence() -> None:
     lines = graph_rows(EIGHT, UTC, 160, 14)
-    assert titles(lines) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz", "GPU 2 655 W"]
+    assert titles(lines) == ["all GPUs 96 %", "GPU 2 88 C", "GPU 2 1410 MHz", "GPU 2 655 W"]
     assert [s.text for line in lines for s in line.spans if s.token == "warn"] == ["96", "88", "1410", "655"]
-    assert titles(graph_rows(EIGHT, UTC, 80, 4)) == ["GPU busy 96 %", "GPU 2 88 C", "GPU 2 1410 MHz"]
+    assert titles(graph_rows(EIGHT, UTC, 80, 4)) == ["all GPUs 96 %", "GPU 2 88 C", "GPU 2 1410 MHz"]
 
 
 @pytest.mark.parametrize(("height", "filled"), [(13, True), (14, False), (17, False)])
 def test_neighbouring_graphs_of_similar_height_are_drawn_alike(height: int, filled: bool) -> None:
     lines = graph_rows(EIGHT, UTC, 160, height)
     bottoms = [
-        above for above, title in zip(lines, [*lines[1:], None], strict=True) if title is None or title.text[1] == "G"
+        above for above, title in zip(lines, [*lines[1:], None], strict=True) if title is None or title.text[1] in "Ga"
     ]
     assert [("⣿" in line.text) for line in bottoms[1:]] == [filled] * 4
 
@@ -61,7 +61,7 @@ def test_gpus_without_a_disk_have_three_graphs_on_a_low_screen() -> None:
 def test_a_narrow_link_has_graphs_of_its_rates() -> None:
     shown = EIGHT._replace(verdict=PCIE)
     assert [title.rsplit(" ", 2)[0] for title in titles(graph_rows(shown, UTC, 160, 9))][:3] == [
-        "GPU busy",
+        "all GPUs",
         "GPU 5 in",
         "GPU 5 out",
     ]
@@ -88,7 +88,7 @@ def test_of_many_gpus_the_mean_and_the_warmest_one_are_shown() -> None:
 
 def test_figures_that_no_gpu_reports_have_no_graph() -> None:
     found = titles(graph_rows(scenes.starved(61), UTC, 250, 40))
-    assert [title.rsplit(" ", 2)[0] for title in found] == ["GPU busy", "sda read", "r_await", "GPU power", "max temp"]
+    assert [title.rsplit(" ", 2)[0] for title in found] == ["all GPUs", "sda read", "r_await", "GPU power", "max temp"]
 
 
 def test_waiting_workers_have_a_graph_in_which_unknown_seconds_are_a_gap() -> None:

@@ -90,9 +90,9 @@ def test_numbered_names_are_written_as_ranges() -> None:
 
 def test_graphs_follow_the_selected_device() -> None:
     lines = graph_rows(STARVED, UTC, 80, 4)
-    assert [line.text[1:9] for line in lines[1:]] == ["GPU busy", "sda read", "r_await "]
+    assert [line.text[1:9] for line in lines[1:]] == ["all GPUs", "sda read", "r_await "]
     other = graph_rows(STARVED, UTC._replace(device="md0"), 80, 4)
-    assert [line.text[1:9].strip() for line in other[1:]] == ["GPU busy", "md0 wr", "w_await"]
+    assert [line.text[1:9].strip() for line in other[1:]] == ["all GPUs", "md0 wr", "w_await"]
     assert len(graph_rows(STARVED, UTC, 160, 7)) == 7
     assert graph_rows(NO_GPU, UTC, 80, 4)[1].text.startswith(" CPU busy    2 % ")
 

@@ -111,7 +111,7 @@ STARVED_80 = """\
  alice pt_data_worker x64 reads › /data ext4 › sda1 › sda SATA SSD              \n\
  waits    blocked   64  run    0  stalled on disk  97  CPU   1  memory   0 %    \n\
 ── last 100 s ──────── -90 ────────── -60 ────────── -30 ───────── now ─── peak \n\
- GPU busy   20 %    ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀       96 \n\
+ all GPUs   20 %    ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀       96 \n\
  sda read   90 MB/s ⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣶⣦⣤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀      480 \n\
  r_await    85 ms   ⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⣤⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶⣦⣶       93 \n\
 ── 8 x H100-80G ─────── busy%   bw%   mem G temp C   power W    link  throttle  \n\
