@@ -88,10 +88,13 @@ class TimelineUpdate(Message):
 
 
 class _SeekRequest(NamedTuple):
-    """A request to go to a wall-clock time, then forward or back by a number of Frames."""
+    """A request to go to a wall-clock time, then forward or back by a number of Frames. found: whether the time is that
+    of a mark or change which a search found.
+    """
 
     wall_ns: int | None = None
     steps: int = 0
+    found: bool = False
 
 
 class PlaybackThread:
@@ -126,6 +129,8 @@ class PlaybackThread:
         self._timeline_sent_ns = 0
         self._end_ns = cursor.begin_wall_ns
         self._current_ns = cursor.begin_wall_ns if cursor.frame is None else cursor.frame.snapshot.wall_ns
+        self._found: tuple[Frame | None, int] | None = None
+        """The Frame shown for the last mark or change that was found, and the time of that mark or change."""
         self._past_for: Frame | None = None
         self._samples: tuple[str, list[Sample]] = ("", [])
         """The boot id, and the Samples of that boot without a gap up to the newest Frame, for graphs."""
@@ -198,7 +203,7 @@ class PlaybackThread:
             found = find(at)
             more = "" if self._timeline_complete else " in the part read so far"
             self._state = self._state._replace(note=f"no further {what}{more}" if found is None else found[1])
-        self._put(_SeekRequest(found[0]) if found is not None else _SeekRequest())
+        self._put(_SeekRequest(found[0], found=True) if found is not None else _SeekRequest())
 
     def toggle(self) -> None:
         """Play, or pause."""
@@ -257,6 +262,7 @@ class PlaybackThread:
             with self._ready:
                 if not self._superseded():
                     self._target_ns = None
+            self._found = (self._cursor.frame, request.wall_ns) if request.found else None
         for _ in range(abs(request.steps)):
             if (self._cursor.forward() if request.steps > 0 else self._cursor.back(self._superseded)) is None:
                 break
@@ -270,7 +276,10 @@ class PlaybackThread:
         frame = self._cursor.frame
         if frame is None:
             return
-        self._current_ns = frame.snapshot.wall_ns
+        # The earlier Frame shows a mark between two Frames. The next search begins at the mark, or it would find it
+        # again.
+        found = self._found
+        self._current_ns = found[1] if found is not None and found[0] is frame else frame.snapshot.wall_ns
         ended = self._cursor.peek() is None
         with self._ready:
             state, self._state = self._state, self._state._replace(note="")

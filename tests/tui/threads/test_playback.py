@@ -154,6 +154,30 @@ def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, a
     assert playback.close()
 
 
+def test_a_mark_between_two_frames_is_found_once(tmp_path: Path, app: FakeApp) -> None:
+    snapshots = [frame.snapshot for frame in stalling(60, (70, 100))]
+    snapshots = [snapshot._replace(events=()) for snapshot in snapshots]
+    for at in (20, 40):
+        now = snapshots[at]
+        event = Event(now.at_ns - 5 * 10**8, now.wall_ns - 5 * 10**8, "mark", f"epoch {at}")
+        snapshots[at] = now._replace(events=(event,))
+    live = list(frames(snapshots))
+    cursor = FrameCursor([FileRecording(record(tmp_path / "between", live))])
+    cursor.seek(0)
+    playback = PlaybackThread(cursor, app, Clock())
+    playback.start()
+    app.timeline(live[-1])
+    playback.mark(1)
+    assert app.at(live[19]).state.note == "mark: epoch 20"
+    playback.mark(1)
+    assert app.at(live[39]).state.note == "mark: epoch 40"
+    for _ in range(2):
+        app.messages.clear()
+        playback.mark(1)
+        assert app.at(live[39]).state.note == "no further mark"
+    assert playback.close()
+
+
 def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
     def with_end(now: Snapshot, role: str, pid: int, code: int | None) -> Snapshot:
         event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
