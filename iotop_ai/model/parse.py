@@ -48,7 +48,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 _CLOCK = pattern(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _SHARE = pattern(r"(\d+(?:\.\d+)?)%")
-_TIME_HELP = "write 14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%"
+_TIME_HELP = "try 14:32, -3m, +3m or 45%"
 _EARLIEST, _LATEST = 1970, 2200
 
 
@@ -93,7 +93,7 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
     try:
         return parse_moment_ns(typed, zone)
     except UsageError:
-        raise UsageError(f"{text!r} is not a time; {_TIME_HELP}") from None
+        raise UsageError(f"{text!r} is not a time: {_TIME_HELP}") from None
 
 
 def is_time_of_day(text: str) -> bool:

@@ -66,6 +66,10 @@ def test_invalid_times_are_refused(text: str) -> None:
         parse_time_ns(text, BEGIN, END, ZONE)
 
 
+def test_the_reason_for_an_invalid_time_fits_a_narrow_terminal() -> None:
+    assert parsed("3 min") == "'3 min' is not a time: try 14:32, -3m, +3m or 45%"
+
+
 def parsed(text: str) -> int | str:
     try:
         return parse_time_ns(text, BEGIN, END, ZONE)
