@@ -73,14 +73,14 @@ _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "h
 
 def is_python(info: ProcessInfo) -> bool:
     """Whether the process is a Python interpreter, by the name of its program or of the process."""
-    return _is_python(_program(info)) or _is_python(info.name) or info.name.startswith("pt_")
+    return names_python(_program(info)) or names_python(info.name) or info.name.startswith("pt_")
 
 
 def _program(info: ProcessInfo) -> str:
     return info.cmdline[0].rsplit("/", 1)[-1] if info.cmdline else ""
 
 
-def _is_python(name: str) -> bool:
+def names_python(name: str) -> bool:
     """Whether the name is one like python3.11, pypy3 or ipython."""
     for stem in _PYTHONS:
         if name.startswith(stem):

@@ -11,6 +11,7 @@ from operator import itemgetter
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.change_tracking import TrackedDict, follows
 from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable, ThreadLook
+from iotop_ai.present.process.names import listed_name
 
 MANY = 64
 """The result of a group with at least this many members is kept."""
@@ -18,8 +19,8 @@ _MOST_GROUPS = 8
 _WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
 
-Owner = tuple[str, str]
-"""The (name, user) that all members of a group have."""
+Owner = tuple[str, str, str]
+"""The (name, user, job) that all members of a group have, as in ``Group``."""
 
 
 class GroupStats(NamedTuple):
@@ -47,7 +48,7 @@ class GroupStatsCache:
         self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
 
     def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-        """The result of a group. owner: the name and user of its members."""
+        """The result of a group. owner: what its members have in common."""
         if len(keys) < MANY:
             return group_stats(keys, table)
         entry = self._entries.get(owner)
@@ -83,8 +84,10 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
 
 
 def any_in_group(owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
-    """Whether any of these few processes has this name and user."""
-    return any((info := table.info.get(key)) is not None and (info.name, info.user) == owner for key in keys)
+    """Whether any of these few processes has this name and user, and so may be in the group."""
+    name, user, _ = owner
+    infos = filter(None, map(table.info.get, keys))
+    return any(info.user == user and listed_name(info) == name for info in infos)
 
 
 def _unchanged(owner: Owner, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:

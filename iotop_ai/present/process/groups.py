@@ -1,4 +1,4 @@
-"""Process groups: processes with the same name and user share a row, because 64 equal workers would push other
+"""Process groups: processes with the same name, user and job share a row, because 64 equal workers would push other
 processes off the screen.
 """
 
@@ -14,6 +14,7 @@ from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
 from iotop_ai.present.process.group_stats import Owner
+from iotop_ai.present.process.names import listed_name
 from iotop_ai.present.process.tree import branches, parents, with_parents
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
@@ -22,8 +23,9 @@ _ACTIVE, _IDLE = "process:active:", "process:idle:"
 
 
 class Group(NamedTuple):
-    """Processes with the same name and user.
+    """Processes with the same name, user and job.
 
+    name: as in ``listed_name``. job: the pid of their job's first process, as text; "" if they belong to no job.
     rates: the sums of the members' bytes, and the largest cpu and delay among them; None when unknown for all members.
     idle: whether no member did anything. mark: the lines of the tree before the name. in_tree: whether it is a row of a
     tree, which has only one process.
@@ -36,6 +38,12 @@ class Group(NamedTuple):
     idle: bool
     mark: str = ""
     in_tree: bool = False
+    job: str = ""
+
+    @property
+    def owner(self) -> Owner:
+        """What its members have in common."""
+        return self.name, self.user, self.job
 
     @property
     def io(self) -> float | None:
@@ -50,7 +58,8 @@ class Group(NamedTuple):
         """
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
-        return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}"
+        job = f":{self.job}" if self.job else ""
+        return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}{job}"
 
     @property
     def headed(self) -> Group:
@@ -174,17 +183,18 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     elif view.tree:
         matching = {k: i for k, i in table.info.items() if (wanted.answer(_named(k, i)) if wanted else not i.kernel)}
         return _tree(frame, view, matching)
-    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid)
+    members = _members(frame)
+    idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, members)
     if rates is None:
-        unknown = [_group(g[:2], list(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
+        unknown = [_group(g.owner, sorted(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
         return ProcessList(() if view.only_active else tuple(ordered(unknown, view)), _count(unknown, view))
     active: dict[Owner, list[ProcessKey]] = {}
     busy = [key for key, rate in rates.items() if key in idle.position and not _is_idle(rate, key, table)]
     for key in sorted(busy, key=idle.position.__getitem__):
         info = table.info[key]
         if wanted is None or wanted.answer(_named(key, info)):
-            active.setdefault((info.name, info.user), []).append(key)
-    out = ordered([_group(owner, keys, [rates[k] for k in keys]) for owner, keys in active.items()], view)
+            active.setdefault(_owner(key, info, members), []).append(key)
+    out = ordered([_active_group(owner, keys, rates, view.sort) for owner, keys in active.items()], view)
     if view.only_active:
         every = (*out, *idle.without(active)) if view.pattern else ()
         return ProcessList(tuple(out), _count(every, view), _count(out, view))
@@ -192,6 +202,16 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     if view.sort in ("name", "user"):
         rest = ordered(list(rest), view)
     return ProcessList((*out, *rest), _count((*out, *rest), view))
+
+
+def _members(frame: Frame) -> Mapping[ProcessKey, str]:
+    """The job of each process that belongs to one, as in ``Group.job``."""
+    jobs = frame.snapshot.jobs.value
+    return {} if jobs is None else {key: str(job.key.pid) for job in jobs.jobs.values() for key in job.members}
+
+
+def _owner(key: ProcessKey, info: ProcessInfo, members: Mapping[ProcessKey, str]) -> Owner:
+    return listed_name(info), info.user, members.get(key, "")
 
 
 def _count(rows: Sequence[Group], view: View) -> int | None:
@@ -243,7 +263,7 @@ def ungrouped(frame: Frame, view: View, keys: Collection[ProcessKey]) -> list[Gr
         if info is not None:
             idle_rates = _idle_rates(table, key)
             rate = UNKNOWN_PROCESS_RATES if rates is None else rates.get(key, idle_rates)
-            out.append(Group(info.name, info.user, (key,), rate, False))
+            out.append(Group(listed_name(info), info.user, (key,), rate, False))
     return ordered(out, view)
 
 
@@ -273,7 +293,8 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
         info, rate = table.info[key], None if rates is None else rates.get(key)
         idle_rates = UNKNOWN_PROCESS_RATES if rates is None else _idle_rates(table, key)
         idle = rate is None or _is_idle(rate, key, table)
-        out[key] = Group(info.name, info.user, (key,), idle_rates if rate is None else rate, idle, in_tree=True)
+        rate = idle_rates if rate is None else rate
+        out[key] = Group(listed_name(info), info.user, (key,), rate, idle, in_tree=True)
     if view.sort in ("name", "user"):
         by = sorted(out, key=lambda k: (getattr(out[k], view.sort), out[k].name), reverse=view.reverse)
         measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(by)}
@@ -284,6 +305,9 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
     return ProcessList(rows, len(matching), None if listed is matching else len(listed))
 
 
+_NO_JOBS: Mapping[ProcessKey, str] = {}
+
+
 class _IdleGroups:
     """All processes grouped as if all were idle; ``without`` leaves out those that are active in a tick.
 
@@ -291,9 +315,12 @@ class _IdleGroups:
     the table.
     """
 
-    def __init__(self, table: ProcessTable, pattern: str, own_pid: int) -> None:
+    def __init__(
+        self, table: ProcessTable, pattern: str, own_pid: int, members: Mapping[ProcessKey, str] = _NO_JOBS
+    ) -> None:
         self.inputs = _inputs(table, pattern, own_pid)
         self.info: Mapping[ProcessKey, ProcessInfo] = {}
+        self.members: Mapping[ProcessKey, str] = {}
         self.position: dict[ProcessKey, int] = {}
         self.groups: dict[Owner, Group] = {}
         self._own_pid, self._next = own_pid, 0
@@ -305,18 +332,21 @@ class _IdleGroups:
             {}, {}, {}, table.denied, 0, 0, (), {}, {}, {}, {},
             delayacct=table.delayacct, delayacct_since=table.delayacct_since,
         )  # fmt: skip
-        self.update(table.info)
+        self.update(table.info, members)
 
-    def update(self, info: Mapping[ProcessKey, ProcessInfo]) -> None:
-        """Add new processes, remove ended ones, and regroup those whose name changed."""
+    def update(self, info: Mapping[ProcessKey, ProcessInfo], members: Mapping[ProcessKey, str]) -> None:
+        """Add new processes, remove ended ones, and regroup those whose name or job changed."""
         removed: dict[Owner, set[ProcessKey]] = {}
         added: dict[Owner, list[ProcessKey]] = {}
         new = changed(info, self.info)
+        if members != self.members:
+            moved = {key for key, _ in members.items() ^ self.members.items()}
+            new = (*new, *(key for key in moved.difference(new) if key in info))
         reordered = any(key in self.info for key in new)
         for key in (*gone(info, self.info), *new):
             old = self.info.get(key)
             if old is not None and self._has_row(key, old):
-                removed.setdefault((old.name, old.user), set()).add(key)
+                removed.setdefault(_owner(key, old, self.members), set()).add(key)
             if key not in info:
                 self.position.pop(key, None)
         for key in new:
@@ -324,7 +354,7 @@ class _IdleGroups:
                 self.position[key] = self._next
                 self._next += 1
             if self._has_row(key, info[key]):
-                added.setdefault((info[key].name, info[key].user), []).append(key)
+                added.setdefault(_owner(key, info[key], members), []).append(key)
         for owner in dict.fromkeys((*removed, *added)):
             group, less = self.groups.get(owner), removed.get(owner, set())
             keys = [key for key in (group.keys if group is not None else ()) if key not in less] + added.get(owner, [])
@@ -336,14 +366,15 @@ class _IdleGroups:
                 self.groups.pop(owner, None)
         if removed or reordered:
             self.groups = dict(sorted(self.groups.items(), key=lambda item: self.position[item[1].keys[0]]))
-        self.info = info
+        self.info, self.members = info, members
 
     def _has_row(self, key: ProcessKey, info: ProcessInfo) -> bool:
         match = not info.kernel if self._wanted is None else self._wanted.answer(_named(key, info))
         return bool(match) and key.pid != self._own_pid
 
     def _group(self, owner: Owner, keys: Sequence[ProcessKey]) -> Group:
-        return Group(*owner, tuple(keys), _idle_rates(self._table, keys[0]), True)
+        name, user, job = owner
+        return Group(name, user, tuple(keys), _idle_rates(self._table, keys[0]), True, job=job)
 
     def without(self, active: Mapping[Owner, Sequence[ProcessKey]]) -> Sequence[Group]:
         """The groups without the active processes, in the table's order."""
@@ -372,7 +403,9 @@ class IdleGroupsCache:
     def __init__(self) -> None:
         self._newest: list[_IdleGroups] = []
 
-    def groups(self, table: ProcessTable, pattern: str, own_pid: int) -> _IdleGroups:
+    def groups(
+        self, table: ProcessTable, pattern: str, own_pid: int, members: Mapping[ProcessKey, str] = _NO_JOBS
+    ) -> _IdleGroups:
         """The idle groups of this table. They are updated from the previous table if the changes since then
         are known.
         """
@@ -381,15 +414,15 @@ class IdleGroupsCache:
             if idle.inputs != inputs:
                 continue
             if follows(table.info, idle.info):
-                idle.update(table.info)
-            elif _same(table.info, idle.info):
+                idle.update(table.info, members)
+            elif members == idle.members and _same(table.info, idle.info):
                 idle.info = table.info
             else:
                 continue
             if i:
                 self._newest = [idle, *self._newest[:i]]
             return idle
-        idle = _IdleGroups(table, pattern, own_pid)
+        idle = _IdleGroups(table, pattern, own_pid, members)
         self._newest = [idle, *self._newest[:1]]
         return idle
 
@@ -416,8 +449,27 @@ def _idle_rates(table: ProcessTable, key: ProcessKey) -> ProcessRates:
     return _HIDDEN if key in table.denied else _ZERO if table.delay_counted(key) else _UNCOUNTED
 
 
-def _group(owner: Owner, keys: list[ProcessKey], rates: list[ProcessRates]) -> Group:
-    return Group(*owner, tuple(sorted(keys)), aggregate(rates), False)
+def _group(owner: Owner, keys: Sequence[ProcessKey], rates: list[ProcessRates]) -> Group:
+    name, user, job = owner
+    return Group(name, user, tuple(keys), aggregate(rates), False, job=job)
+
+
+_LEADING_SHARE = 2 / 3
+
+
+def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKey, ProcessRates], sort: str) -> Group:
+    """The group, whose first process has most of what the list is sorted by. Without such a process, the lowest pid is
+    the first, because equal workers would take turns.
+    """
+    keys = sorted(keys)
+    group = _group(owner, keys, [rates[key] for key in keys])
+    if len(keys) > 1:
+        values = [max(0.0, _measure(group._replace(rates=rates[key]), sort)) for key in keys]
+        most = max(values)
+        if most > _LEADING_SHARE * sum(values):
+            keys.insert(0, keys.pop(values.index(most)))
+            return group._replace(keys=tuple(keys))
+    return group
 
 
 def _measure(group: Group, sort: str) -> float:

@@ -209,7 +209,7 @@ class _Facts(NamedTuple):
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
-    stats = cache_part(view, GroupStatsCache).stats((group.name, group.user), group.keys, table)
+    stats = cache_part(view, GroupStatsCache).stats(group.owner, group.keys, table)
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
@@ -332,7 +332,7 @@ def _wchan(group: Group, table: ProcessTable) -> str:
     """The wait channel of the most members, with their number; "" when unknown."""
     if len(group.keys) == 1:
         return table.wchan.get(group.keys[0]) or ""
-    if not any_in_group((group.name, group.user), table.wchan, table):
+    if not any_in_group(group.owner, table.wchan, table):
         return ""
     counts = Counter(filter(None, map(table.wchan.get, group.keys)))
     if not counts:

@@ -44,7 +44,7 @@ GPUS: Entries = (
     ("last 60 s", "busy%"),
 )
 PROCESSES: Entries = (
-    ("xN", "N of one name, their bytes added up"),
+    ("xN", "N of one name, script, user and job, bytes added up"),
     ("read/s write/s", "bytes of storage; write: dirtied, written later"),
     ("cancel/s", "dirtied bytes that were dropped before they were written"),
     ("rchar/s wchar/s", "bytes of read and write calls, cache included"),
@@ -55,7 +55,7 @@ PROCESSES: Entries = (
     ("disk", "of a job's files, or the only busy one; ? unknown"),
     ("thr mem", "threads, resident memory"),
     ("wait channel", "kernel function in which the main thread sleeps"),
-    ("user pid command", "of the first of xN"),
+    ("user pid command", "of the one of xN with most work, else the first"),
 )
 NETWORK: Entries = (
     ("speed", "of the interface or InfiniBand port, in bits per second"),

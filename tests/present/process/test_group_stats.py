@@ -8,7 +8,7 @@ from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable, ThreadLook, awake
 from iotop_ai.present.process.group_stats import MANY, GroupStats, GroupStatsCache, group_stats
 
-WHO = ("sleep", "root")
+WHO = ("sleep", "root", "")
 
 
 def stat_of(state: str, threads: int, pages: int) -> ProcessStat:

@@ -22,6 +22,7 @@ def test_updated_groups_equal_newly_made_ones() -> None:
         ledger: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
         kept, cache = 0, IdleGroupsCache()
         before = None
+        members: dict[ProcessKey, str] = {}
         for tick in range(120):
             for _ in range(dice.randrange(4)):
                 key = ProcessKey(dice.randrange(1, 30), 5)
@@ -34,7 +35,9 @@ def test_updated_groups_equal_newly_made_ones() -> None:
                 ledger.mark_published()
                 continue
             table = table_of(ledger)
-            found, fresh = cache.groups(table, pattern, OWN), _IdleGroups(table, pattern, OWN)
+            if dice.random() < 0.3:
+                members = {key: dice.choice("12") for key in ledger.now if dice.random() < 0.3}
+            found, fresh = cache.groups(table, pattern, OWN, members), _IdleGroups(table, pattern, OWN, members)
             assert found.groups == fresh.groups, tick
             assert list(found.groups) == list(fresh.groups), tick
             assert sorted(found.position, key=found.position.__getitem__) == list(ledger.now)

@@ -78,7 +78,7 @@ def test_a_filter_is_a_regular_expression_or_plain_text(typed: str, found: list[
 
 def test_a_filter_reads_the_command_line() -> None:
     one = made(Proc(1, "python", cmdline=("python", "train.py", "--lr[0]")), Proc(2, "bash"))
-    assert labels(one, UTC._replace(pattern="lr[")) == ["python"]
+    assert labels(one, UTC._replace(pattern="lr[")) == ["python train.py"]
 
 
 def test_a_row_has_its_figures_and_unknown_ones() -> None:
@@ -186,10 +186,10 @@ def test_a_new_process_has_an_exact_rate_but_not_in_the_first_reading() -> None:
 
 
 def test_wait_channels_and_commands_are_shown_only_if_there_is_room() -> None:
-    one = made(Proc(1, "python", read=KIB, cmdline=("python", "train.py"), wchan="folio_wait_bit"))
+    one = made(Proc(1, "python", read=KIB, cmdline=("python", "train.py", "--lr"), wchan="folio_wait_bit"))
     assert "folio_wait_bit" in process_rows(one, UTC, 160, 3)[1].text
-    assert "python train.py" in process_rows(one, UTC, 160, 3)[1].text
-    assert "train.py" not in process_rows(one, UTC, 80, 3)[1].text
+    assert "python train.py --lr" in process_rows(one, UTC, 160, 3)[1].text
+    assert "train.py --lr" not in process_rows(one, UTC, 80, 3)[1].text
 
 
 def test_scrolling_moves_only_the_focused_panel() -> None:
