@@ -118,7 +118,7 @@ def parse_filter(text: str) -> Filter:
         parser = _Parser(_tokens(text))
         answer = parser.either(0)
         if parser.more():
-            raise _QueryError(f"{parser.next()} is out of place")
+            raise _QueryError(f"before {parser.next()}: write 'and' or 'or', as in user = root and read > 1M")
     except _QueryError as error:
         return Filter(lambda _one: True, True, str(error))
     return Filter(answer, True)
@@ -238,6 +238,9 @@ class _Parser:
                 raise _QueryError("a bracket is not closed")
             return inside
         word = self.next()
+        named, colon, value = word.partition(":")
+        if colon and _field(named):
+            raise _QueryError(f"{word}: write {named} = {value or 'VALUE'}, as in user = root and read > 1M")
         if not self.more() or self._tokens[self._at] not in (*_COMPARE, "~", "!~"):
             return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_bare(word)))
         field, sign = _field(word), self.next()

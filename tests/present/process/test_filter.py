@@ -39,7 +39,7 @@ def test_expressions_match_processes(text: str, meant: bool | None) -> None:
     found = parse_filter(text)
     assert found.query
     if meant is None:
-        assert found.trouble == "K is out of place"
+        assert found.trouble == "before K: write 'and' or 'or', as in user = root and read > 1M"
     else:
         assert not found.trouble
         assert (found.answer(READER) is True) is meant
@@ -78,7 +78,9 @@ def test_unknown_values_match_nothing(text: str) -> None:
         ("read >", "a value is missing after read >"),
         ("read > x", "read is a number, as in read > 10"), ("(read > 1", "a bracket is not closed"),
         ("reed > 1", f"reed is not one of {' '.join(FIELDS)}"), ("read > 1 and", "the query is not complete"),
-        ("user > bob", "> compares numbers; words take = != ~ !~"), ("read > 1 user = bob", "user is out of place"),
+        ("user > bob", "> compares numbers; words take = != ~ !~"),
+        ("read > 1 user = bob", "before user: write 'and' or 'or', as in user = root and read > 1M"),
+        ("user:root read>1M", "user:root: write user = root, as in user = root and read > 1M"),
         ("read ~ 1", "read is a number, as in read > 10"), ("(" * 40 + "cpu > 1" + ")" * 40, "too many brackets"),
     ],
 )  # fmt: skip
