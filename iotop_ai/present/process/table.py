@@ -63,6 +63,7 @@ COLUMNS = (
 )
 """For a group, a column of bytes shows the sum of its members; cpu% and IO-wait% show the largest value among them."""
 
+SHOWN = "shown"
 _NAME = 24
 _ALWAYS = ("read", "write", "pid")
 """The columns that cannot be left out."""
@@ -128,9 +129,14 @@ def optional_columns() -> tuple[Column, ...]:
     return tuple(column for column in COLUMNS if column.id not in _ALWAYS)
 
 
-def has_room(column: str, width: int, without: frozenset[str]) -> bool:
-    """Whether this column is shown on a screen of this width."""
-    return any(spot.column.id == column for spot in _columns(width, without))
+def column_state(column: str, frame: Frame, view: View, width: int) -> str:
+    """Whether this column is shown on a screen of this width: "shown", or why it is not."""
+    without = _left_out(frame.snapshot.processes.value, view.no_columns)
+    if any(spot.column.id == column for spot in _columns(width, without)):
+        return SHOWN
+    if column in view.no_columns:
+        return "left out"
+    return "delay accounting is off" if column in without else "shown on a wider screen"
 
 
 def _name_room(width: int) -> int:

@@ -6,7 +6,7 @@ import pytest
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.process.groups import groups
-from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.process.table import SHOWN, column_state, process_rows
 from iotop_ai.present.screen.view import View
 from tests.present.make import KIB, MIB, START_NS, Machine, Proc, frame, snapshots
 
@@ -250,3 +250,11 @@ def test_the_age_is_not_shown_with_a_longer_interval() -> None:
     slow = slow._replace(snapshot=slow.snapshot._replace(interval_s=10.0))
     lines = [line.text for line in process_rows(slow, UTC, 120, 9)]
     assert not any("12s" in line for line in lines)
+
+
+def test_the_reason_why_a_column_is_not_shown_is_given() -> None:
+    on, off = made(), made(delayacct=False)
+    assert column_state("delay", on, UTC, 80) == SHOWN
+    assert column_state("delay", off, UTC, 80) == "delay accounting is off"
+    assert column_state("delay", off, UTC._replace(no_columns=frozenset({"delay"})), 80) == "left out"
+    assert column_state("command", off, UTC, 80) == "shown on a wider screen"

@@ -8,7 +8,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
 from iotop_ai.present.job.screen import job_rows
-from iotop_ai.present.process.table import COLUMNS, has_room, optional_columns
+from iotop_ai.present.process.table import COLUMNS, SHOWN, column_state, optional_columns
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
@@ -141,12 +141,11 @@ class ListActions:
 
     def columns(self) -> None:
         """Open the list of the process columns that can be left out."""
-        left_out, width = self._state.view.no_columns, self._state.canvas.columns
+        state = self._state
         entries = []
         for column in optional_columns():
-            visible = has_room(column.id, width, left_out)
-            where = "shown" if visible else "left out" if column.id in left_out else "shown on a wider screen"
-            entries.append(_entry(column.id, f"{column.title}: {where}", visible))
+            where = column_state(column.id, state.frame, state.view, state.canvas.columns)
+            entries.append(_entry(column.id, f"{column.title}: {where}", where == SHOWN))
         wording = Wording("columns of processes", "show or hide", "no column has these words", False)
         self._open_list(tuple(entries), self._take_column, wording)
 
