@@ -24,6 +24,7 @@ from iotop_ai.present.block.graphs import AwaitLimits, device_graph_rows
 from iotop_ai.present.block.table import await_text, device_rows
 from iotop_ai.present.health.summary import health, temperature
 from iotop_ai.present.process.table import process_rows
+from iotop_ai.present.screen.graphs import time_shown
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.fields import field_rows
@@ -98,7 +99,9 @@ def _overview(
     the end.
     """
     tall, roomy = height >= TALL - _TOP, height >= 29 - _TOP
-    table = device_rows(frame, view, width, "now", _stack(frame, view, device)[: _MOST_ROWS if roomy else 2])
+    table = device_rows(
+        frame, view, width, time_shown(frame, view), _stack(frame, view, device)[: _MOST_ROWS if roomy else 2]
+    )
     awaits = await_rows(frame, device.key, width, 3 if tall else 0)
     facts = settings(frame, device)
     if roomy:
@@ -140,7 +143,7 @@ def _latency(
     """The tab "latency": the chart of awaits over most of the screen, then their distribution and the present
     figures.
     """
-    table = device_rows(frame, view, width, "now", _stack(frame, view, device)[:2])
+    table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device)[:2])
     awaits = await_rows(frame, device.key, width, 4 if height >= TALL else 2 if height >= 24 else 0)
     left = height - len(table) - len(awaits)
     graphs = device_graph_rows(frame, view, device.key, width, left, _limits(recent), log=page.log, alone=True)
@@ -157,7 +160,7 @@ def _facts_tab(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
     """The tab "facts": the disk's stack, its peaks and settings, and all filesystems on it."""
-    table = device_rows(frame, view, width, "now", _stack(frame, view, device))
+    table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device))
     peaks, fields = field_rows(ceilings(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
     out += [rule(width, "settings"), *fields] if fields else []
@@ -188,7 +191,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
-    out = [row(width, left, [*mode_spans(view), Span(place_of, "dim")])]
+    out = [row(width, left, [*mode_spans(frame, view), Span(place_of, "dim")])]
     text = _because(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
         label = " because" if i == 0 else ""

@@ -13,7 +13,7 @@ from iotop_ai.present.gpu.groups import Gpu, gpus, selected_gpu, short_model
 from iotop_ai.present.gpu.meaning import Meaning, worst_token
 from iotop_ai.present.gpu.process_table import PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
-from iotop_ai.present.screen.graphs import room
+from iotop_ai.present.screen.graphs import room, time_shown
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
@@ -75,7 +75,7 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     graph_height = max(min(left, 1 + 2 * number), min(beside_all, 1 + TALLEST * number))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
-    for part in (graphs, [rule(width, "now"), *fields] if fields else [], instances):
+    for part in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
         out += part
         if part and spare:
             out.append(blank(width))
@@ -101,7 +101,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
     ]
-    right = [*mode_spans(view), Span(f"{at} of {len(every)}  b/n ", "dim")]
+    right = [*mode_spans(frame, view), Span(f"{at} of {len(every)}  b/n ", "dim")]
     room = width - spans_cells(left) - spans_cells(right) - 1
     whole = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
     left.append(Span(next((one for one in whole if cells(one) <= room), ""), "dim"))

@@ -156,7 +156,7 @@ def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, 
         left.append(Span(f" pid {key.pid}", "strong"))
     order = process_order(frame, view)
     at = f"{order.index(key) + 1} of {len(order)}  b/n " if key in order else "b/n "
-    return row(width, left, [*mode_spans(view), Span(at, "dim")])
+    return row(width, left, [*mode_spans(frame, view), Span(at, "dim")])
 
 
 def _labelled(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:

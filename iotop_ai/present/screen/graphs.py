@@ -13,7 +13,7 @@ from iotop_ai.present.text.curve import TALL_ROWS
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.graph_cache import GraphCache
 from iotop_ai.present.text.line import Line, Span, cells, cut
-from iotop_ai.present.text.units import UNKNOWN, figure, token_of
+from iotop_ai.present.text.units import UNKNOWN, clock, figure, token_of
 
 _HOUR = 3600
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours in (1, 2, 4, 8, 12, 24, 48, 168)))
@@ -117,13 +117,18 @@ def _blank(width: int) -> list[Span]:
     return [Span(" " * width)]
 
 
+def time_shown(frame: Frame, view: View) -> str:
+    """ "now", or in the past the time of the Frame."""
+    return clock(frame.snapshot.wall_ns, view.utc_offset_s) if view.mode in ("back", "replay") else "now"
+
+
 def axis(frame: Frame, view: View, width: int, where: Room) -> Line:
-    """The axis with the seconds (or hours, "-4h") before now: ``── last 100 s ──── -60 ──── -30 ──── now ── peak``."""
-    return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where)
+    """The axis with the seconds (or hours, "-4h") before the time shown: ``── last 100 s ── -60 ── -30 ── now``."""
+    return _axis(frame.snapshot.interval_s, view.focus == "graphs", width, where, time_shown(frame, view))
 
 
 @lru_cache(maxsize=8)
-def _axis(interval: float, focus: bool, width: int, where: Room) -> Line:
+def _axis(interval: float, focus: bool, width: int, where: Room, now: str) -> Line:
     whole = where.cells * 2 * interval
     if whole <= 120:
         title = f"last {whole:g} s"
@@ -146,7 +151,7 @@ def _axis(interval: float, focus: bool, width: int, where: Room) -> Line:
         column = end - 1 - round(ago / interval / 2) - 2
         if column > 3 + len(title) + 2:
             put(column, f"-{ago}" if step < _HOUR else f"-{ago // _HOUR}h")
-    put(end - 4, "now")
+    put(end - 1 - len(now), now)
     put(width - 6, "peak")
     head = dash * 2 + " "
     text[:3], dim[:3] = list(head), [False] * 3

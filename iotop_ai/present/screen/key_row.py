@@ -11,6 +11,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.gpu.groups import selected_gpu
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import Action, Hint, all_actions
+from iotop_ai.present.screen.graphs import time_shown
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.keymap import Keymap
 from iotop_ai.present.screen.staleness import is_silent, silent_for
@@ -18,6 +19,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import DISK_PREFIX, Line, Span, cells, cut, cut_middle, fill_rows, row, spans_cells
 from iotop_ai.present.text.panel import panel
+from iotop_ai.present.text.units import duration
 
 
 class Key(NamedTuple):
@@ -204,12 +206,21 @@ def above_rows(
     return in_ascii([*out, key_row(keys, width, toast_spans(view, width))][:height], view.ascii_only)
 
 
-def mode_spans(view: View) -> list[Span]:
-    """The mode, for the right end of the first row of a screen above the main one; [] when live."""
+def mode_spans(frame: Frame, view: View) -> list[Span]:
+    """The mode, for the right end of the first row of a screen above the main one; [] when live. In the past, the time
+    shown too.
+    """
     if is_silent(view):
         return [Span(f"{silent_for(view)}  ", "warn")]
     word = _MODES.get(view.mode)
-    return [] if word is None else [Span(f"{word}  ", "mode")]
+    if word is None:
+        return []
+    at = time_shown(frame, view)
+    if view.mode == "back":
+        return [Span(f"{at} ", "dim"), Span(f"◄ {word} {duration(view.back_s)}  ", "mode")]
+    if view.mode == "replay":
+        return [Span(f"{at} ", "dim"), Span(f"► {word}  ", "mode")]
+    return [Span(f"{word}  ", "mode")]
 
 
 def key_row(keys: Iterable[tuple[str, str]], width: int, right: Sequence[Span] = ()) -> Line:

@@ -35,7 +35,7 @@ from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import BACKGROUNDS, TOKENS
-from iotop_ai.present.text.units import brief
+from iotop_ai.present.text.units import brief, clock
 from iotop_ai.sources.recorded.source import ReplaySource
 from tests.present import scenes
 from tests.present.make import GIB, KIB, MIB, Disk, Machine, Proc, disk, frame, snapshots
@@ -286,3 +286,14 @@ def test_the_table_and_the_screen_have_the_same_normal() -> None:
     assert facts is not None
     (row,) = (line.text for line in block_rows(made, VIEW, 160, 6) if "nvme0" in line.text)
     assert f" {brief(1.8 / facts.normal_ms)}x " in row
+
+
+def test_in_the_past_the_screen_shows_the_time_instead_of_now() -> None:
+    at = clock(STARVED.snapshot.wall_ns, 0)
+    live = text(STARVED, "sda", 160, 48)
+    back = text(STARVED, "sda", 80, 24, VIEW._replace(mode="back", back_s=20.0))
+    assert f"{at} ◄ BACK 20 s  " in back.splitlines()[1]
+    assert f"── {at} ─" in back
+    assert any(" last 100 s " in line and f" {at} " in line for line in back.splitlines())
+    assert "── now ─" in live
+    assert " now " not in back
