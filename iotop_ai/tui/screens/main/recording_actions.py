@@ -72,7 +72,8 @@ class RecordingActions:
                 return
             if isinstance(result, str):
                 why = keeper.why_other_folder()
-                answer = f"done: {why}; recording to {result}" if why else f"done: recording to {result}"
+                path = path_from_home(result)
+                answer = f"done: {why}; recording to {path}" if why else f"done: recording to {path}"
             else:
                 answer = f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
         self._post_message(RecordingResult(answer))
@@ -113,3 +114,9 @@ class RecordingActions:
         kept = self._keeper.ring.state()
         room = f" in {amount(kept.size_bytes)}" if kept.size_bytes >= LEAST_BYTES_SHOWN else ""
         return f"the last {duration(kept.span_s)} are kept{room}; End goes back to now"
+
+
+def path_from_home(path: str) -> str:
+    """The whole path, with "~" for the user's home."""
+    path, home = os.path.abspath(path), os.path.expanduser("~").rstrip("/")
+    return clean(f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from iotop_ai.present.screen.actions import Action
@@ -9,7 +11,7 @@ from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.view import View
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
-from iotop_ai.tui.screens.main.recording_actions import RecordingActions
+from iotop_ai.tui.screens.main.recording_actions import RecordingActions, path_from_home
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import NOTHING_YET, TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
@@ -124,3 +126,14 @@ def test_sums_on_a_paused_screen_begin_at_the_frame_that_is_shown(state: MainSta
     state.newest = FRAMES[2]
     time.accumulate()
     assert state.view.base is FRAMES[0].snapshot
+
+
+def test_the_path_of_a_recording_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert path_from_home("./a.jsonl") == f"{tmp_path}/a.jsonl"
+    assert path_from_home("home/a.jsonl") == "~/a.jsonl"
+    assert path_from_home(f"{tmp_path}/home2/a.jsonl") == f"{tmp_path}/home2/a.jsonl"
+    monkeypatch.setenv("HOME", "/")
+    assert path_from_home("/a.jsonl") == "/a.jsonl"
