@@ -108,18 +108,22 @@ def _ranks(line: Timeline, room: int, column: Callable[[int], int]) -> list[int]
 def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
     """Write the word of a bad state into each run of equal ranks, with the duration if there is room.
 
-    A mark or a gap (rank -1) splits a run; the parts of a split run get no duration.
+    A sign or a gap (rank -1) splits a run; the parts of a split run get no duration. The word is not repeated after a
+    single sign.
     """
-    x = 0
+    x, named, named_end = 0, "", 0
     while x < len(ranks):
         end = next((i for i in range(x, len(ranks)) if ranks[i] != ranks[x]), len(ranks))
         state = _RANK[ranks[x]] if ranks[x] >= 0 else ""
-        if state in _WORDY:
+        if state and state == named and x == named_end + 1:
+            named_end = end
+        elif state in _WORDY:
             whole = -1 not in (ranks[x - 1] if x else 0, ranks[end] if end < len(ranks) else 0)
             words = [f"{state} {duration((end - x) * cell_s)}"] if whole else []
             for word in (*words, state):
                 if len(word) + 2 <= end - x:
                     at = x + (end - x - len(word)) // 2
                     row_cells[at : at + len(word)] = [_Cell(char, _LOOK[state][1]) for char in word]
+                    named, named_end = state, end
                     break
         x = end

@@ -110,3 +110,11 @@ def test_an_alert_has_its_sign_and_the_colour_of_its_severity() -> None:
     text, tokens = drawn(LINE._replace(changes=((BEGIN, "OK"),), alerts=(hot, failing)))
     assert text.count("!") == 2
     assert tokens["warn"] == tokens["bad"] == "!"
+
+
+def test_the_word_of_a_stretch_is_not_repeated_after_a_sign() -> None:
+    marked = LINE._replace(marks=((BEGIN + 150 * SECOND, "look"),))
+    text, _ = drawn(marked, 160)
+    assert text.count("STARVED") == 1
+    torn = LINE._replace(gaps=((BEGIN + 120 * SECOND, BEGIN + 180 * SECOND),))
+    assert drawn(torn, 160)[0].count("STARVED") == 2
