@@ -46,7 +46,7 @@ STEPS = (
     Step(("Escape",), "Enter:why", 1.0),
     Step(("d",), "── devices", 1.5),
     Step(("l", "o", "o"), "> loo", 1.0),
-    Step(("Enter",), "done: loop0 chosen", 1.0),
+    Step(("Enter",), "disk pinned", 1.0),
     Step(("Tab", "Tab", "Tab", "Tab", "Tab"), "Enter:loop0", 1.0),
     Step(("Enter",), "because  a read took", 5.0),
     Step(("Escape",), "Enter:loop0", 1.0),
