@@ -17,7 +17,7 @@ from tests.cli.program import TOP
 
 SCREENSHOTS = TOP / "screenshots"
 CAST = SCREENSHOTS / "iotop-ai.cast"
-STORY = ("REPLAY", "STARVED", "why storage_read", "ruled out", "── devices", "done: loop0 chosen", "a read took")
+STORY = ("REPLAY", "STARVED", "why storage_read", "ruled out", "── devices", "disk pinned", "a read took")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[P_^][^\x1b]*\x1b\\|[@-Z\\-_a-z=>])")
 
 
