@@ -167,13 +167,13 @@ def test_a_mark_between_two_frames_is_found_once(tmp_path: Path, app: FakeApp) -
     playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     app.timeline(live[-1])
-    playback.mark(1)
+    playback.to_mark(1)
     assert app.at(live[19]).state.note == "mark: epoch 20"
-    playback.mark(1)
+    playback.to_mark(1)
     assert app.at(live[39]).state.note == "mark: epoch 40"
     for _ in range(2):
         app.messages.clear()
-        playback.mark(1)
+        playback.to_mark(1)
         assert app.at(live[39]).state.note == "no further mark"
     assert playback.close()
 
