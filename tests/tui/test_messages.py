@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from textual.message import Message
 
 from iotop_ai.model.frame import Frame
@@ -50,3 +52,19 @@ def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
 def test_a_fast_screen_gets_every_frame() -> None:
     app, made = followed(takes=True)
     assert app.taken == list(made)
+
+
+def test_frames_that_no_thread_reads_are_closed_before_the_interpreter_ends() -> None:
+    ends = []
+
+    def stream() -> Iterator[Frame]:
+        try:
+            yield from made_frames(2)
+        finally:
+            ends.append("closed")
+
+    frames = stream()
+    next(frames)  # the first picture needs it
+    follower = SourceThread(frames, MemoryRecording(), FakeApp(takes=True))
+    assert follower.stop(0.0)
+    assert ends == ["closed"]

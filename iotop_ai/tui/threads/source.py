@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Protocol
 
 from textual.message import Message
@@ -50,8 +50,14 @@ class SourceThread:
         self._thread.start()
 
     def stop(self, seconds: float) -> bool:
-        """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended."""
+        """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended.
+
+        If it was never started, the Frames are closed here. Otherwise that would happen while the interpreter ends,
+        when no other thread runs any more, and the source could wait for one of its threads for ever.
+        """
         self._source.close()
+        if self._thread.ident is None and isinstance(self._frames, Generator):
+            self._frames.close()
         if self._thread.is_alive():
             self._thread.join(seconds)
         return not self._thread.is_alive()
