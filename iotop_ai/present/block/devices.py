@@ -17,6 +17,7 @@ from iotop_ai.model.block.counters import (
 )
 from iotop_ai.model.block.tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobMount
 from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -225,6 +226,18 @@ def leaves(name: str, frame: Frame) -> list[str]:
     if name not in tree.leaves:
         tree.leaves[name] = sorted(leaves_below(name, tree.infos), key=natural) or [name]
     return tree.leaves[name]
+
+
+def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
+    """The disk or partition of the mount; None for a network mount or an unknown device."""
+    for device in all_devices(frame, view):
+        info = device.info
+        if info is None:
+            continue
+        if mount.device == f"{info.major}:{info.minor}":
+            parent = info.parent if info.kind == "partition" else ""
+            return next((d for d in all_devices(frame, view) if d.name == parent), device)
+    return None
 
 
 def title_of(device: BlockDevice, frame: Frame) -> str:

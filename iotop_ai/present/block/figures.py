@@ -17,7 +17,6 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.job.data_path import mount_device
 from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
@@ -189,7 +188,7 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
         return ONLY_DISK, ""
     job = current_job(frame)
     mount = None if job is None else job_mount(frame, job)
-    files_on = None if mount is None else mount_device(frame, view, mount)
+    files_on = None if mount is None else devices.mount_device(frame, view, mount)
     if job is not None and files_on is not None and below & set(devices.leaves(files_on.name, frame)):
         return JOB_FILES, f"{job.name} of {job.user}"
     return BUSIEST, ""

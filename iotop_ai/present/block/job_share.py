@@ -7,7 +7,6 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.job.data_path import mount_device
 from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.units import UNDEFINED, percent
@@ -85,7 +84,7 @@ def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float 
     The share is unknown if the job writes, because writes reach the disk later.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
-    source = None if mount is None else mount_device(frame, view, mount)
+    source = None if mount is None else devices.mount_device(frame, view, mount)
     if source is None or table is None or devices.top_row_of(source.name, frame) != device.name:
         return None
     read, written = device.rates.read_bytes_per_s, device.rates.write_bytes_per_s

@@ -97,7 +97,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     job, culprit = None if view.device else current_job(frame), culprit_of(frame, view)
     if job is not None:
         mount = job_mount(frame, job)
-        device = None if mount is None else mount_device(frame, view, mount)
+        device = None if mount is None else devices.mount_device(frame, view, mount)
         if device is None:
             return _joined([*job_hops(job, culprit), *_remote_hops(mount, culprit, no_files_text(frame, job))])
     else:
@@ -143,18 +143,6 @@ def _remote_hops(mount: JobMount | None, culprit: Culprit, without: str) -> list
     if is_fuse(mount.fstype) and fuse_is_remote(mount.fstype, mount.source) is None:
         out.append([Span("local or remote: unknown", "unsure")])
     return out
-
-
-def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The disk or partition of the mount; None for a network mount or an unknown device."""
-    for device in devices.all_devices(frame, view):
-        info = device.info
-        if info is None:
-            continue
-        if mount.device == f"{info.major}:{info.minor}":
-            parent = info.parent if info.kind == "partition" else ""
-            return next((d for d in devices.all_devices(frame, view) if d.name == parent), device)
-    return None
 
 
 def _bytes(device: BlockDevice, kind: str) -> float | None:

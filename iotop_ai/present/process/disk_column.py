@@ -12,7 +12,6 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.model.machine.filesystem import is_remote
 from iotop_ai.present.block import devices
-from iotop_ai.present.job.data_path import mount_device
 from iotop_ai.present.process.groups import Group
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -57,7 +56,7 @@ def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
     """The disk of a job's mount; "" when unknown, because btrfs, ZFS and overlay have device numbers that belong to no
     disk.
     """
-    device = mount_device(frame, view, mount)
+    device = devices.mount_device(frame, view, mount)
     if device is not None:
         return devices.short_name(device)
     return "network" if is_remote(mount.fstype, mount.source) else ""
