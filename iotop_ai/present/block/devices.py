@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import (
     Mount,
     block_rates,
 )
-from iotop_ai.model.block.tree import DeviceRow, folded, hidden_when_idle, leaves_below, mounts_on
+from iotop_ai.model.block.tree import DeviceRow, below_of, folded, hidden_when_idle, leaves_below, mounts_on
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.present.block.history_totals import NO_TOTALS, DeviceTotals, device_totals
@@ -238,6 +238,18 @@ def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | Non
             parent = info.parent if info.kind == "partition" else ""
             return next((d for d in all_devices(frame, view) if d.name == parent), device)
     return None
+
+
+def mount_stack(frame: Frame, mount: JobMount) -> frozenset[str]:
+    """The kernel names of the mount's device and of all devices below it."""
+    by_name = infos(frame)
+    left = [info for info in by_name.values() if mount.device == f"{info.major}:{info.minor}"]
+    found: set[str] = set()
+    while left:
+        info = left.pop()
+        found.add(info.name)
+        left += [by_name[name] for name in below_of(info) if name in by_name and name not in found]
+    return frozenset(found)
 
 
 def title_of(device: BlockDevice, frame: Frame) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from iotop_ai.model.block.counters import is_leaf
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobMount
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
@@ -12,6 +13,7 @@ from iotop_ai.model.process.records import states
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.job.verdict_words import current_job, job_hops, job_mount, job_waits
+from iotop_ai.present.process.disk_column import is_disk_of
 from iotop_ai.present.process.groups import Group, groups
 from iotop_ai.present.screen.alert_state import firing_spans
 from iotop_ai.present.screen.staleness import is_silent, silent_for
@@ -92,10 +94,13 @@ def _recording(view: View) -> list[Span]:
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
     """Process or job › mount › partition › disk, without the unknown ones; details are left out where they do not fit.
 
-    For a job, it is the path to the job's files, unless the user selected a disk.
+    For a job, it is the path to the job's files, unless the user selected a disk that does not hold them.
     """
-    job, culprit = None if view.device else current_job(frame), culprit_of(frame, view)
-    if job is not None:
+    job, culprit = current_job(frame), culprit_of(frame, view)
+    if view.device:
+        device = devices.selected_device(frame, view)
+        job = job if job is not None and device is not None and _reads_from(job, device, frame) else None
+    elif job is not None:
         mount = job_mount(frame, job)
         device = None if mount is None else devices.mount_device(frame, view, mount)
         if device is None:
@@ -117,6 +122,12 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         if sum(len(s.text) for s in out) <= width:
             break
     return out
+
+
+def _reads_from(job: Job, device: BlockDevice, frame: Frame) -> bool:
+    """Whether the device holds the job's files."""
+    mount = job_mount(frame, job)
+    return mount is not None and device.name in devices.mount_stack(frame, mount)
 
 
 def _joined(parts: Sequence[Sequence[Span]]) -> list[Span]:
@@ -150,7 +161,10 @@ def _bytes(device: BlockDevice, kind: str) -> float | None:
 
 
 def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
-    """The process with the most I/O; "?" when the visible processes do not account for the disk's bytes.
+    """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
+
+    A process whose disk is unknown may be named for the disk that the program selects, which is usually the busiest,
+    but not for one that the user selected.
 
     kind: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that direction,
     the process with the most bytes in the other direction is named, because the disk may receive writes later than the
@@ -166,18 +180,25 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
         return value or 0.0
 
     # The many idle groups come last.
-    busy = [*takewhile(lambda group: not group.idle, every)]
+    busy = [
+        group
+        for group in takewhile(lambda group: not group.idle, every)
+        if _may_be_on(device, group, moved(group) if kind == "read" else 0.0, frame, view)
+    ]
     best = max(busy, key=moved, default=None)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     short = kind == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
-        if short:
-            why = " process (not permitted)" if table.denied else " process"
-            return [Span("?", "unsure"), Span(why, "dim")]
+        if short and table.denied:
+            return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
+        if short and not view.device:
+            return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if kind == "read" else "read"
-        best = max(busy, key=lambda group: moved(group, other), default=None)
+        best = None if short else max(busy, key=lambda group: moved(group, other), default=None)
         if best is None or moved(best, other) <= 0:
-            return [Span("no process reads or writes", "dim")]
+            if not any(group.io for group in every):
+                return [Span("no process reads or writes", "dim")]
+            return [Span(f"no process is known to {kind} {devices.short_name(device)}", "dim")]
         kind = other
     if short and delivered is not None and moved(best) < _OWN_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
@@ -185,6 +206,31 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
     culprit = culprit_of(frame, view)
     token = culprit.hue if any(key.pid in culprit.pids for key in best.keys) else "text"
     return [*user, Span(best.label, token), Span(" reads" if kind == "read" else " writes", "dim")]
+
+
+def _may_be_on(device: BlockDevice, group: Group, read: float, frame: Frame, view: View) -> bool:
+    """Whether the group may be named for the disk. read: its bytes read per second; 0 if the disk mostly writes."""
+    known = is_disk_of(device, group, frame, view)
+    if known is not None or not view.device:
+        return known is not False
+    delivered, others = device.rates.read_bytes_per_s, _read_elsewhere(device, frame, view)
+    if not delivered or others is None:
+        return False
+    # This disk must deliver what a process reads beyond the bytes that all other disks deliver.
+    return read - others >= _OWN_SHARE * delivered
+
+
+def _read_elsewhere(device: BlockDevice, frame: Frame, view: View) -> float | None:
+    """The bytes per second that the disks outside the device's stack deliver; None when unknown."""
+    own, total = {device.name, *devices.leaves(device.name, frame)}, 0.0
+    for other in devices.all_devices(frame, view):
+        if other.info is None or not (is_leaf(other.info) or other.info.kind == "loop"):
+            continue
+        if own.isdisjoint((other.name, *devices.leaves(other.name, frame))):
+            if other.rates.read_bytes_per_s is None:
+                return None
+            total += other.rates.read_bytes_per_s
+    return total
 
 
 @cached_per_frame

@@ -12,6 +12,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import JobMount
 from iotop_ai.model.machine.filesystem import is_remote
 from iotop_ai.present.block import devices
+from iotop_ai.present.block.devices import BlockDevice
 from iotop_ai.present.process.groups import Group
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -21,23 +22,29 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: the single disk of the machine that moved any bytes; "" if none or several did. by_pid: for each process of a
-    job, by its pid, the disk that holds the job's files.
+    only: the single disk of the machine that moved any bytes; None if none or several did. by_pid: for each process of
+    a job, by its pid, the disk that holds the job's files. stack_by_pid: the kernel names of the device that holds
+    these files and of the devices below it.
     """
 
-    only: str
+    only: BlockDevice | None
     by_pid: Mapping[int, str]
+    stack_by_pid: Mapping[int, frozenset[str]]
 
 
 @cached_per_frame
 def _disks(frame: Frame, view: View) -> _Disks:
     by_pid: dict[int, str] = {}
+    stack_by_pid: dict[int, frozenset[str]] = {}
     table = frame.snapshot.jobs.value
     for key, job in table.jobs.items() if table is not None else ():
         place = table.places.get(key) if table is not None else None
         first = place.mounts[0] if place is not None and place.mounts else None
         name = "" if first is None else _name_of(frame, view, first)
-        by_pid |= {member.pid: name for member in job.members if name}
+        if first is not None and name:
+            stack = devices.mount_stack(frame, first)
+            by_pid |= {member.pid: name for member in job.members}
+            stack_by_pid |= {member.pid: stack for member in job.members}
     moving = []
     for device in devices.all_devices(frame, view):
         # A loop device counts as a disk: its file may be on FUSE, and its bytes then reach no other disk of this
@@ -46,10 +53,10 @@ def _disks(frame: Frame, view: View) -> _Disks:
             continue
         moved = (device.rates.read_bytes_per_s, device.rates.write_bytes_per_s)
         if None in moved:
-            return _Disks("", by_pid)
+            return _Disks(None, by_pid, stack_by_pid)
         if any(moved):
-            moving.append(devices.short_name(device))
-    return _Disks(moving[0] if len(moving) == 1 else "", by_pid)
+            moving.append(device)
+    return _Disks(moving[0] if len(moving) == 1 else None, by_pid, stack_by_pid)
 
 
 def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
@@ -69,5 +76,20 @@ def disk_of(group: Group, frame: Frame, view: View) -> str:
     if group.idle or not group.io:
         return UNDEFINED
     known = _disks(frame, view)
-    names = {known.by_pid.get(key.pid, known.only) for key in group.keys}
+    only = "" if known.only is None else devices.short_name(known.only)
+    names = {known.by_pid.get(key.pid, only) for key in group.keys}
     return names.pop() or UNKNOWN if len(names) == 1 else UNKNOWN
+
+
+def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> bool | None:
+    """Whether the group's I/O goes to the device; None if unknown."""
+    known = _disks(frame, view)
+    only = None if known.only is None else _is_only(device, known.only, frame)
+    stacks = [known.stack_by_pid.get(key.pid) for key in group.keys]
+    found = {only if stack is None else device.name in stack for stack in stacks}
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_only(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
+    """Whether the bytes of the only disk that moved any are also those of the device, which may lie on top of it."""
+    return device.name == only.name or (device.rates.active and only.name in devices.leaves(device.name, frame))

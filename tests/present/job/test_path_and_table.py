@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.block import devices
 from iotop_ai.present.job.data_path import path_rows
@@ -68,3 +70,55 @@ def test_no_sentence_about_a_recording_contradicts_its_tables(name: str) -> None
         read, written = device.rates.read_bytes_per_s or 0.0, device.rates.write_bytes_per_s or 0.0
         in_graph = read + written if label.endswith("r+w") else read if re.search(r" (rd|read)$", label) else written
         assert in_graph >= 0.5 * (read + written) or read + written < MIB, (label, read, written)
+
+
+ROOT = disk("vda", mounts=[("/", "ext4")])._replace(minor=1)
+DATA = disk("loop0", "loop", mounts=[("/data", "ext4")])._replace(minor=2)
+PINNED_ROOT, PINNED_DATA = UTC._replace(device="vda"), UTC._replace(device="loop0")
+
+
+def two_disks(root_mib: int, *procs: Proc, job: int = 0) -> Frame:
+    """A machine whose loop0 reads 20 MB/s and whose vda reads ``root_mib``. job: the pid whose data is on loop0."""
+    drives = (
+        Disk(ROOT, reads=root_mib, read_bytes=root_mib * MIB, read_await=1.0),
+        Disk(DATA, reads=20, read_bytes=20 * MIB, read_await=35.0),
+    )
+    shown = frame(snapshots(lambda second: Machine(drives, procs), 8))
+    if not job:
+        return shown
+    table = shown.snapshot.processes.value
+    assert table is not None
+    key = next(key for key in table.info if key.pid == job)
+    place = JobPlace(mounts=(JobMount("/data", "ext4", "/dev/loop0", "8:2"),))
+    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: place})
+    return shown._replace(snapshot=shown.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+
+
+def path_of(shown: Frame, view: View) -> str:
+    return path_rows(shown, view, 80, 3)[1].text.strip()
+
+
+def test_a_selected_disk_does_not_name_a_job_that_reads_another_disk() -> None:
+    shown = two_disks(4, Proc(7, "train.py", read=20 * MIB), job=7)
+    assert path_of(shown, PINNED_ROOT) == "no process is known to read vda › / ext4 › vda"
+    assert path_of(shown, PINNED_DATA) == "alice train.py › /data ext4 › loop0"
+
+
+def test_a_selected_disk_names_the_job_that_reads_it_and_not_a_busier_process() -> None:
+    shown = two_disks(90, Proc(7, "train.py", read=20 * MIB), Proc(8, "backup", read=90 * MIB), job=7)
+    assert path_of(shown, PINNED_DATA) == "alice train.py › /data ext4 › loop0"
+    assert path_of(shown, PINNED_ROOT) == "alice backup reads › / ext4 › vda"
+
+
+def test_a_selected_disk_names_only_a_process_whose_bytes_the_other_disks_cannot_deliver() -> None:
+    shown = two_disks(90, Proc(8, "backup", read=90 * MIB), Proc(9, "reader", read=20 * MIB))
+    assert path_of(shown, PINNED_ROOT) == "alice backup reads › / ext4 › vda"
+    assert path_of(shown, PINNED_DATA) == "no process is known to read loop0 › /data ext4 › loop0"
+
+
+def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_because_it_reads() -> None:
+    busy = Disk(ROOT, reads=40, read_bytes=40 * MIB, read_await=1.0, writes=90, write_bytes=90 * MIB, write_await=1.0)
+    other = Disk(DATA, reads=1, read_bytes=MIB, read_await=35.0)
+    procs = (Proc(8, "copier", read=40 * MIB, write=MIB),)
+    shown = frame(snapshots(lambda second: Machine((busy, other), procs), 8))
+    assert path_of(shown, PINNED_ROOT) == "no process is known to write vda › / ext4 › vda"
