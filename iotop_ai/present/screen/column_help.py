@@ -9,7 +9,6 @@ VERDICT: Entries = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
     ("c l t d n u o h k s m p g ?", "narrow parts of its bar: the letter stands in the word, as k in checkpoint"),
     ("0 - ?", "zero, nothing to measure, unknown"),
-    ("time line", "━ a bad state, ─ a good one, ╌ unsure; ' a mark, ! an alert, × a process died; inverse: now shown"),
 )
 DISKS: Entries = (
     ("r/s w/s d/s f/s", "reads, writes, discards, flushes done per second"),
@@ -64,7 +63,10 @@ NETWORK: Entries = (
     ("busy%", "the larger of both against its speed"),
     ("errors drops", "per second"),
 )
-MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK)
+TIME_LINE: Entries = (
+    ("time line", "━ a bad state, ─ a good one, ╌ unsure; ' a mark, ! an alert, × a process died; inverse: now shown"),
+)
+MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK, *TIME_LINE)
 
 ON: dict[str, Entries] = {
     "main": MAIN,

@@ -46,9 +46,9 @@ def test_the_age_is_shown_instead_of_the_word_live_on_each_screen() -> None:
     assert "no reading for 12 s" in text(path_rows(FRAME, silent, 100, 3)[0])
     assert " live" not in text(path_rows(FRAME, silent, 100, 3)[0])
     assert " live" in text(path_rows(FRAME, View(), 100, 3)[0])
-    assert [span.text for span in mode_spans(silent)] == ["no reading for 12 s  "]
-    assert mode_spans(View()) == []
-    assert [span.text for span in mode_spans(View(mode="ended"))] == ["REMOTE ended  "]
+    assert [span.text for span in mode_spans(FRAME, silent)] == ["no reading for 12 s  "]
+    assert mode_spans(FRAME, View()) == []
+    assert [span.text for span in mode_spans(FRAME, View(mode="ended"))] == ["REMOTE ended  "]
 
 
 @pytest.mark.parametrize("mode", ["paused", "replay", "back", "ended"])
