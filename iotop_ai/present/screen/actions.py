@@ -289,8 +289,8 @@ def _help(screen: str) -> Action:
     return _key("question_mark,f1", "help", "Help", f"{screen}.help", Hint("help", "help, also F1"))
 
 
-def _time(screen: str) -> tuple[Action, ...]:
-    """The keys for pause, interval, time and help of a screen above the main one. screen: the prefix of their names."""
+def _pace(screen: str) -> tuple[Action, ...]:
+    """The keys for pause and interval of a screen above the main one. screen: the prefix of their names."""
     shorter = f"{screen}.shorter"
     longer = Hint("interval", "interval, or speed", pair=shorter)
     return (
@@ -311,6 +311,13 @@ def _time(screen: str) -> tuple[Action, ...]:
             replay=Hint("speed", "speed, 0.25x to 64x", pair=shorter),
         ),
         _key("minus", "interval(-1)", "Shorter interval", shorter),
+    )
+
+
+def _time(screen: str) -> tuple[Action, ...]:
+    """The keys for pause, interval, time and help of a screen above the main one. screen: the prefix of their names."""
+    return (
+        *_pace(screen),
         *DETAIL_ACTIONS,
         _key("end", "app.time('now')", "Back to now", f"{screen}.now", Hint("", "back to now")),
         _help(screen),
@@ -425,15 +432,7 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     ),
     _key("f7,f8", "act('nice ')", "Renice the process", "process.act_nice", Hint("", "renice")),
     _key("i", "act('io ')", "Change its I/O priority", "process.act_ionice"),
-    _key("space", "pause", "Pause, or play", "process.pause", Hint("pause", "pause, or play")),
-    _key(
-        "plus",
-        "interval(1)",
-        "Longer interval",
-        "process.longer",
-        Hint("", "interval, or speed", pair="process.shorter"),
-    ),
-    _key("minus", "interval(-1)", "Shorter interval", "process.shorter"),
+    *_pace("process"),
     *DETAIL_ACTIONS,
     _help("process"),
 )
