@@ -143,6 +143,13 @@ class MonitorApp(TerminalApp):
         actions[name](*arguments)
         self.main.update_front()
 
+    async def action_last(self) -> None:
+        """Return to now from the past; otherwise go to the end of the list or page in front."""
+        if self.main.time.now():
+            self.main.update_front()
+        else:
+            await self.run_action("screen.move(1000000)")
+
     def on_source_ended(self, message: SourceEnded) -> None:
         """End the app if the source failed; otherwise leave the last Frame on the screen."""
         if self._staleness is not None:

@@ -324,9 +324,9 @@ def _time(screen: str) -> tuple[Action, ...]:
     )
 
 
-def _scroll(screen: str, word: str, text: str) -> tuple[Action, ...]:
+def _scroll(screen: str, word: str, text: str, last: str = "app.last") -> tuple[Action, ...]:
     """The keys that move through a list or page. screen: the prefix of their names. word, text: the hint for up and
-    down.
+    down. last: the command of End.
     """
     return (
         _key("down", "move(1)", "Down", f"{screen}.down"),
@@ -334,7 +334,7 @@ def _scroll(screen: str, word: str, text: str) -> tuple[Action, ...]:
         _key("pagedown", "page(1)", "Page down", f"{screen}.page_down"),
         _key("pageup", "page(-1)", "Page up", f"{screen}.page_up", Hint("", "by a page", pair=f"{screen}.page_down")),
         _key("home", "move(-1000000)", "First", f"{screen}.first", Hint("", "first, last", pair=f"{screen}.last")),
-        _key("end", "move(1000000)", "Last", f"{screen}.last"),
+        _key("end", last, "Last", f"{screen}.last"),
     )
 
 
@@ -399,7 +399,7 @@ JOBS_ACTIONS: tuple[Action, ...] = (
     _key("down", "move(1)", "Down", "jobs.down"),
     _key("up", "move(-1)", "Up", "jobs.up", Hint("job", "job", pair="jobs.down")),
     _key("home", "move(-1000000)", "First", "jobs.first", Hint("", "first, last", pair="jobs.last")),
-    _key("end", "move(1000000)", "Last", "jobs.last"),
+    _key("end", "app.last", "Last", "jobs.last"),
     _key("j", "next", "Next job", "jobs.next", Hint("next", "next job")),
     *DETAIL_ACTIONS,
     _help("jobs"),
@@ -457,7 +457,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
         Hint("sort", "sort by another column", pair="fleet.sort_next"),
     ),
     _key("r", "reverse", "Reverse the order", "fleet.reverse", Hint("reverse", "reverse the order")),
-    *_scroll("fleet", "machine", "machine"),
+    *_scroll("fleet", "machine", "machine", "move(1000000)"),
     _key("space", "pause", "Stop refreshing, or go on", "fleet.pause", Hint("pause", "pause, or go on")),
     _key(
         "plus",
@@ -474,7 +474,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
 
 FLEET_JOBS_ACTIONS: tuple[Action, ...] = (
     _key("escape,j", "back", "Back", "fleet_jobs.back", Hint("back", "back, also j")),
-    *_scroll("fleet_jobs", "job", "job"),
+    *_scroll("fleet_jobs", "job", "job", "move(1000000)"),
     _key("space", "pause", "Stop refreshing, or go on", "fleet_jobs.pause", Hint("pause", "pause, or go on")),
     _help("fleet_jobs"),
 )

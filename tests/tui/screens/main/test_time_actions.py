@@ -170,6 +170,20 @@ async def test_figures_of_earlier_moments_are_unchanged() -> None:
         assert session.shown == LIVE[120]
 
 
+@pytest.mark.parametrize("keys", [("enter",), ("J",), ("h",), ("down", "enter")])
+async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]) -> None:
+    async with living() as session:
+        await session.come(1, 100)
+        await session.press(*keys)
+        above = session.app.screen
+        assert above is not session.app.main
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[99])
+        await session.press("end")
+        await session.until(lambda: session.app.main.view.mode == "live" and session.shown == LIVE[100])
+        assert session.app.screen is above
+
+
 async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() -> None:
     async with living() as session:
         await session.come(1, 100)
