@@ -137,7 +137,7 @@ class MonitorApp(TerminalApp):
         """Run a key that moves through time, pressed on a screen above the main one."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
-            "step": time.step, "verdict": time.verdict, "mark": time.mark, "now": time.now,
+            "step": time.step, "leap": time.leap, "verdict": time.verdict, "mark": time.mark, "now": time.now,
             "record": self.main.recording.record,
         }  # fmt: skip
         actions[name](*arguments)

@@ -82,6 +82,8 @@ APP_ACTIONS: tuple[Action, ...] = (
 )
 """The actions that all screens have."""
 
+_LEAP = Hint("", "ten minutes back, on", pair="detail.leap_on")
+
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
         "left_square_bracket",
@@ -91,6 +93,8 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         Hint("time", "step back, on", pair="detail.on"),
     ),
     _key("right_square_bracket", "app.time('step', 1)", "Step on", "detail.on"),
+    _key("left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP),
+    _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes on", "detail.leap_on"),
     _key(
         "v",
         "app.time('verdict', 1)",
@@ -245,11 +249,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     ),
     _key("D", "drop_caches", "Drop caches", "act.drop_caches", Hint("drop-cache", "drop caches, or evict", 3)),
     _key(
-        "m",
-        "check",
-        "Check storage: measure what it gives a job",
-        "act.check",
-        Hint("", "measure storage: check", 7),
+        "m", "check", "Check storage: measure what it gives a job", "act.check", Hint("", "measure storage: check", 7)
     ),
     _key(
         "ctrl+t",

@@ -159,6 +159,17 @@ async def test_a_key_returns_to_the_present(key: str) -> None:
         assert len(session.app.main.view.past) == before
 
 
+@pytest.mark.parametrize("keys", [("J",), ("down", "enter")])
+async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str, ...]) -> None:
+    async with living() as session:
+        await session.come(1, 100)
+        await session.press(*keys, "left_curly_bracket")
+        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
+        await session.press("right_curly_bracket")
+        await session.until(lambda: session.shown != LIVE[0])
+        assert session.app.screen is not session.app.main
+
+
 async def test_figures_of_earlier_moments_are_unchanged() -> None:
     async with living() as session:
         await session.come(1, 120)
