@@ -239,8 +239,10 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
 
 
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The marked group; the first group if the user has not marked any."""
-    if view.cursor:
+    """The group that the keys act on while the process panel is focused: the marked group, or the first one if the user
+    has not marked any. None without the focus.
+    """
+    if view.cursor or view.focus != "process":
         return group_at_cursor(frame, view)
     return next(iter(groups(frame, view)), None)
 

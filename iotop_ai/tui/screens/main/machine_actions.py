@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.present.machine.drop_caches_dialog import TITLE as DROP_TITLE
 from iotop_ai.present.process.dialog import DELAY_TITLE, TITLE, process_target, tagged_target
-from iotop_ai.present.process.groups import group_at_cursor
+from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.view import Problem
 from iotop_ai.store.source import Source
 from iotop_ai.tui.dialogs.base import Backdrop, DialogScreen
@@ -151,7 +151,7 @@ class MachineActions:
         return root
 
     def process(self, text: str = "") -> None:
-        """Open the dialog for the tagged processes, or else for those under the cursor. text: the beginning of the
+        """Open the dialog for the tagged processes, or else for those in the selected row. text: the beginning of the
         command.
         """
         self._ask(TITLE, lambda: self._process_dialog(text))
@@ -162,7 +162,7 @@ class MachineActions:
         view, newest = self._state.view, self._state.newest.snapshot
         targets = tagged_target(newest, view.tagged)
         if not targets:
-            group = group_at_cursor(self._state.frame, view)
+            group = selected_group(self._state.frame, view)
             if group is None:
                 return CHOOSE_FIRST
             targets = process_target(newest, group.keys)

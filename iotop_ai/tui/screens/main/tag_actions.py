@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.present.process.groups import group_at_cursor
+from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.process.table import process_text
 from iotop_ai.present.process.tags import existing_tags, toggle_tags
 from iotop_ai.present.text.line import Line
@@ -46,15 +46,18 @@ class TagActions:
             state.update(tagged=tagged)
 
     def tag(self) -> None:
-        """Tag the processes in the row under the cursor, or untag them if all are tagged; then move to the next row."""
-        group = group_at_cursor(self._state.frame, self._state.view)
+        """Tag the processes in the selected row, or untag them if all are tagged; then move to the next row."""
+        view = self._state.view
+        group = selected_group(self._state.frame, view)
         if group is None:
             self._state.change(CHOOSE_FIRST)
             return
-        before = self._state.view.tagged
+        before = view.tagged
         tagged = toggle_tags(before, group.keys)
         verb = "tagged" if len(tagged) > len(before) else "untagged"
-        self._state.change(f"done: {group.label} {verb}, {len(tagged)} in all", tagged=tagged)
+        self._state.change(
+            f"done: {group.label} {verb}, {len(tagged)} in all", tagged=tagged, cursor=view.cursor or group.row_key
+        )
         self._move_cursor(1)
 
     def untag(self) -> None:
@@ -84,6 +87,6 @@ class TagActions:
 
     def _process_rows(self) -> list[str]:
         frame, view = self._state.frame, self._state.view
-        group = group_at_cursor(frame, view)
+        group = selected_group(frame, view)
         keys: frozenset[ProcessKey] = view.tagged or frozenset(() if group is None else group.keys)
         return process_text(frame, view, keys) if keys else []

@@ -119,6 +119,18 @@ async def test_no_key_acts_while_the_row_of_the_cursor_is_missing(tree: bool, ke
         assert not isinstance(shown.app.screen, ProcessDetailScreen)
 
 
+async def test_without_a_cursor_the_keys_act_on_the_row_that_the_row_of_keys_names() -> None:
+    async with showing(reading(*WORKERS)) as shown:
+        assert CHOOSE_FIRST in await shown.press("k")
+        await shown.press("escape")
+        shown.app.main.panels["process"].focus()
+        await shown.pilot.pause()
+        assert "Enter:train.py" in text(shown.app)
+        assert "train.py, pid 50" in await shown.press("k")
+        assert "train.py tagged" in await shown.press("escape", "T")
+        assert shown.marked == ["worker x3"]
+
+
 async def test_without_a_cursor_enter_opens_the_first_process() -> None:
     async with showing(reading(*WORKERS)) as shown:
         shown.app.main.panels["process"].focus()
