@@ -107,7 +107,8 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
         tag = tag_sign(group.keys, view.tagged)
         background = "sel" if group.row_key == marked_key else ""
         out.append(_row(width, group.headed, facts, seconds, background, without, tag))
-    out.append(_footer(frame, view, width, part, (*every[:start], *every[start + room :]), table))
+    hidden = every[:start], every[start + room :]
+    out.append(_footer(frame, view, width, part, hidden, table))
     return out
 
 
@@ -363,12 +364,18 @@ class _Clause(NamedTuple):
 
 
 def _footer(
-    frame: Frame, view: View, width: int, part: tuple[Group, ...], hidden: tuple[Group, ...], table: ProcessTable
+    frame: Frame,
+    view: View,
+    width: int,
+    part: tuple[Group, ...],
+    hidden: tuple[tuple[Group, ...], tuple[Group, ...]],
+    table: ProcessTable,
 ) -> Line:
     """The number of processes without a row, the number that are unreadable, and what is switched off. Clauses that do
-    not fit are left out.
+    not fit are left out. hidden: the groups above the rows shown, and those below.
     """
     more = len(table.info) - sum(len(g.keys) for g in part)
+    above = sum(len(g.keys) for g in hidden[0])
     clauses: list[_Clause] = []
     if view.pattern:
         trouble = parse_filter(view.pattern).trouble
@@ -378,9 +385,12 @@ def _footer(
         if trouble:
             match = [Span("query ", "dim"), Span(trouble, "unsure")]
         clauses.append(_Clause(match, match))
+        if above:
+            clauses.append(_Clause(*([Span(f"{above} above", "dim")],) * 2))
     elif more > 0:
-        most = "" if rates_of(frame, view)[0] is None else _at_most(hidden, view.tree)
-        clauses.append(_Clause([Span(f"{more} more{most}", "dim")], [Span(f"{more} more", "dim")]))
+        number = f"{above} above, {more - above} below" if above else f"{more} more"
+        most = "" if rates_of(frame, view)[0] is None else _at_most((*hidden[0], *hidden[1]), view.tree)
+        clauses.append(_Clause([Span(f"{number}{most}", "dim")], [Span(number, "dim")]))
     recorded = view.mode == "replay"
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
@@ -424,7 +434,7 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
         return ", none with I/O"
     for number, power in ((10, 1), (100, 1), (1, 2), (10, 2), (100, 2), (1, 3)):
         if most <= number * rate_bytes(power):
-            return f", none above {number} {'KMG'[power - 1]}B/s"
+            return f", none over {number} {'KMG'[power - 1]}B/s"
     return ""
 
 

@@ -107,9 +107,19 @@ def test_a_recording_gives_no_advice_about_the_machine_that_replays_it() -> None
 
 
 def test_the_footer_counts_the_processes_without_a_row() -> None:
-    assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none above 10 MB/s; ? 1 of other")
+    assert process_rows(made(), UTC, 80, 3)[-1].text.startswith(" 6 more, none over 10 MB/s; ? 1 of other")
     assert process_rows(made(), UTC, 80, 4)[-1].text.startswith(" 5 more, none with I/O;")
     assert process_rows(made(), UTC._replace(pattern="bob"), 80, 4)[-1].text.startswith(" 2 of 10 match bob")
+
+
+def test_the_footer_of_a_scrolled_list_counts_the_processes_above_its_rows() -> None:
+    scrolled = UTC._replace(focus="process", scroll=1)
+    assert process_rows(made(), UTC, 80, 4)[1].text.startswith(" worker x4")
+    assert process_rows(made(), scrolled, 80, 4)[-1].text.startswith(" 4 above, 4 below; ")
+    wide = process_rows(made(), scrolled, 160, 4)[-1].text
+    assert wide.startswith(" 4 above, 4 below, none over 10 MB/s; "), wide
+    filtered = process_rows(made(), scrolled._replace(pattern="user != x"), 80, 4)[-1].text
+    assert " match user != x; 4 above; " in filtered, filtered
 
 
 def test_before_the_first_rate_no_row_claims_that_there_is_no_io() -> None:
