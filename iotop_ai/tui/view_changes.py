@@ -11,6 +11,8 @@ from iotop_ai.model.settings import SORT_KEYS, THEMES
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.panel import scroll_to
 
+TO_THE_END = 1_000_000
+"""A step beyond any list: to its last row, or with a minus to its first."""
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -49,11 +51,13 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     ones.
 
     If the View has no cursor, a step of one row puts it on the row ``enter``. A longer step, or a missing row, puts it
-    on the first row, or on the last for a step up.
+    on the first row, or on the last for a step up. ``TO_THE_END`` puts it on the last row, its negative on the first.
     """
     if not keys:
         return view
-    if view.cursor in keys:
+    if abs(step) == TO_THE_END:
+        at = len(keys) - 1 if step > 0 else 0
+    elif view.cursor in keys:
         at = min(len(keys) - 1, max(0, keys.index(view.cursor) + step))
     elif enter in keys and abs(step) == 1:
         at = keys.index(enter)

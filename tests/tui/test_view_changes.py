@@ -8,7 +8,7 @@ from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.screen.selection import selectable
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.panel import Rows
-from iotop_ai.tui.view_changes import INTERVALS_S, device_after, interval_after, moved, sort_after, typed
+from iotop_ai.tui.view_changes import INTERVALS_S, TO_THE_END, device_after, interval_after, moved, sort_after, typed
 from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
 
 
@@ -52,6 +52,9 @@ def test_the_cursor_stays_visible() -> None:
     assert (view.cursor, view.scroll) == ("process:0", 0)
     assert moved(View(), [], 1, 4) == View()
     assert moved(View(cursor="process:77"), keys, -1, 4).cursor == "process:9"
+    for cursor in ("", "process:77"):  # without a row of the cursor
+        assert moved(View(cursor=cursor, scroll=5), keys, -TO_THE_END, 4) == View(cursor="process:0")
+        assert moved(View(cursor=cursor), keys, TO_THE_END, 4).cursor == "process:9"
     first = moved(View(), keys, 1, 4, enter="process:6")
     assert (first.cursor, first.scroll) == ("process:6", 3)
     assert moved(first, keys, 1, 4, enter="process:6").cursor == "process:7"

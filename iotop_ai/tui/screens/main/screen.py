@@ -36,7 +36,7 @@ from iotop_ai.tui.screens.palette import PaletteScreen, TakeAction
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from iotop_ai.tui.threads.doctor import ProblemsFound
-from iotop_ai.tui.view_changes import moved
+from iotop_ai.tui.view_changes import TO_THE_END, moved
 from iotop_ai.tui.widgets.lines import PlaceClicked, RowClicked, Wheeled
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 MESSAGE_S = 4.0
 GPU_PREFIX = "gpu:"
-TO_THE_END = 1_000_000
-"""A step that reaches either end of any list, for Home and End."""
 
 
 class MainScreen(RootScreen):
