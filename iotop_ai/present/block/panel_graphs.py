@@ -148,9 +148,13 @@ def _divided(value: float | None, scale: float) -> float | None:
 
 
 def _label(name: str, kind: str) -> str:
-    words = {READ: ("read", "rd"), WRITE: ("write", "wr"), BOTH: ("r+w",)}[kind]
+    """The disk and the direction in 8 columns. A name of up to 6 characters is never cut, because disks may differ in
+    their last one: "loop0 rw"; for both directions of "loop10" no word is left.
+    """
+    words = {READ: ("read", "rd", "r"), WRITE: ("write", "wr", "w"), BOTH: ("r+w", "rw")}[kind]
     for word in words:
         if len(name) + 1 + len(word) <= 8:
             return f"{name} {word}"
-    last = {READ: "r", WRITE: "w", BOTH: "r+w"}[kind]
-    return f"{name[: 7 - len(last)]} {last}"
+    if len(name) <= 6:
+        return name
+    return f"{name[: 7 - len(words[-1])]} {words[-1]}"
