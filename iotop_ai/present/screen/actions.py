@@ -222,7 +222,9 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         Hint("mark", "mark this moment, with a text", 5),
         replay=Hint("mark", "next mark, alert, or job's end", 1),
     ),
-    _key("R", "record", "Record, or stop recording", "time.record", Hint("record", "record; graphs show the minute before", 1)),
+    _key(
+        "R", "record", "Record, or stop recording", "time.record", Hint("record", "record, graphs from 60 s before", 1)
+    ),
     _key("j", "job(1)", "Next job", "job.next", Hint("job", "next job; J: every job", 1)),
     _key("J", "jobs", "Every job, where its time went", "job.list"),
     _key(

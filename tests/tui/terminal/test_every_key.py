@@ -141,6 +141,8 @@ STEPS = ("detail.on", "detail.back", "detail.next_verdict", "detail.previous_ver
 DETAIL: dict[str, Answer] = {
     "detail.on": Answer(),
     "detail.back": Answer(),
+    "detail.leap_on": Answer(),
+    "detail.leap_back": Answer(),
     "detail.next_verdict": Answer(),
     "detail.previous_verdict": Answer(),
     "detail.mark": Answer(),
