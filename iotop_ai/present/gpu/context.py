@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.present.gpu.groups import Gpu, gpus
-from iotop_ai.present.gpu.meaning import FAULTS, IDLE, GpuContext, Meaning, meanings
+from iotop_ai.present.gpu.meaning import FAULTS, IDLE, GpuContext, Meaning, health, meanings
 from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cached_per_frame
@@ -33,7 +33,7 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
     out: dict[str, str] = {}
     for gpu in gpus(frame, view):
         if gpu.state is not None:
-            sentences = gpu_sentences(frame, view, gpu)
+            sentences = health(gpu.state, detail_of(frame, gpu.uuid))  # each picture needs it, so no other sentences
             text = next((one.text for one in sentences if one.token == "bad" and one.id in FAULTS), "")
             if text:
                 out[gpu.uuid] = text

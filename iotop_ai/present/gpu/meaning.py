@@ -68,7 +68,7 @@ def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, 
         out += _held_back(state, rates, detail)
         out += _link(state, rates, detail)
         out += _memory(rates)
-    out += _health(state, detail)
+    out += health(state, detail)
     out += _heat(state, detail)
     out += _place(state, detail)
     return sorted(out, key=lambda m: _GRAVITY.get(m.token, 9))
@@ -230,7 +230,8 @@ def _memory(rates: GpuRates) -> list[Meaning]:
     return [Meaning("memory", text, "warn", "smaller batch, activation checkpointing")]
 
 
-def _health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+    """The sentences about faults of the GPU itself and its links. FAULTS has the ids of the grave ones."""
     out = []
     if state.last_xid is not None:
         token = "bad" if xid_is_hardware(state.last_xid) else "warn"

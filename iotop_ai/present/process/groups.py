@@ -15,6 +15,7 @@ from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, P
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
 from iotop_ai.present.process.group_stats import Owner
 from iotop_ai.present.process.names import listed_name
+from iotop_ai.present.process.sort_value import figure_of, io_rate, sort_value
 from iotop_ai.present.process.tree import branches, parents, with_parents
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
@@ -48,8 +49,7 @@ class Group(NamedTuple):
     @property
     def io(self) -> float | None:
         """The bytes read and written per second."""
-        read, write = self.rates.read_bytes_per_s, self.rates.write_bytes_per_s
-        return None if read is None and write is None else (read or 0.0) + (write or 0.0)
+        return io_rate(self.rates)
 
     @property
     def row_key(self) -> str:
@@ -193,7 +193,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     for key in sorted(busy, key=idle.position.__getitem__):
         info = table.info[key]
         if wanted is None or wanted.answer(_named(key, info)):
-            active.setdefault(_owner(key, info, members), []).append(key)
+            active.setdefault(idle.owners[key], []).append(key)
     out = ordered([_active_group(owner, keys, rates, view.sort) for owner, keys in active.items()], view)
     if view.only_active:
         every = (*out, *idle.without(active)) if view.pattern else ()
@@ -208,10 +208,6 @@ def _members(frame: Frame) -> Mapping[ProcessKey, str]:
     """The job of each process that belongs to one, as in ``Group.job``."""
     jobs = frame.snapshot.jobs.value
     return {} if jobs is None else {key: str(job.key.pid) for job in jobs.jobs.values() for key in job.members}
-
-
-def _owner(key: ProcessKey, info: ProcessInfo, members: Mapping[ProcessKey, str]) -> Owner:
-    return listed_name(info), info.user, members.get(key, "")
 
 
 def _count(rows: Sequence[Group], view: View) -> int | None:
@@ -302,7 +298,9 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
         measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(by)}
     else:
         sign = -1.0 if view.reverse else 1.0
-        measures = {k: (sign * _measure(g, view.sort), g.io or 0.0, g.rates.cpu_ratio or 0.0) for k, g in out.items()}
+        measures = {
+            k: (sign * sort_value(g.rates, view.sort), g.io or 0.0, g.rates.cpu_ratio or 0.0) for k, g in out.items()
+        }
     rows = tuple(out[key]._replace(mark=mark) for key, mark in branches(measures, parent_of))
     return ProcessList(rows, len(matching), None if listed is matching else len(listed))
 
@@ -324,6 +322,7 @@ class _IdleGroups:
         self.info: Mapping[ProcessKey, ProcessInfo] = {}
         self.members: Mapping[ProcessKey, str] = {}
         self.position: dict[ProcessKey, int] = {}
+        self.owners: dict[ProcessKey, Owner] = {}
         self.groups: dict[Owner, Group] = {}
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
@@ -348,15 +347,17 @@ class _IdleGroups:
         for key in (*gone(info, self.info), *new):
             old = self.info.get(key)
             if old is not None and self._has_row(key, old):
-                removed.setdefault(_owner(key, old, self.members), set()).add(key)
+                removed.setdefault(self.owners[key], set()).add(key)
             if key not in info:
                 self.position.pop(key, None)
+                self.owners.pop(key, None)
         for key in new:
             if key not in self.position:
                 self.position[key] = self._next
                 self._next += 1
+            self.owners[key] = (listed_name(info[key]), info[key].user, members.get(key, ""))
             if self._has_row(key, info[key]):
-                added.setdefault(_owner(key, info[key], members), []).append(key)
+                added.setdefault(self.owners[key], []).append(key)
         for owner in dict.fromkeys((*removed, *added)):
             group, less = self.groups.get(owner), removed.get(owner, set())
             keys = [key for key in (group.keys if group is not None else ()) if key not in less] + added.get(owner, [])
@@ -466,23 +467,13 @@ def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKe
     keys = sorted(keys)
     group = _group(owner, keys, [rates[key] for key in keys])
     if len(keys) > 1:
-        values = [max(0.0, _measure(group._replace(rates=rates[key]), sort)) for key in keys]
+        figure = figure_of(sort)
+        values = [figure(rates[key]) or 0.0 for key in keys]
         most = max(values)
         if most > _LEADING_SHARE * sum(values):
             keys.insert(0, keys.pop(values.index(most)))
             return group._replace(keys=tuple(keys))
     return group
-
-
-def _measure(group: Group, sort: str) -> float:
-    r = group.rates
-    value = {
-        "read": r.read_bytes_per_s,
-        "write": r.write_bytes_per_s,
-        "delay": r.io_delay_ratio,
-        "cpu": r.cpu_ratio,
-    }.get(sort, group.io)
-    return -1.0 if value is None else value
 
 
 def ordered(rows: list[Group], view: View) -> list[Group]:
@@ -494,5 +485,5 @@ def ordered(rows: list[Group], view: View) -> list[Group]:
         by_user = view.sort == "user"
         return sorted(rows, key=lambda g: (g.user, g.name) if by_user else (g.name, g.user), reverse=view.reverse)
     rows.sort(key=lambda g: (-(g.io or 0.0), -(g.rates.io_delay_ratio or 0.0), -(g.rates.cpu_ratio or 0.0)))
-    rows.sort(key=lambda g: _measure(g, view.sort), reverse=not view.reverse)
+    rows.sort(key=lambda g: sort_value(g.rates, view.sort), reverse=not view.reverse)
     return rows
