@@ -4,18 +4,19 @@ processes off the screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.process.change_tracking import changed, follows, gone
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
 from iotop_ai.present.process.group_stats import Owner
 from iotop_ai.present.process.names import listed_name
-from iotop_ai.present.process.sort_value import figure_of, io_rate, sort_value
+from iotop_ai.present.process.sort_value import io_rate, sort_value, sort_values
 from iotop_ai.present.process.tree import branches, parents, with_parents
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
@@ -204,10 +205,14 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     return ProcessList((*out, *rest), _count((*out, *rest), view))
 
 
+def _by_pid(table: JobTable) -> Iterator[tuple[str, Collection[ProcessKey]]]:
+    return ((str(job.key.pid), job.members) for job in table.jobs.values())
+
+
 def _members(frame: Frame) -> Mapping[ProcessKey, str]:
     """The job of each process that belongs to one, as in ``Group.job``."""
     jobs = frame.snapshot.jobs.value
-    return {} if jobs is None else {key: str(job.key.pid) for job in jobs.jobs.values() for key in job.members}
+    return {} if jobs is None else {key: pid for pid, members in _by_pid(jobs) for key in members}
 
 
 def _count(rows: Sequence[Group], view: View) -> int | None:
@@ -465,10 +470,10 @@ def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKe
     the first, because equal workers would take turns.
     """
     keys = sorted(keys)
-    group = _group(owner, keys, [rates[key] for key in keys])
+    rows = [rates[key] for key in keys]
+    group = _group(owner, keys, rows)
     if len(keys) > 1:
-        figure = figure_of(sort)
-        values = [figure(rates[key]) or 0.0 for key in keys]
+        values = sort_values(rows, sort)
         most = max(values)
         if most > _LEADING_SHARE * sum(values):
             keys.insert(0, keys.pop(values.index(most)))

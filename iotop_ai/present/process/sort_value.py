@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 
 from iotop_ai.model.process.records import ProcessRates
@@ -22,12 +22,14 @@ _FIGURES: dict[str, Callable[[ProcessRates], float | None]] = {
 }
 
 
-def figure_of(sort: str) -> Callable[[ProcessRates], float | None]:
-    """The function that reads a column's figure, or the bytes of all I/O for another column."""
-    return _FIGURES.get(sort, io_rate)
+def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:
+    """The figures of a column, or the bytes of all I/O for another one. An unknown figure is 0."""
+    if figure := _FIGURES.get(sort):
+        return [value or 0.0 for value in map(figure, rates)]
+    return [(one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0) for one in rates]
 
 
 def sort_value(rates: ProcessRates, sort: str) -> float:
-    """The figure of ``figure_of``. An unknown figure sorts below 0."""
-    value = figure_of(sort)(rates)
+    """The same for one process or group, but an unknown figure sorts below 0."""
+    value = _FIGURES.get(sort, io_rate)(rates)
     return -1.0 if value is None else value
