@@ -205,7 +205,8 @@ class PlainBlocks:
         # The header and event lines at the end of the indexed part belong to the next block.
         self._lead = self._lead_sessions = 0
         self._lead_end = -1
-        if os.pread(fd, len(HEADER), 0) != HEADER:
+        # While a recorder makes the next file of a rotation, the file is empty or holds a part of its header.
+        if not HEADER.startswith(os.pread(fd, len(HEADER), 0)):
             raise InputError("not a recording: it does not begin with a header line")
         self.refresh()
 

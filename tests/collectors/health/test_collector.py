@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
+from tests import waiting
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import FAILING, HEALTHY
 
@@ -374,9 +374,7 @@ def test_close_ends_the_helper_and_smartctl(smartctl: Smartctl, start: Start) ->
     collector.close()
     assert time.monotonic() - began < 10
     smart, helper = pid.read_text().split()
-    for one in (smart, helper):
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(one), signal.SIG_DFL)
+    waiting.until(lambda: not any(os.path.exists(f"/proc/{one}") for one in (smart, helper)), "the end of both", 10)
 
 
 def test_the_reading_has_the_time_of_its_newest_answer(tmp_path: Path, start: Start) -> None:
