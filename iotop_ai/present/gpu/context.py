@@ -8,7 +8,7 @@ from iotop_ai.present.gpu.groups import Gpu, gpus
 from iotop_ai.present.gpu.meaning import FAULTS, IDLE, GpuContext, Meaning, health, meanings
 from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
 from iotop_ai.present.text.panel import reason_spans
 
 
@@ -27,16 +27,30 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
     return meanings(gpu.state, gpu.rates, detail_of(frame, gpu.uuid), gpu_context(frame, view, gpu))
 
 
+_Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
+"""The detail and the figures of a state from which a fault's text was made, and the text; "" without a fault."""
+
+
+def _kept_faults() -> dict[str, _Fault]:
+    return {}
+
+
 @cached_per_frame
 def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
     """The gravest fault of each faulty GPU that answers, by UUID: "1 of 18 NVLinks down"."""
+    kept = cache_part(view, _kept_faults)  # each picture needs the faults, which rarely change
     out: dict[str, str] = {}
     for gpu in gpus(frame, view):
-        if gpu.state is not None:
-            sentences = health(gpu.state, detail_of(frame, gpu.uuid))  # each picture needs it, so no other sentences
+        if gpu.state is None:
+            continue
+        detail, figures = detail_of(frame, gpu.uuid), (gpu.state.last_xid, gpu.state.recovery)
+        known = kept.get(gpu.uuid)
+        if known is None or known[0] is not detail or known[1] != figures:
+            sentences = health(gpu.state, detail)
             text = next((one.text for one in sentences if one.token == "bad" and one.id in FAULTS), "")
-            if text:
-                out[gpu.uuid] = text
+            known = kept[gpu.uuid] = detail, figures, text
+        if known[2]:
+            out[gpu.uuid] = known[2]
     return out
 
 

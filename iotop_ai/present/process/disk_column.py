@@ -85,7 +85,7 @@ def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> b
     """Whether the group's I/O goes to the device; None if unknown."""
     known = _disks(frame, view)
     only = None if known.only is None else _is_only(device, known.only, frame)
-    stacks = [known.stack_by_pid.get(key.pid) for key in group.keys]
+    stacks = {known.stack_by_pid.get(key.pid) for key in group.keys} if known.stack_by_pid else {None}
     found = {only if stack is None else device.name in stack for stack in stacks}
     return found.pop() if len(found) == 1 else None
 
