@@ -4,12 +4,11 @@ processes off the screen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.process.change_tracking import changed, follows, gone
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
@@ -205,14 +204,12 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     return ProcessList((*out, *rest), _count((*out, *rest), view))
 
 
-def _by_pid(table: JobTable) -> Iterator[tuple[str, Collection[ProcessKey]]]:
-    return ((str(job.key.pid), job.members) for job in table.jobs.values())
-
-
 def _members(frame: Frame) -> Mapping[ProcessKey, str]:
     """The job of each process that belongs to one, as in ``Group.job``."""
-    jobs = frame.snapshot.jobs.value
-    return {} if jobs is None else {key: pid for pid, members in _by_pid(jobs) for key in members}
+    table, out = frame.snapshot.jobs.value, dict[ProcessKey, str]()
+    for job in () if table is None else table.jobs.values():
+        out |= dict.fromkeys(job.members, str(job.key.pid))
+    return out
 
 
 def _count(rows: Sequence[Group], view: View) -> int | None:
