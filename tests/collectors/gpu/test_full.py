@@ -182,6 +182,18 @@ def test_a_steady_counter_has_a_steady_rate_though_other_calls_are_sometimes_slo
     assert statistics.median(found) < 0.005
 
 
+def test_gpm_figures_stay_though_the_sample_call_takes_a_different_time_in_each_sweep(
+    library: Path, asker: Start, tmp_path: Path
+) -> None:
+    machine(tmp_path / "gpu.conf", [HOPPER], **{"jitter_us.nvmlGpmSampleGet": 9000})
+    ask = asker(library, every_s=0.02)
+    ask("first")
+    # NVML refuses two samples that are less than 100 ms apart.
+    ask.until(lambda r: r["value"][uuid(0)]["value"]["gpm_sm_percent"] is not None)
+    found = {ask("sweep")["value"][uuid(0)]["value"]["gpm_sm_percent"] for _ in range(60)}
+    assert found == {31.25}
+
+
 def test_a_mig_gpu_shows_its_instances(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [MIG])
     ask = asker(library, every_s=0.15)
@@ -200,13 +212,23 @@ def test_a_mig_gpu_shows_its_instances(library: Path, asker: Start, tmp_path: Pa
 
 def test_mig_is_noticed_when_it_is_switched_on(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
-    machine(conf, [HOPPER])
+    # The call that lists the instances is slow, so its answer is kept for some sweeps.
+    slow = {"delay_us.nvmlDeviceGetMigDeviceHandleByIndex": 15_000}
+    machine(conf, [HOPPER], **slow)
     ask = asker(library)
     ask("first")
-    machine(conf, [MIG])
+    machine(conf, [MIG], **slow)
     state = ask.until(lambda r: r["value"][uuid(0)]["value"]["mig"])["value"][uuid(0)]["value"]
     assert len(state["instances"]) == 2
-    machine(conf, [HOPPER])
+
+    def listed_at(reading: Any) -> list[int]:
+        """The time of the answer with the instances, if it is one that is kept."""
+        earlier = reading["value"][uuid(0)]["value"]["earlier"]
+        return [one["at_ns"] for one in earlier if one["field"] == "instances"]
+
+    kept = listed_at(ask.until(lambda r: bool(listed_at(r))))
+    ask.until(lambda r: listed_at(r) != kept)
+    machine(conf, [HOPPER], **slow)
     back = ask.until(lambda r: r["value"][uuid(0)]["value"]["mig"] is False)["value"][uuid(0)]["value"]
     assert (back["instances"], back["utilization_percent"]) == (None, 97)
 

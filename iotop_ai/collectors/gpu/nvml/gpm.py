@@ -89,8 +89,8 @@ class GpmReader:
         pair = self._pairs.get((uuid, instance)) or self._begin(uuid, instance)
         if pair is None:
             return dict.fromkeys(METRICS)
-        now_ns = self._calls.clock.monotonic_ns()
-        if pair.at_ns is not None and now_ns - pair.at_ns < LEAST_NS:
+        clock = self._calls.clock
+        if pair.at_ns is not None and clock.monotonic_ns() - pair.at_ns < LEAST_NS:
             return pair.figures
         if instance < 0:
             sampled = self._calls.get(uuid, _SAMPLE, pair.new)
@@ -101,7 +101,8 @@ class GpmReader:
             return dict.fromkeys(METRICS)
         if pair.at_ns is not None:
             pair.figures = self._difference(uuid, pair)
-        pair.old, pair.new, pair.at_ns = pair.new, pair.old, now_ns
+        # The time after the call: from it to the begin of the next call, the samples are never closer than LEAST_NS.
+        pair.old, pair.new, pair.at_ns = pair.new, pair.old, clock.monotonic_ns()
         return pair.figures
 
     def _begin(self, uuid: str, instance: int) -> SamplePair | None:

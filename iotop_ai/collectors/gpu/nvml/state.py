@@ -148,6 +148,10 @@ class StateReader:
                 earlier += _earlier(held)
         return base._replace(**figures, earlier=tuple(earlier))
 
+    def forget(self, uuid: str) -> None:
+        """Forget the answers of one GPU, of which a slow call would otherwise be shown for up to five sweeps."""
+        self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
+
     def close(self) -> None:
         """Free the objects of the library. The sample counts are kept."""
         self._answers.clear()
