@@ -95,6 +95,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("right_square_bracket", "app.time('step', 1)", "Step on", "detail.on"),
     _key("left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP),
     _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes on", "detail.leap_on"),
+    _key("at", "ask_time", "Go to a time", "detail.go", Hint("", "go to a time; mark, next mark", pair="detail.mark")),
     _key(
         "v",
         "app.time('verdict', 1)",
@@ -103,7 +104,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         Hint("change", "next, last change", pair="detail.previous_verdict"),
     ),
     _key("V", "app.time('verdict', -1)", "Previous change of the verdict", "detail.previous_verdict"),
-    _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark", Hint("", "mark; next mark")),
+    _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
 """The keys that move the time shown, on all screens above the main one. The main screen moves with them."""

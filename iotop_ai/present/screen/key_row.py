@@ -163,7 +163,7 @@ def _separator(labels: Sequence[str]) -> str:
 def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """One row: the keys, or the filter, time or mark being typed."""
     if view.time_input is not None:
-        return [typing_row(width, "@", view.time_input, "go", "leave", hint="14:32  -3m  45%")]
+        return [_time_row(view.time_input, width)]
     if view.mark_input is not None:
         return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
@@ -199,11 +199,18 @@ def _changes(key: Key) -> bool:
 def above_rows(
     rows: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
 ) -> list[Line]:
-    """A screen above the main one as exactly ``height`` rows: its rows, then the keys and the answer to the
-    last key.
+    """A screen above the main one as exactly ``height`` rows: its rows, then the keys and the answer to the last key,
+    or the time being typed.
     """
     out = fill_rows(rows, width, height - 1)
-    return in_ascii([*out, key_row(keys, width, toast_spans(view, width))][:height], view.ascii_only)
+    typed = view.time_input
+    last = key_row(keys, width, toast_spans(view, width)) if typed is None else _time_row(typed, width)
+    return in_ascii([*out, last][:height], view.ascii_only)
+
+
+def _time_row(typed: str, width: int) -> Line:
+    """The last row while the user types a time."""
+    return typing_row(width, "@", typed, "go", "leave", hint="14:32  -3m  45%")
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar
 
+from textual.events import Key
+
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
@@ -15,19 +17,48 @@ from iotop_ai.tui.widgets.lines import Wheeled
 PAGE_OVERLAP = 2
 
 
-class DetailScreen(LiveScreen):
-    """A live screen above the main one. state, time: the main screen's state, and its controller of time. A subclass
-    makes the rows and keeps which row or device is selected.
+class TimedScreen(LiveScreen):
+    """A live screen above the main one, on which the user can type a time. state, time: the main screen's state, and
+    its controller of time.
     """
-
-    screen_name: ClassVar[str]
-    """The screen's key in SCREENS of present/screen/actions.py."""
 
     def __init__(self, state: MainState, time: TimeActions, theme_styles: ThemeStyles, panel_id: str) -> None:
         super().__init__(theme_styles, panel_id)
         self.main = state
         self._time = time
         self._theme_styles = theme_styles
+        # The answer to an earlier key would hide the keys of this screen for some seconds.
+        state.update(message="")
+
+    @property
+    def captures_keys(self) -> bool:
+        """Whether the user is typing a time."""
+        return self.main.view.time_input is not None
+
+    def on_key(self, event: Key) -> None:
+        """Handle the keys of a time, and the key before them, within this call: the next keys of the same burst already
+        belong to the time.
+        """
+        if self.captures_keys:
+            self._time.type_time(event.key, event.character)
+        else:
+            active = self.active_bindings.get(event.key)
+            if active is None or active.binding.action != "ask_time":
+                return
+            self.action_ask_time()
+        event.stop()
+        event.prevent_default()
+
+    def action_ask_time(self) -> None:
+        """Begin to type a time."""
+        self._time.ask_time()
+
+
+class DetailScreen(TimedScreen):
+    """A screen about a part of the main one. A subclass makes the rows and keeps which row or device is selected."""
+
+    screen_name: ClassVar[str]
+    """The screen's key in SCREENS of present/screen/actions.py."""
 
     def action_back(self) -> None:
         """Return to the main screen."""

@@ -81,7 +81,7 @@ class DeviceScreen(DetailScreen):
         disk = health_disk(self.main.frame, self.device)
         if disk:
             threads = self._machine.threads
-            self.app.push_screen(HealthScreen(self.main, self._source, threads, self._theme_styles, disk))
+            self.app.push_screen(HealthScreen(self.main, self._time, self._source, threads, self._theme_styles, disk))
         else:
             self.main.change(f"no health: a disk below {self.device} is not seen")
             self.draw()

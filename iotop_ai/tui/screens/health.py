@@ -27,9 +27,10 @@ from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
 from iotop_ai.tui.dialogs.base import Backdrop
 from iotop_ai.tui.dialogs.notice import NoticeScreen
-from iotop_ai.tui.screens.base import LiveScreen
+from iotop_ai.tui.screens.detail import TimedScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
+from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 from iotop_ai.tui.view_changes import typed
@@ -52,31 +53,35 @@ class SmartRefresher(Protocol):
         ...
 
 
-class HealthScreen(LiveScreen):
+class HealthScreen(TimedScreen):
     """The health screen. While the dialog before a self-test is open, the dialog takes all keys.
 
-    state: the main screen's state. threads: run the command of a self-test, also after the user has left the screen.
-    disk: the disk whose page opens first; "" for the list.
+    state, time: the main screen's state, and its controller of time. threads: run the command of a self-test, also
+    after the user has left the screen. disk: the disk whose page opens first; "" for the list.
     """
 
     BINDINGS = HEALTH_KEYS
     ACTIONS = SCREENS["health"]
 
     def __init__(
-        self, state: MainState, source: Source, threads: ActionThreads, theme_styles: ThemeStyles, disk: str = ""
+        self,
+        state: MainState,
+        time: TimeActions,
+        source: Source,
+        threads: ActionThreads,
+        theme_styles: ThemeStyles,
+        disk: str = "",
     ) -> None:
-        super().__init__(theme_styles, "health")
-        self.main = state
+        super().__init__(state, time, theme_styles, "health")
         self._source = source
-        self._theme_styles = theme_styles
         self._threads = threads
         self._without_list = bool(disk)
         self.health = HealthView(disk=disk, cursor=disk or state.view.device)
 
     @property
     def captures_keys(self) -> bool:
-        """Whether the dialog is open."""
-        return self.health.dialog is not None
+        """Whether the dialog is open, or the user is typing a time."""
+        return self.health.dialog is not None or super().captures_keys
 
     @property
     def may_act(self) -> bool:
@@ -115,6 +120,8 @@ class HealthScreen(LiveScreen):
         """Pass all keys to the dialog while it is open."""
         dialog = self.health.dialog
         if dialog is None:
+            if self.captures_keys:
+                return
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action == "test":
                 # The key is handled here, so that the next keys of the same burst already go to the dialog.

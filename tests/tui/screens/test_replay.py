@@ -242,3 +242,33 @@ async def test_the_screens_on_top_also_step_through_time(path: str, key: str) ->
         await replay.press("escape")
         assert replay.app.screen is replay.app.main
         assert "► REPLAY" in replay.screen()
+
+
+@pytest.mark.parametrize("key", ["h", "J", "enter"])
+async def test_a_time_is_typed_on_the_screens_on_top_too(path: str, key: str) -> None:
+    async with replaying(path) as replay:
+        if key == "enter":
+            replay.app.main.panels["disk"].focus()
+        await replay.press(key)
+        above = replay.app.screen
+        assert above is not replay.app.main
+        # The keys of one burst: "n", "h" and "T" are also keys of these screens.
+        await replay.press("at", *"nhT", "escape")
+        assert (replay.app.screen, replay.view.time_input) == (above, None)
+        await replay.press("at", *"50%")
+        assert " @50% " in replay.screen().splitlines()[-1]
+        await replay.press("enter")
+        await replay.at(64)
+        await replay.press("at", "x", "enter")
+        assert "failed: 'x' is not a time" in replay.screen().splitlines()[-1]
+        assert replay.app.screen is above
+
+
+async def test_the_answer_to_a_key_does_not_hide_the_keys_of_the_next_screen(path: str) -> None:
+    async with replaying(path) as replay:
+        await replay.press("R")
+        assert "not available in a replay" in replay.screen()
+        await replay.press("h")
+        assert "not available in a replay" not in replay.screen()
+        await replay.press("R")
+        assert "not available in a replay" in replay.screen()

@@ -146,6 +146,7 @@ DETAIL: dict[str, Answer] = {
     "detail.next_verdict": Answer(),
     "detail.previous_verdict": Answer(),
     "detail.mark": Answer(),
+    "detail.go": Answer("14:32  -3m  45%", ESC),
     "detail.record": Answer("Esc:back.*not available in a replay"),
 }
 """The actions in a replay, whose picture does not change until a key moves it."""

@@ -403,7 +403,7 @@ class MainScreen(RootScreen):
         """Open the health of all disks."""
         from iotop_ai.tui.screens.health import HealthScreen
 
-        self.app.push_screen(HealthScreen(self.state, self._source, self.action_threads, self.theme_styles))
+        self.app.push_screen(HealthScreen(self.state, self.time, self._source, self.action_threads, self.theme_styles))
 
     def action_open(self) -> None:
         """Open the screen of the focused panel."""
