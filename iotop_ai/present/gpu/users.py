@@ -34,8 +34,13 @@ class GpuUser(NamedTuple):
 
 @cached_per_frame
 def _by_pid(frame: Frame, view: View) -> dict[int, tuple[ProcessKey, ProcessInfo]]:
-    table = frame.snapshot.processes.value
-    return {} if table is None else {key.pid: (key, info) for key, info in table.info.items()}
+    """The processes of the table that are on a GPU."""
+    table, readings = frame.snapshot.processes.value, frame.snapshot.gpu.value or {}
+    states = [reading.value for reading in readings.values() if reading.value is not None]
+    listed = {process.pid for state in states for process in state.processes or ()}
+    if table is None or not listed:
+        return {}
+    return {key.pid: (key, info) for key, info in table.info.items() if key.pid in listed}
 
 
 def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:

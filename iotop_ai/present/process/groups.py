@@ -115,12 +115,18 @@ def _known(values: Sequence[float | None]) -> Sequence[float]:
 
 
 def _largest(values: Sequence[float | None]) -> float | None:
-    return max(_known(values), default=None)
+    try:
+        return max(values)  # type: ignore[type-var]
+    except TypeError:  # some are unknown
+        return max(_known(values), default=None)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    known = _known(values)
-    return sum(known) if known else None
+    try:
+        return sum(values)  # type: ignore[arg-type]
+    except TypeError:  # some are unknown
+        known = _known(values)
+        return sum(known) if known else None
 
 
 _Fold = Callable[[Sequence[Any]], Any]
