@@ -9,7 +9,7 @@ from iotop_ai.present.health.detail import body_rows, detail_rows
 from iotop_ai.present.health.table import list_rows
 from iotop_ai.present.health.view import Dialog, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
 from iotop_ai.present.screen.dialog import inner_width, overlay_rows
-from iotop_ai.present.screen.key_row import above_rows
+from iotop_ai.present.screen.key_row import above_rows, mode_spans
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, blank, row
@@ -31,7 +31,8 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
     below = None if health.disk or height < TALL else target_disk(frame, health)
     if below is not None and len(rows) + 1 < room:
         rows = [*rows, blank(width), *body_rows(below, width, spread=True, verdict=False)]
-    out = above_rows([verdict_row(frame, view, width), *rows], _keys(frame, health), view, width, height)
+    rows = [verdict_row(frame, view, width), *rows]
+    out = above_rows(rows, _keys(frame, health), view, width, height, mode_spans(frame, view))
     return out if health.dialog is None else in_ascii(_with_dialog(out, frame, health.dialog, width), view.ascii_only)
 
 

@@ -18,7 +18,7 @@ from iotop_ai.present.job.steps import ranks_text, steps_text
 from iotop_ai.present.job.time_bar import largest_loss, share_token
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_of
 from iotop_ai.present.job.verdict_words import job_waits
-from iotop_ai.present.screen.key_row import above_rows, words_above
+from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, blank, cut, place, row
@@ -133,7 +133,8 @@ def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: 
     """
     jobs = job_rows(frame, view)
     body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)
-    return above_rows([verdict_row(frame, view, width), *body], words_above(KEYS, view), view, width, height)
+    rows = [verdict_row(frame, view, width), *body]
+    return above_rows(rows, words_above(KEYS, view), view, width, height, mode_spans(frame, view))
 
 
 def _none(frame: Frame, width: int) -> list[Line]:

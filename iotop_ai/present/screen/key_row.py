@@ -197,14 +197,19 @@ def _changes(key: Key) -> bool:
 
 
 def above_rows(
-    rows: Sequence[Line], keys: Iterable[tuple[str, str]], view: View, width: int, height: int
+    rows: Sequence[Line],
+    keys: Iterable[tuple[str, str]],
+    view: View,
+    width: int,
+    height: int,
+    mode: Sequence[Span] = (),
 ) -> list[Line]:
     """A screen above the main one as exactly ``height`` rows: its rows, then the keys and the answer to the last key,
-    or the time being typed.
+    or the time being typed. mode: ``mode_spans``, for the right end of the last row, if no other row has them.
     """
     out = fill_rows(rows, width, height - 1)
     typed = view.time_input
-    last = key_row(keys, width, toast_spans(view, width)) if typed is None else _time_row(typed, width)
+    last = key_row(keys, width, toast_spans(view, width) or mode) if typed is None else _time_row(typed, width)
     return in_ascii([*out, last][:height], view.ascii_only)
 
 
@@ -214,7 +219,7 @@ def _time_row(typed: str, width: int) -> Line:
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:
-    """The mode, for the right end of the first row of a screen above the main one; [] when live. In the past, the time
+    """The mode, for the right end of a row of a screen above the main one; [] when live. In the past, the time
     shown too.
     """
     if is_silent(view):

@@ -20,7 +20,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
 from iotop_ai.present.job.time_words import NOT_RECORDED, counted, time_sentence
 from iotop_ai.present.job.verdict_words import current_job
-from iotop_ai.present.screen.key_row import above_rows, words_above
+from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, stack_sections
 from iotop_ai.present.text.scroll import most_scroll, scrolled
@@ -57,7 +57,8 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
     top = banner_rows(frame, view, width, _top(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
     rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
-    return above_rows([*top, *rows], words_above(_keys(frame), view), view, width, height)
+    keys = words_above(_keys(frame), view)
+    return above_rows([*top, *rows], keys, view, width, height, mode_spans(frame, view))
 
 
 def _keys(frame: Frame) -> tuple[str, ...]:

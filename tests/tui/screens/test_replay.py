@@ -244,14 +244,16 @@ async def test_the_screens_on_top_also_step_through_time(path: str, key: str) ->
         assert "► REPLAY" in replay.screen()
 
 
-@pytest.mark.parametrize("key", ["h", "J", "enter"])
+@pytest.mark.parametrize("key", ["h", "J", "disk", "banner", "process"])
 async def test_a_time_is_typed_on_the_screens_on_top_too(path: str, key: str) -> None:
     async with replaying(path) as replay:
-        if key == "enter":
-            replay.app.main.panels["disk"].focus()
+        if key in replay.app.main.panels:
+            replay.app.main.panels[key].focus()
+            key = "enter"
         await replay.press(key)
         above = replay.app.screen
         assert above is not replay.app.main
+        assert "08:53:20 ► REPLAY" in replay.screen()
         # The keys of one burst: "n", "h" and "T" are also keys of these screens.
         await replay.press("at", *"nhT", "escape")
         assert (replay.app.screen, replay.view.time_input) == (above, None)
