@@ -217,7 +217,7 @@ class FrameCursor:
                 self._stream, self._stream_part = stream, place.part
                 self.judged_anew = entry.warming
                 return
-        raise InputError("the recording has changed while it was read")
+        raise InputError("no snapshot could be read there; the recording is damaged, or changed while it was read")
 
     def peek(self) -> Frame | None:
         """The next Frame, without moving to it; None at the present end."""

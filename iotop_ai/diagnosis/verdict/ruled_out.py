@@ -10,6 +10,7 @@ from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import RuledOut
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
 
 
 def waiting_group(facts: Facts) -> Group | None:
@@ -46,10 +47,16 @@ def _cpu(facts: Facts) -> RuledOut | None:
     return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
 
 
-def _job(job: JobFacts, limits: Thresholds) -> tuple[RuledOut | None, ...]:
-    """The causes that certainly do not slow the job."""
+def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | None, ...]:
+    """The causes that certainly do not slow the job.
+
+    waits: whether a finding says that it waits for data. For some seconds after the wait has ended, the finding stays,
+    and the end of the wait is not a reason against the other causes of that wait.
+    """
     subject: Args = (("job", job.job.name),)
     if (job.stall or 0.0) < limits.gate:
+        if waits:
+            return ()
         return (
             RuledOut("storage_read", "no_wait", (*subject, ("stall", job.stall))),
             RuledOut("cpu_prep", "no_wait", (*subject, ("stall", job.stall))),
@@ -110,7 +117,8 @@ def ruled_out(facts: Facts, active: frozenset[str], lead: JobFacts | None) -> tu
     Classes that are active, or that could not be judged, are left out. lead: the leading job.
     """
     job = sampled_job(lead)
-    first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits)
+    waits = any(CLASS_SPECS[class_id].state is State.STARVED for class_id in active)
+    first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits, waits)
     every = (*first, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
     return tuple(r for r in every if r is not None and r.class_id not in active)
 

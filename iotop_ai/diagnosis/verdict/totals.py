@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import TimeCounts
@@ -102,8 +103,8 @@ class VerdictTotalsBuilder:
         key = key_of(more.finding)
         known = self.finding_totals.get(key)
         if known is not None:
-            surest = more.finding if more.finding.confidence >= known.finding.confidence else known.finding
-            more = FindingTotal(surest, *(a + b for a, b in zip(known[1:], more[1:], strict=True)))
+            clearer = _clearer(known.finding, more.finding)
+            more = FindingTotal(clearer, *(a + b for a, b in zip(known[1:], more[1:], strict=True)))
         self.finding_totals[key] = more
 
     def _add_span(self, more: VerdictSpan) -> None:
@@ -113,6 +114,12 @@ class VerdictTotalsBuilder:
             self.spans[-1] = last._replace(duration_ns=last.duration_ns + more.duration_ns)
         else:
             self.spans.append(more)
+
+
+def _clearer(one: Finding, later: Finding) -> Finding:
+    """The surer of two findings, or the later one, unless its loss fades below the threshold."""
+    ranks = [(finding.confidence, (finding.lost_ratio or 0.0) >= LIMITS.gate) for finding in (one, later)]
+    return later if ranks[1] >= ranks[0] else one
 
 
 def key_of(finding: Finding) -> Key:

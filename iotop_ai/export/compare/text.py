@@ -16,14 +16,17 @@ from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.tables import ReportTable
 from iotop_ai.export.report.text import bar, table_lines
 from iotop_ai.model.condition.over_run import ConditionResult
+from iotop_ai.playback.timeline_reader import MARK
 from iotop_ai.present.text.glyphs import ascii_text
+from iotop_ai.present.text.line import cut
 from iotop_ai.present.text.units import duration
 from iotop_ai.present.verdict.plain_text import LABEL
 
 SHAPE = 1
 NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
 Object = dict[str, Any]
-_ALIGNED = {"marks": "between common marks", "job": "each job from its first step on", "time": "the whole of each"}
+_ALIGNED = {"job": "each job from its first step on", "time": "the whole of each"}
+_MARK_CELLS = 24
 
 
 def changes_table(found: Comparison) -> ReportTable:
@@ -58,7 +61,16 @@ def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
 def aligned_text(found: Comparison) -> str:
     """Which parts of the runs are compared, such as "each job from its first step on: 72 s and 28 s"."""
     first, second = (duration(window.seconds) for window in found.windows)
-    return f"{_ALIGNED[found.aligned_by]}: {first} and {second}"
+    return f"{_ALIGNED.get(found.aligned_by) or _marks_text(found)}: {first} and {second}"
+
+
+def _marks_text(found: Comparison) -> str:
+    """The marks between which the runs are compared. They are named, as any program of the user can set a mark."""
+    begin, end = (
+        next((e.text for e in found.before.events if (e.kind, e.wall_ns) == (MARK, at_ns)), "?")
+        for at_ns in found.windows[0]
+    )
+    return f'from mark "{cut(begin, _MARK_CELLS)}" to "{cut(end, _MARK_CELLS)}"'
 
 
 def render_compare_text(found: Comparison, width: int, *, ascii_only: bool = False) -> str:

@@ -43,6 +43,11 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
     return tag("svg", joined(parts), viewBox=f"0 0 {WIDTH} {short(height)}", role="img", aria_label=label, **data)
 
 
+def _tip(value: float) -> str:
+    """A value for the tooltip, with three figures and at most two decimals."""
+    return f"{round(value, 2):.3g}"
+
+
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
     """SVG attributes from which the page's script shows the values under the pointer.
 
@@ -50,7 +55,7 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
     """
     first = curves[0][2]
     rows = [
-        "\t".join((name, unit, ",".join("" if v is None else f"{v * factor:.3g}" for v in curve.values)))
+        "\t".join((name, unit, ",".join("" if v is None else _tip(v * factor) for v in curve.values)))
         for name, unit, curve, factor in curves
     ]
     return {

@@ -283,9 +283,16 @@ def _because_cpu(a: Args) -> Spans:
     return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
 
 
+_HELD = 0.3
+"""A process that disks hold for this share of its time is mentioned, though nothing waits for it."""
+
+
 def _because_fed(a: Args) -> Spans:
     if number(a, "blocked") is None:
         return [_plain("processes are not seen")]
+    if (number(a, "blocked") or 0.0) >= _HELD:
+        end = _plain(f" of the time; the {'GPUs do' if number(a, 'gpus') else 'trainer does'} not wait for it")
+        return [_plain("disks hold a process "), _strong(percent(a, "blocked")), end]
     return [_plain("disks hold the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
 
 

@@ -41,6 +41,8 @@ MOST_WAITING = 4096
 """The most events in a row before their Snapshot; writers observe model.snapshot.MOST_EVENTS."""
 MOST_BLOCK_EVENTS = 64 * MOST_WAITING
 """The most events from one keyframe to the next."""
+MOST_BLOCK_LINES = MOST_BLOCK_EVENTS + 16_384
+"""The most lines from one keyframe to the next, empty lines and those of unknown kinds included."""
 LARGEST_BLOCK = 64 * MIB
 """The most bytes from one keyframe to the next."""
 LARGEST_HISTORY = 192 * MIB

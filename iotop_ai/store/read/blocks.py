@@ -11,7 +11,7 @@ from iotop_ai.collectors.io.own_file import open_as_root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.errors import InputError
 from iotop_ai.store.format.line_head import EVENT, HEADER, parse_head, starts_session
-from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCKS
+from iotop_ai.store.format.size_limits import LONGEST_LINE, MOST_BLOCK_LINES, MOST_BLOCKS
 from iotop_ai.store.read.backward_index import block_starts
 from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, iter_decompressed, members, unpack
 from iotop_ai.store.read.gzip_members import Member as GzipMember
@@ -114,19 +114,23 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
         raise
 
 
-def split_lines(chunks: Iterable[bytes], *, torn: bool = True) -> Iterator[bytes]:
+def split_lines(chunks: Iterable[bytes], *, torn: bool = True, most: int | None = None) -> Iterator[bytes]:
     """The lines in chunks of text, without their line ends.
 
-    Raises InputError for a line of more than LONGEST_LINE. Never keeps more than such a line and one chunk in memory.
+    Raises InputError for a line of more than LONGEST_LINE, and for more than ``most`` lines. Never keeps more than such
+    a line and one chunk in memory.
 
     torn: whether to yield a last line that does not have a line end
     """
     rest: list[bytes] = []
-    rest_bytes = 0
+    rest_bytes = count = 0
     for chunk in chunks:
         whole, end, tail = chunk.rpartition(b"\n")
         if end:
             first, *others = whole.split(b"\n")
+            count += 1 + len(others)
+            if most is not None and count > most:
+                raise InputError(f"more than {most} lines from one keyframe to the next")
             yield b"".join((*rest, first))
             yield from others
             rest, rest_bytes = [], 0
@@ -175,7 +179,7 @@ class GzipBlocks:
 
     def lines(self, block: Block) -> Iterator[bytes]:
         """The unpacked lines of a block, one by one."""
-        return split_lines(iter_decompressed(self._fd, self._members[block.offset]))
+        return split_lines(iter_decompressed(self._fd, self._members[block.offset]), most=MOST_BLOCK_LINES)
 
     def place(self, block: Block, number: int) -> str:
         """The number of the part, and of the line in that part."""
@@ -270,7 +274,7 @@ class PlainBlocks:
 
     def lines(self, block: Block) -> Iterator[bytes]:
         """The lines of a block, one by one."""
-        return split_lines(self._chunks(block.offset, block.offset + block.length))
+        return split_lines(self._chunks(block.offset, block.offset + block.length), most=MOST_BLOCK_LINES)
 
     def place(self, block: Block, number: int) -> str:
         """The line's number in the file."""

@@ -8,6 +8,7 @@ import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
+from iotop_ai.export.compare.text import aligned_text
 from iotop_ai.export.report.story import Story
 from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
@@ -168,6 +169,7 @@ def test_runs_are_compared_between_marks_that_both_have() -> None:
     found = compared(before, after)
     assert found.aligned_by == MARKS
     assert [round(window.seconds) for window in found.windows] == [20, 18]
+    assert aligned_text(found) == 'from mark "epoch 1" to "epoch 2": 20 s and 18 s'
     close = with_marks("memory", ("epoch 1", 10), ("epoch 2", 12))
     assert compared(before, close).aligned_by == JOB
     assert compared(before, close, MARKS).aligned_by == MARKS

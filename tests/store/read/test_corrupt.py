@@ -20,6 +20,7 @@ from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.model.errors import InputError
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
+from iotop_ai.store.format import size_limits
 from iotop_ai.store.format.codec import FORMAT, Decoder, Encoder, Header, header_line
 from iotop_ai.store.format.json_chunks import to_line
 from iotop_ai.store.read.blocks import split_lines
@@ -294,3 +295,15 @@ def test_lines_are_the_same_wherever_the_chunks_of_a_file_end(parts: list[bytes]
         wanted.pop()
     assert list(split_lines(parts)) == wanted
     assert list(split_lines(parts, torn=False)) == whole.split(b"\n")[:-1]
+
+
+@pytest.mark.parametrize("line", [b"", b'{"k":"later"}'])
+def test_a_block_has_a_limit_of_lines_of_any_kind(tmp_path: Path, line: bytes) -> None:
+    most = size_limits.MOST_BLOCK_LINES
+    path = tmp_path / "a.iotop.jsonl"
+    whole = recording(1)
+    filler = (line + b"\n") * (most - whole.count(b"\n"))
+    path.write_bytes(whole + filler)
+    assert first_line(path) == ""
+    path.write_bytes(whole + filler + line + b"\n")
+    assert f"more than {most} lines" in first_line(path)
