@@ -251,9 +251,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         Hint("", "acknowledge a failing part", 7),
     ),
     _key("D", "drop_caches", "Drop caches", "act.drop_caches", Hint("drop-cache", "drop caches, or evict", 3)),
-    _key(
-        "m", "check", "Check storage: measure what it gives a job", "act.check", Hint("", "measure storage: check", 7)
-    ),
+    _key("m", "check", "Check storage: what it gives a job", "act.check", Hint("", "measure storage: check", 7)),
     _key(
         "ctrl+t",
         "delay_accounting",
