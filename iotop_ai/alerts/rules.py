@@ -1,8 +1,9 @@
 """Decides when a rule fires, as a pure fold over Frames.
 
 A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
-break, so that a condition that changes often fires once. It fires again at the earliest ``cooldown_s`` after it last
-fired. While a figure is unknown, nothing changes.
+break, so that a condition that changes often fires once. Until then each further object that meets the first clause is
+reported once. A resolved rule fires again at the earliest ``cooldown_s`` after it last began to fire. While a figure is
+unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Alert(NamedTuple):
 
     @property
     def fires(self) -> bool:
-        """Whether the message reports that the rule begins to fire."""
+        """Whether the message reports that the rule begins to fire, or fires for a further object."""
         return self.state == FIRING
 
 
@@ -84,6 +85,8 @@ class _RuleWatch:
         self.rule = rule
         self._watch = ConditionWatch(rule.when)
         self._firing = False
+        self._reported: set[str] = set()
+        """The objects of the first clause that were reported since the rule began to fire."""
         self._fired_ns: int | None = None
         self._unmet_ns: int | None = None
 
@@ -95,15 +98,22 @@ class _RuleWatch:
             return None
         if met:
             self._unmet_ns = None
-            cooled = self._fired_ns is None or now_ns - self._fired_ns >= rule.cooldown_s * 1e9
-            if self._firing or not cooled:
+            if self._firing:
+                further = next((name for name in seen[0].all_met if name not in self._reported), None)
+                if further is None:
+                    return None
+                seen = self._watch.about(further, seen, now_ns)
+            elif self._fired_ns is None or now_ns - self._fired_ns >= rule.cooldown_s * 1e9:
+                self._firing, self._fired_ns = True, now_ns
+            else:
                 return None
-            self._firing, self._fired_ns = True, now_ns
+            self._reported.add(seen[0].name)
             return alert_of(rule, FIRING, seen, frame)
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
             self._firing = False
+            self._reported.clear()
             return alert_of(rule, RESOLVED, seen, frame)
         return None
 

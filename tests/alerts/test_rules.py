@@ -91,3 +91,37 @@ def test_a_finding_fires_with_its_disk() -> None:
     ((rule, alert),) = rules.add(at(5, 40.0, finding))
     assert (rule.name, alert.severity, alert.subject) == ("failing_disk", "critical", "failing_disk sda")
     assert "failing_disk sda" in alert.text
+
+
+def failing(second: int, *disks: str) -> Frame:
+    """A Frame in which the rules find that these disks fail, and nothing else."""
+    findings = [Finding("failing_disk", Severity.CRITICAL, 1.0, disk) for disk in disks]
+    return at(second, 40.0, *findings, Finding("idle", Severity.INFO, 1.0))
+
+
+def test_each_object_fires_once_while_its_rule_stands() -> None:
+    """The second disk flaps; one message reports the end of both, after which each may fire again."""
+    (rule,) = (rule._replace(enabled=True) for rule in default_rules() if rule.name == "failing_disk")
+    flapping = [("sda", "sdb") if second % 7 < 3 else ("sda",) for second in range(100)]
+    rules, found = AlertRules([rule._replace(cooldown_s=0.0)]), []
+    for second, disks in enumerate([("sda",)] * 5 + flapping + [()] * 70 + [("sdb",)] * 3):
+        found += [(second, alert) for _, alert in rules.add(failing(second, *disks))]
+    assert [(second, alert.state, alert.subject) for second, alert in found] == [
+        (0, FIRING, "failing_disk sda"), (5, FIRING, "failing_disk sdb"),
+        (165, RESOLVED, ""), (175, FIRING, "failing_disk sdb"),
+    ]  # fmt: skip
+    assert found[1][1].text.endswith("failing_disk sdb was active for 1 s")
+
+
+def test_each_object_fires_with_its_own_value() -> None:
+    def hot(second: int, *celsius: float) -> Frame:
+        frame = at(second, 0.0)
+        ((uuid, rates),) = (frame.sample.gpu.value or {}).items()
+        table = {uuid: rates._replace(temperature_celsius=celsius[0])}
+        table |= {str(i): rates._replace(temperature_celsius=one) for i, one in enumerate(celsius) if i}
+        return frame._replace(sample=frame.sample._replace(gpu=frame.sample.gpu._replace(value=table)))
+
+    rules = AlertRules([Rule("hot", parse_condition("gpus.*.temperature_celsius > 85"))])
+    temperatures = ((90.0, 40.0), (91.0, 88.0), (92.0, 89.0))
+    found = [alert for second, celsius in enumerate(temperatures) for _, alert in rules.add(hot(second, *celsius))]
+    assert [(alert.subject, alert.value) for alert in found] == [("0", 90.0), ("1", 88.0)]

@@ -17,6 +17,7 @@ class ClauseResult(NamedTuple):
     name: the object that meets the clause, or if none does, the object that comes nearest
     value: the value of that object; None for a finding, and if the value is unknown
     held_s: how long the comparison has been true without a break
+    all_met: all objects that meet the clause; only a ClauseWatch knows them
     """
 
     clause: Clause
@@ -24,6 +25,7 @@ class ClauseResult(NamedTuple):
     name: str = ""
     value: float | None = None
     held_s: float = 0.0
+    all_met: tuple[str, ...] = ()
 
 
 class ClauseWatch:
@@ -56,12 +58,16 @@ class ClauseWatch:
         met = {name: seconds for name, seconds in held.items() if seconds >= self.clause.hold_s}
         best = max(met or held, key=lambda name: held[name], default=None)
         if best is not None:
-            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best])
+            return ClauseResult(self.clause, bool(met), best, self._known.get(best), held[best], tuple(met))
         return (
             ClauseResult(self.clause, False, *nearest(self.clause, self._known.items()))
             if judged
             else ClauseResult(self.clause)
         )
+
+    def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
+        """The clause's result of now, but about another one of the objects that meet the clause."""
+        return seen._replace(name=name, value=self._known.get(name), held_s=(now_ns - self._since[name]) / 1e9)
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
         """Take in the Frame's findings; returns whether the rules judged this Frame."""
@@ -110,6 +116,10 @@ class ConditionWatch:
     def add(self, frame: Frame) -> tuple[ClauseResult, ...]:
         """Take in a Frame and return one result per clause."""
         return tuple(clause.add(frame) for clause in self._clauses)
+
+    def about(self, name: str, seen: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
+        """The results of now, but the first one about another one of the objects that meet its clause."""
+        return self._clauses[0].about(name, seen[0], now_ns), *seen[1:]
 
 
 def all_met(seen: Iterable[ClauseResult]) -> bool | None:
