@@ -162,10 +162,14 @@ class Rotator:
                 self._report_error(path, error)
 
     def _report_error(self, path: str, error: OSError) -> None:
-        self._report(f"{clean(os.path.basename(path))}: {error.strerror}")
+        self._report(f"{clean(os.path.basename(path))}: {error.strerror or error}")
 
     def _pack(self, path: str) -> str:
-        code = self._run_child(own_python("iotop_ai.store.write.compress", path), own_environment(), None)
+        try:
+            code = self._run_child(own_python("iotop_ai.store.write.compress", path), own_environment(), None)
+        except OSError as error:  # the packer does not start; old files are removed and the hook runs anyway
+            self._report_error(path, error)
+            code = 1
         if code:
             self._report(f"{clean(os.path.basename(path))} could not be packed and stays as it is")
             return path

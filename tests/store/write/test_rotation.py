@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -150,3 +151,26 @@ def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> 
     assert rotator.finish(None, 60)
     assert shipped.read_text() == "run.20261121T120000.iotop.jsonl.gz\n"
     assert reports == ["run.20200101T000000.iotop.jsonl: Is a directory"]
+
+
+@pytest.mark.parametrize(
+    ("python", "why"),
+    [("/gone/python", "No such file or directory"), ("", "this Python does not know its own path")],
+)
+def test_without_its_packer_old_parts_are_removed_and_the_hook_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, why: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    path, shipped, reports = tmp_path / "run.iotop.jsonl", tmp_path / "shipped", []
+    hook = ("/bin/sh", "-c", f'basename "$IOTOP_AI_FILE" >> {shipped}')
+    rotator = Rotator(Fixed(), reports.append, keep=1, hook=hook)
+    sink: Sink = FileSink(str(path))
+    for _ in range(3):
+        sink = filled_and_rotated(rotator, sink)
+    sink.close()
+    assert rotator.finish(None, 60)
+    names = [f"run.20261121T12000{second}.iotop.jsonl" for second in range(3)]
+    assert shipped.read_text().splitlines() == names
+    assert parts_of(str(path)) == [str(tmp_path / names[-1])]
+    stays = "could not be packed and stays as it is"
+    assert reports == [line for name in names for line in (f"{name}: {why}", f"{name} {stays}")]
