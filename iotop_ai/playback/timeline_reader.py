@@ -18,6 +18,8 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
+_ALIKE = 4
+"""Two steps are of about the same length if they differ by at most this part of it: a quarter."""
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
 """The third word in the text of an alert that begins, after its severity and its rule."""
@@ -47,6 +49,8 @@ class TimelineReader:
         self._lines_read = 0
         self._seen = begin_wall_ns
         self._usual_ns = 0
+        self._gap_ns = 0
+        """The length of the last step if it was a gap, otherwise 0."""
         self._key: tuple[str, str, str] | None = None
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
 
@@ -141,9 +145,15 @@ class TimelineReader:
     def _snap(self, wall_ns: int) -> None:
         step_ns = wall_ns - self._seen
         if self._usual_ns and step_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
-            self._gaps.append((self._seen, wall_ns))
+            if self._gap_ns and abs(step_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
+                # Two steps of this length: the first one was no gap, the interval has become longer.
+                self._gaps.pop()
+                self._usual_ns, self._gap_ns = step_ns, 0
+            else:
+                self._gaps.append((self._seen, wall_ns))
+                self._gap_ns = step_ns
         elif step_ns > 0 and self._seen > self._begin:
-            self._usual_ns = step_ns
+            self._usual_ns, self._gap_ns = step_ns, 0
         self._seen = max(self._seen, wall_ns)
 
     def _judge(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import pytest
@@ -178,6 +178,31 @@ def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp
         wall_ns = reader.next_change(here.snapshot.wall_ns, 1)
         assert wall_ns is not None
         assert cursor.seek(wall_ns) == there
+
+
+@pytest.mark.parametrize(
+    ("steps", "gaps"),
+    [
+        ([1] * 60 + [10] * 60, []),
+        ([1] * 60 + [37] + [10] * 60, [37]),
+        ([1] * 60 + [60] + [1] * 60, [60]),
+        ([1] * 60 + [60, 1, 60] + [1] * 60, [60, 60]),
+        ([1] * 60 + [10] * 30 + [60] + [10] * 30, [60]),
+    ],
+)
+def test_a_longer_interval_is_no_gap(tmp_path: Path, steps: list[int], gaps: list[int]) -> None:
+    machine, live = Machine(5), []
+    begin_ns, begin_wall_ns = machine.now, machine.wall
+    for seconds in accumulate(steps, initial=0):
+        times = {"at_ns": begin_ns + seconds * 10**9, "wall_ns": begin_wall_ns + seconds * 10**9}
+        machine.now = times["at_ns"]
+        live.append(machine.snapshot()._replace(**times, events=()))
+    cursor = FrameCursor([FileRecording(record(tmp_path / "run", list(frames(live))))])
+    reader = TimelineReader(cursor.parts, cursor.begin_wall_ns)
+    while reader.step():
+        pass
+    found = reader.timeline(cursor.end_wall_ns()).gaps
+    assert [(end - begin) // 10**9 for begin, end in found] == gaps
 
 
 def test_a_later_part_continues_the_last(tmp_path: Path) -> None:
