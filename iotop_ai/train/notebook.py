@@ -26,6 +26,8 @@ class Session:
         self.ended = False
         self._begin = time.monotonic()
         self._took = 0.0
+        self._early: float | None = None
+        """When the recording was first seen to have ended early."""
         self._stop = threading.Event()
         self._handle: Any = None
         self.monitor.start()
@@ -44,14 +46,14 @@ class Session:
         if self._thread is not None:
             self._thread.join(2 * PROGRESS_S)
         self.monitor.verdict()
-        self._took = time.monotonic() - self._begin
+        self._took = self._seconds()
         self.monitor.stop()
 
     def report(self) -> Any:
         """Return the picture and the verdict of the recording so far, or of the whole recording after its end."""
         if not self.ended:
             self.monitor.verdict()
-            self._took = time.monotonic() - self._begin
+            self._took = self._seconds()
         m = self.monitor
         return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._took, m.path, m.error))
 
@@ -67,10 +69,17 @@ class Session:
             if self._handle is not None:
                 self._handle.update(_html(self._progress()))
 
+    def _seconds(self) -> float:
+        """Return how long the recording has lasted. The time stops when the recording has ended early."""
+        now = time.monotonic()
+        if self._early is None and self.monitor.error:
+            self._early = now
+        return (now if self._early is None else self._early) - self._begin
+
     def _progress(self) -> str:
         verdict = self.monitor.verdict(wait=0)
-        words = "recording" if verdict is None else f"{verdict.state}: {verdict.text}"
-        seconds = int(time.monotonic() - self._begin)
+        words = self.monitor.error or ("recording" if verdict is None else f"{verdict.state}: {verdict.text}")
+        seconds = int(self._seconds())
         return f"<pre>monitor_io {seconds // 60}:{seconds % 60:02} {escaped(words)}</pre>"
 
 

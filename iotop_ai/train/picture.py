@@ -32,7 +32,7 @@ _NAMES = {
 def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float, path: str, error: str = "") -> str:
     """Return HTML for light and dark pages that runs no script and sends no request.
 
-    error: the reason why nothing is recorded; "" without an error.
+    error: the reason why nothing is recorded, or why the recording ended early; "" without an error.
     """
     parts = [f'<div style="font-family:sans-serif;max-width:{WIDTH}px">']
     if breakdown is not None:
@@ -45,6 +45,8 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
         path = "" if error else path
     elif breakdown is None:
         parts.append("<p>no training job was recognised: where the time went is not known</p>")
+    if error and (verdict is not None or breakdown is not None):
+        parts.append(f"<p>the recording ended early: {escape(error)}</p>")
     where = f", recorded in {escape(path)}" if path else ""
     parts.append(f'<p style="opacity:.7">watched {seconds:.0f} s{where}</p></div>')
     return "".join(parts)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sysconfig
+import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,9 +19,11 @@ import iotop_ai
 from iotop_ai.export.tables.recording import Recording
 from iotop_ai.train import notebook
 from iotop_ai.train.answers import Breakdown, Verdict
-from iotop_ai.train.notebook import Magics
+from iotop_ai.train.monitor import MonitorWarning
+from iotop_ai.train.notebook import Magics, Session, escaped
 from iotop_ai.train.picture import picture
 from tests.scenarios.stacks.install import python_of, why_no_stack
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
 
@@ -148,7 +152,33 @@ def test_a_missing_answer_is_reported() -> None:
     shown = picture(None, None, 1.0, "/tmp/x.iotop.jsonl", "No such file <b>")
     assert "not recorded: No such file &lt;b&gt;" in shown
     assert "/tmp/x" not in shown
-    assert "recorded in /tmp/x" in picture(verdict(), None, 1.0, "/tmp/x.iotop.jsonl", "the recorder has ended")
+    shown = picture(verdict(), None, 60.0, "/tmp/x.iotop.jsonl", "killed by <b>")
+    assert "recorded in /tmp/x" in shown
+    assert "the recording ended early: killed by &lt;b&gt;" in shown
+    assert "ended early" not in picture(verdict(), None, 60.0, "/tmp/x.iotop.jsonl")
+
+
+def test_a_recorder_that_dies_stops_the_clock_and_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(notebook, "_html", str)
+    path = tmp_path / "run.iotop.jsonl"
+    run = Session(str(path), show_progress=False)
+    try:
+        assert run.monitor.verdict(wait=60) is not None
+        recorder = run.monitor._recorder
+        assert recorder is not None
+        os.kill(recorder.pid, signal.SIGKILL)
+        with pytest.warns(MonitorWarning):
+            until(lambda: run._progress() and run.monitor.error, "the end of the recorder")
+        assert escaped(run.monitor.error) in run._progress()
+        watched = run._seconds()
+        time.sleep(0.1)
+        assert run._seconds() == watched
+    finally:
+        run.stop()
+    shown = run.report()
+    assert f"the recording ended early: {escaped(run.monitor.error)}" in shown
+    assert f"watched {watched:.0f} s, recorded in {path}" in shown
 
 
 class Run:

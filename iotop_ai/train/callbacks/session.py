@@ -122,7 +122,8 @@ class TrainingSession:
     def metrics(self, now_ns: int) -> Metrics:
         """Return the figures of the steps since the last metrics, and how the job has spent its time so far.
 
-        The key of a figure is PREFIX and its name.
+        The key of a figure is PREFIX and its name. After an early end of the recording, nothing new is known about the
+        job's time.
         """
         totals = _totals(now_ns)
         seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))
@@ -130,8 +131,10 @@ class TrainingSession:
         out = {"steps_per_s": done * 1e9 / seconds} if seconds > 0 else {}
         if seconds > 0 and steps.COUNTER.data_ns is not None:
             out["data_wait_ratio"] = min(1.0, data_ns / seconds)
-        found = None if self.monitor is None else self.monitor.breakdown(wait=0)
-        if found is not None:
+        monitor = self.monitor
+        found = None if monitor is None or monitor.error else monitor.breakdown(wait=0)
+        # The request itself may show that the recorder has ended.
+        if found is not None and monitor is not None and not monitor.error:
             out.update({f"time_{name}_ratio": share for name, share in found.shares.items()})
             out["data_seen_ratio"] = found.data_wait
         return {PREFIX + name: value for name, value in out.items()}

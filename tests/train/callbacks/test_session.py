@@ -97,6 +97,8 @@ def test_a_wait_within_a_step_is_measured_only_by_a_watched_loader() -> None:
 class Answers:
     """A Monitor that gives these verdicts."""
 
+    error = ""
+
     def __init__(self, *verdicts: Verdict | None) -> None:
         self.verdicts = list(verdicts)
 
@@ -177,6 +179,23 @@ def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) 
     assert metrics["iotop_ai/time_data_disk_ratio"] == metrics["iotop_ai/data_seen_ratio"] == 0.75
     assert 0 < metrics["iotop_ai/steps_per_s"] < 100
     assert 0 <= metrics["iotop_ai/data_wait_ratio"] <= 1
+
+
+@pytest.mark.parametrize("seen", ["before", "by the request"])
+def test_the_last_shares_of_an_ended_recording_are_not_repeated(seen: str) -> None:
+    class Ended(Answers):
+        error = "the recorder has ended" if seen == "before" else ""
+
+        def breakdown(self, wait: float = 0) -> Breakdown | None:
+            self.error = "the recorder has ended"
+            return super().breakdown(wait)
+
+    one = TrainingSession(record=False)
+    one.begin()
+    one.monitor = Ended()  # type: ignore[assignment]
+    metrics = one.metrics(time.monotonic_ns())
+    assert "iotop_ai/steps_per_s" in metrics
+    assert not [name for name in metrics if name.startswith("iotop_ai/time_") or name == "iotop_ai/data_seen_ratio"]
 
 
 def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPatch) -> None:
