@@ -36,7 +36,8 @@ def _events(base: Any) -> Any:
             self._newest: Metrics = {}
 
         def on_train_begin(self, logs: Any = None) -> None:
-            """Start the recorder."""
+            """Start the recorder, without the metrics of an earlier fit."""
+            self._newest = {}
             self.session.begin()
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:

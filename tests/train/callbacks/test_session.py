@@ -7,7 +7,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -261,6 +261,30 @@ def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatc
     callback.on_exception(None, None, RuntimeError("CUDA out of memory"))
     assert monitor.stopped
     callback.teardown(None, None, "fit")
+
+
+def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in, name = ModuleType("keras"), "iotop_ai.train.callbacks.keras"
+    stand_in.callbacks = SimpleNamespace(Callback=object)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "keras", stand_in)
+    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module which is loaded here is removed again
+    del sys.modules[name]
+    callback = import_module(name).KerasCallback(record=False)
+
+    def logs_of_a_fit() -> dict[str, float]:
+        logs = {"loss": 0.5}
+        callback.on_train_begin()
+        callback.on_epoch_begin(0)
+        callback.on_train_batch_begin(0)
+        callback.on_train_batch_end(0)
+        callback.on_epoch_end(0, logs)
+        callback.on_train_end()
+        return logs
+
+    monkeypatch.setattr(session, "METRICS_NS", 0)
+    assert "iotop_ai/steps_per_s" in logs_of_a_fit()
+    monkeypatch.setattr(session, "METRICS_NS", 10**12)
+    assert logs_of_a_fit() == {"loss": 0.5}
 
 
 def test_a_plain_loop_is_recorded(tmp_path: Path) -> None:
