@@ -32,7 +32,7 @@ class Recorder:
     """A recorder that runs. argv: the command that starts it. Raises OSError when it cannot be started.
 
     status: the newest answer; {} before the first one. ready: whether the recorder has taken its first Snapshot. ended:
-    whether it has closed its output. All methods but ``ask`` and ``end`` return at once.
+    whether it has closed its output, or its end was awaited. All methods but ``ask`` and ``end`` return at once.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -58,6 +58,8 @@ class Recorder:
         for pipe in (self._in, self._out, self._messages):
             os.set_blocking(pipe, False)
         self._lock = threading.Lock()
+        # A handler of a signal may send a mark while this thread sends.
+        self._writing = threading.RLock()
         self._rest = b""
         self._last_words = b""
         self._messages_ended = False
@@ -79,7 +81,7 @@ class Recorder:
         """Send a message without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
-            with contextlib.suppress(OSError, ValueError):
+            with self._writing, contextlib.suppress(OSError, ValueError):
                 return os.write(self._in, raw) > 0
         return False
 
@@ -105,8 +107,10 @@ class Recorder:
         try:
             # Closing the pipe is not enough, because a forked worker may also have this end of it open.
             self.send({"kind": "end"})
-            if self._child.stdin is not None:
-                self._child.stdin.close()
+            with self._writing:
+                self._in = -1  # a file that is opened later may get the number of the pipe
+                if self._child.stdin is not None:
+                    self._child.stdin.close()
             return self._ended_within(seconds)
         except BaseException:  # on Ctrl-C the caller goes on at once, and a thread waits for the recorder
             with contextlib.suppress(RuntimeError):  # the interpreter ends, which ends the recorder
@@ -120,6 +124,8 @@ class Recorder:
             self._take(end - time.monotonic())
         code = self._wait(max(1.0, end - time.monotonic()))
         self._take(0.0)
+        with self._lock:
+            self.ended = True  # no other thread reads the pipes from here on
         for pipe in (self._child.stdout, self._child.stderr):
             if pipe is not None:
                 pipe.close()
@@ -142,8 +148,9 @@ class Recorder:
         return clean(lines[-1]) if lines else ""
 
     def _ask(self) -> None:
-        if self._sent({"kind": "status"}):
-            self._asked += 1
+        with self._lock:  # another thread must not take the answer before the question is counted
+            if self._sent({"kind": "status"}):
+                self._asked += 1
 
     def _take(self, seconds: float) -> None:
         """Read what the recorder has written. Wait for output for at most ``seconds``."""
@@ -174,7 +181,7 @@ class Recorder:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            self._answered = self._asked  # the answer was incomplete
+            self._answered = self._asked  # the pipe was full, so any answer that is still due may be lost
             return
         if not isinstance(answer, dict):
             return
@@ -182,7 +189,7 @@ class Recorder:
         if kind == "ready":
             self.ready = True
         elif kind == "status":
-            self._answered += 1
+            self._answered = min(self._asked, self._answered + 1)
         elif kind != "end":
             return
         self.status = answer
