@@ -120,7 +120,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            call_with_timeout(_UNLINK_S, "marks", self._file.unlink)
+            # Not the place of ``listen``, whose thread calls this method if it was late.
+            call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(1.0)
@@ -165,14 +166,23 @@ def listen(
     take: Callable[[str], None],
     environment: Mapping[str, str],
     take_steps: Callable[[int, StepCounts], None] | None = None,
+    opened: Callable[[MarksSocket], None] | None = None,
 ) -> MarksSocket | None:
-    """Open the socket of this monitor; None when there is no folder for the socket. Raises OSError or IotopError."""
-    path = environment.get(SOCKET_VARIABLE)
-    return call_with_timeout(
-        HOME_TIMEOUT_S,
-        "marks",
-        lambda: None if (own := path or _own_path(environment)) is None else MarksSocket(own, clock, take, take_steps),
-    )
+    """Open the socket of this monitor; None when there is no folder for the socket. Raises OSError or IotopError.
+
+    opened: called with the socket on the thread that opens it, even if that is after the TimeoutError.
+    """
+
+    def open_socket() -> MarksSocket | None:
+        path = environment.get(SOCKET_VARIABLE) or _own_path(environment)
+        if path is None:
+            return None
+        made = MarksSocket(path, clock, take, take_steps)
+        if opened is not None:
+            opened(made)
+        return made
+
+    return call_with_timeout(HOME_TIMEOUT_S, "marks", open_socket)
 
 
 def check_socket_variable(environment: Mapping[str, str]) -> None:

@@ -165,13 +165,21 @@ class LiveSource:
         at_ns = self._clock.monotonic_ns()
         self._steps = StepReports(at_ns)
         try:
-            self._marks = listen(self._clock, self.add_mark, os.environ, self._steps.take)
+            listen(self._clock, self.add_mark, os.environ, self._steps.take, self._listening)
         except (OSError, IotopError) as error:
             why = (error.strerror if isinstance(error, OSError) else str(error)) or "no socket"
-            self._marks_reading = Reading(None, Status.FAILED, clean(f"marks cannot be received: {why}"), "", at_ns)
-        else:
-            if self._marks is not None:
-                self._marks_reading = Reading(True, Status.OK, at_ns=at_ns)
+            failed: Reading[bool] = Reading(None, Status.FAILED, clean(f"marks cannot be received: {why}"), "", at_ns)
+            with self._lock:
+                self._marks_reading = failed if self._marks is None else self._marks_reading
+
+    def _listening(self, marks: MarksSocket) -> None:
+        """Take the socket for marks. It is closed again if it opened after the end of this source."""
+        with self._lock:
+            if not self._closed:
+                self._marks = marks
+                self._marks_reading = Reading(True, Status.OK, at_ns=self._clock.monotonic_ns())
+                return
+        marks.close()
 
     def _slow_collectors(self) -> SlowCollectors | None:
         self.begin()
@@ -403,12 +411,13 @@ class LiveSource:
     def _release(self) -> None:
         with self._lock:
             collectors, self._collectors = self._collectors, []
+            marks = self._marks
         for scheduled in collectors:
             with contextlib.suppress(OSError):
                 scheduled.close()
         self._jobs.close()
         if self._state_files is not None:
             self._state_files.close()
-        if self._marks is not None:
-            self._marks.close()
+        if marks is not None:
+            marks.close()
         self._own.close()

@@ -6,11 +6,14 @@ import json
 import os
 import socket
 import struct
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from iotop_ai.collectors.io import marks_socket
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import (
     PER_SECOND,
@@ -21,6 +24,8 @@ from iotop_ai.collectors.io.marks_socket import (
     parse_message,
 )
 from iotop_ai.collectors.io.monitor_sockets import send_mark, send_to_all
+from iotop_ai.collectors.io.socket_file import SocketFile
+from iotop_ai.collectors.io.with_timeout import _stuck
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
@@ -267,6 +272,45 @@ def test_a_live_source_reports_why_it_receives_no_marks(tmp_path: Path, monkeypa
     assert found.status is Status.FAILED
     assert "not a socket" in found.reason
     assert path.read_text() == "weights"
+
+
+@pytest.fixture
+def late_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """The folder of the socket answers only when this event is set."""
+    answers = threading.Event()
+
+    def late(*arguments: Any) -> SocketFile:
+        assert answers.wait(60)
+        return SocketFile(*arguments)
+
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "m.sock"))
+    monkeypatch.setattr(marks_socket, "SocketFile", late)
+    monkeypatch.setattr(marks_socket, "HOME_TIMEOUT_S", 0.05)
+    return answers
+
+
+def test_a_socket_that_opens_late_is_used_and_removed(tmp_path: Path, late_socket: threading.Event) -> None:
+    source = LiveSource(Settings(smart=False), marks=True)
+    try:
+        found = source.snapshot().marks
+        assert (found.status, found.reason) == (Status.FAILED, "marks cannot be received: no answer for 0.05 s")
+        late_socket.set()
+        until(lambda: source.snapshot().marks.status is Status.OK, "the late socket", 20)
+        assert send_mark("epoch 3", os.environ) == 1
+        until(lambda: "epoch 3" in [event.text for event in source.snapshot().events], "the mark")
+    finally:
+        late_socket.set()
+        source.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_socket_that_opens_after_the_end_is_removed(tmp_path: Path, late_socket: threading.Event) -> None:
+    source = LiveSource(Settings(smart=False), marks=True)
+    source.close()
+    late_socket.set()
+    _stuck["marks"].join(20)
+    assert not _stuck["marks"].is_alive()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_mark_is_refused() -> None:
