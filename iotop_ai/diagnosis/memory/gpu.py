@@ -41,13 +41,18 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
 
 
 def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
-    pids = tuple(sorted(p.pid for p in state.processes or () if p.kind == "compute"))
+    """The memory with the present processes and the time since which the GPU is idle; an unread figure changes none."""
+    listed, used, busy = state.processes, rates.memory_used_bytes, rates.busy_ratio
+    pids = old.pids if listed is None else tuple(sorted(p.pid for p in listed if p.kind == "compute"))
     # The power that another program drew says nothing about this program.
     known = old if not old.pids or not pids or set(old.pids) & set(pids) else NOTHING
-    held = rates.memory_used_bytes is not None and rates.memory_used_bytes >= limits.gpu_used_bytes and bool(pids)
-    idle = rates.busy_ratio is not None and rates.busy_ratio < limits.idle_gpu
-    since = known.idle_ns if known.idle_ns is not None else snapshot.at_ns
-    return GpuMemory(pids, since if held and idle else None, known.power, known.peak if pids else None)
+    ended = (used is not None and used < limits.gpu_used_bytes) or (busy is not None and busy >= limits.idle_gpu)
+    since = known.idle_ns
+    if ended or not pids:
+        since = None
+    elif since is None and None not in (listed, used, busy):
+        since = snapshot.at_ns
+    return GpuMemory(pids, since, known.power, known.peak if pids else None)
 
 
 def _peak(new: GpuMemory, rates: GpuRates, seconds: float, limits: Thresholds) -> GpuMemory:
