@@ -53,9 +53,12 @@ def lost_so_far(
 ) -> Mapping[ProcessKey, float]:
     """The hours that each job has lost, including the time since the last decision.
 
-    That time counts with the largest lost share of the job's findings. A job that ended is forgotten. before: the hours
-    at the last decision. decided_ns: the time of the last decision; None at the first decision.
+    That time counts with the largest lost share of the job's findings. A job that ended is forgotten; while the jobs
+    are unread, the hours stay. before: the hours at the last decision. decided_ns: the time of the last decision; None
+    at the first decision.
     """
+    if facts.snapshot.jobs.value is None:
+        return before
     now, interval_s = facts.snapshot.at_ns, facts.snapshot.interval_s
     step = 0 if decided_ns is None else now - decided_ns
     hours = step / _HOUR_NS if 0 < step <= _GAP * max(interval_s, facts.limits.decide_s) * 1e9 else 0.0

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from iotop_ai.diagnosis.engine import verdict_of_job
+from iotop_ai.diagnosis.engine import fold, verdict_of_job
 from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with, leading_job
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.verdict_class import State
-from tests.diagnosis.build import COMPUTING, FETCHING, JOB_ALONE, JOB_STARVED, Machine, Task, Training, classes, play
+from tests.diagnosis.build import (
+    COMPUTING,
+    FETCHING,
+    JOB_ALONE,
+    JOB_STARVED,
+    Machine,
+    Task,
+    Training,
+    classes,
+    play,
+    sample_of,
+    snapshot_of,
+)
 
 OTHER = Task(500, "python", 1, cpu=0.06, start=-100_000)
 LOADERS = tuple(Task(600 + i, "pt_data_worker", 500, cpu=0.01, read=0.0, start=-99_000) for i in range(4))
@@ -92,10 +107,16 @@ def test_without_a_gpu_there_are_no_gpu_hours() -> None:
     assert play((JOB_ALONE, 20))[-1].verdict.primary.gpu_hours_lost is None
 
 
-def test_the_loss_of_a_job_that_is_gone_is_forgotten() -> None:
-    lost = play((JOB_STARVED, 20))[-1].carry
-    assert [key.pid for key in lost.lost] == [50]
-    assert play((Machine(), 3), carry=lost._replace(decided_ns=None))[-1].carry.lost == {}
+def test_the_loss_of_a_job_that_is_gone_is_forgotten_but_not_while_the_jobs_are_unread() -> None:
+    last = play((JOB_STARVED, 40))[-1]
+    after, history = snapshot_of(JOB_STARVED, 40), (*last.history, sample_of(JOB_STARVED, 40))
+
+    def lost(jobs: Reading[JobTable]) -> Mapping[ProcessKey, float]:
+        return fold(last.carry, after._replace(jobs=jobs), history)[0].lost
+
+    assert [key.pid for key in last.carry.lost] == [50]
+    assert lost(Reading(None, Status.FAILED, at_ns=after.at_ns)) == last.carry.lost
+    assert lost(Reading(JobTable({}, {}, {}, {}, 0), Status.OK, at_ns=after.at_ns)) == {}
 
 
 def test_time_that_was_not_watched_costs_nothing() -> None:
