@@ -30,8 +30,13 @@ def with_steps(snapshot: Snapshot, table: dict[ProcessKey, StepCounts]) -> Snaps
     )
 
 
-def reporting(per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), until: int = 10_000) -> tuple[Frame, ...]:
-    """Each rank sends a message each second, up to the Snapshot ``until``. waits: the share that each rank waits."""
+def reporting(
+    per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), until: int = 10_000, every: int = 1
+) -> tuple[Frame, ...]:
+    """Each rank sends a message every ``every`` seconds, up to the Snapshot ``until``.
+
+    waits: the share that each rank waits
+    """
     made = []
     newest: dict[ProcessKey, StepCounts] = {}
     for number, frame in enumerate(slow_disk()):
@@ -43,7 +48,7 @@ def reporting(per_s: float = 4.0, waits: tuple[float | None, ...] = (0.75,), unt
         for rank, (key, share) in enumerate(zip((job_key(frame), SECOND), waits, strict=False)):
             at_ns = snapshot.at_ns - 200_000_000
             seconds = (at_ns - begin_ns) / 1e9 + 1
-            if number <= until:
+            if number <= until and number % every == 0:
                 steps = int(seconds * per_s * 100) // 100
                 data_ns = None if share is None else int(seconds * share * 1e9)
                 newest[key] = StepCounts(at_ns, steps, steps, data_ns, rank, rank, len(waits))

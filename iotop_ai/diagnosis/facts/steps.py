@@ -54,18 +54,22 @@ class JobSteps(NamedTuple):
 def job_steps(frame: Frame, job: Job) -> JobSteps | None:
     """The steps of a job over the window of the verdict; None if none of its processes reports steps."""
     table = frame.snapshot.steps.value
-    members = None if not table else [key for key in table if key in job.members]
-    if not members:
+    members = [key for key in table or () if key in job.members]
+    if not table or not members:
         return None
     begin_ns = frame.snapshot.at_ns - int(LIMITS.window_s * 1e9)
-    ranks = [(key, _mean_rates(_parts(frame, key, begin_ns))) for key in members]
+    ranks = [(key, _mean_rates(_parts(frame, key, begin_ns, table[key].at_ns), table[key].rank)) for key in members]
     ranks.sort(key=lambda one: (one[1].rank is None, one[1].rank or 0, one[0]))
     seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
 
 
-def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
-    """The process's rates between its messages in the window, each once; without messages, the last rates before it."""
+def _parts(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:
+    """The process's rates between its messages in the window, each once; without messages, the last rates before it.
+
+    A process that is silent for the window and twice as long as between its last messages no longer steps: it has none.
+    newest_ns: the time of its newest message
+    """
     parts: list[StepRates] = []
     last: StepRates | None = None
     for sample in frame.history:
@@ -74,12 +78,14 @@ def _parts(frame: Frame, key: ProcessKey, begin_ns: int) -> list[StepRates]:
         if rates is not None and rates is not last and sample.at_ns > begin_ns:
             parts.append(rates)
         last = rates or last
-    return parts or ([] if last is None else [last])
+    now_ns = frame.snapshot.at_ns
+    if parts or last is None or now_ns - newest_ns > max(now_ns - begin_ns, 2 * (last.span_ns or 0)):
+        return parts
+    return [last]
 
 
-def _mean_rates(parts: list[StepRates]) -> StepRates:
+def _mean_rates(parts: list[StepRates], rank: int | None) -> StepRates:
     """The rates over several intervals together; a figure that is unknown in one of them is unknown."""
-    rank = parts[-1].rank if parts else None
     known = [part for part in parts if part.span_ns]
     span_ns = sum(part.span_ns or 0 for part in known)
     if not span_ns:

@@ -38,7 +38,7 @@ def steps_rate(frame: Frame, job: Job) -> str:
 def _sentence(found: JobSteps) -> str:
     rate = f"{_figure(found.steps_per_s)}/s"
     if found.data_wait_ratio is None:
-        return f"{rate}, wait for data not measured"
+        return rate if found.steps_per_s is None else f"{rate}, wait for data not measured"
     seen = "" if found.seen_ratio is None else f", {percent(found.seen_ratio)} % from outside"
     return f"{rate}, {_wait(found.data_wait_ms)} a step for data: {percent(found.data_wait_ratio)} % measured{seen}"
 

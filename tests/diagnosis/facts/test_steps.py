@@ -45,10 +45,13 @@ def test_a_wait_that_no_rank_measures_is_unknown() -> None:
     assert (found.data_wait_ratio, found.data_wait_ms, found.difference) == (None, None, None)
 
 
-def test_without_a_new_message_the_last_rates_remain() -> None:
-    found = steps_of(reporting(waits=(0.5,), until=20))
-    assert found.data_wait_ratio == pytest.approx(0.5, abs=0.001)
-    assert found.steps_per_s is not None
+def test_without_a_new_message_the_last_rates_remain_as_long_as_the_loop_may_still_step() -> None:
+    for found in (steps_of(reporting(waits=(0.5,), until=36)), steps_of(reporting(waits=(0.5,), until=30, every=15))):
+        assert found.data_wait_ratio == pytest.approx(0.5, abs=0.001)
+        assert found.steps_per_s == pytest.approx(4.0, rel=0.05)
+    stopped = steps_of(reporting(waits=(0.5,), until=20))
+    assert (stopped.steps_per_s, stopped.data_wait_ratio, stopped.difference) == (None, None, None)
+    assert [rates.rank for _, rates in stopped.ranks] == [0]
 
 
 def test_a_job_that_reports_nothing_has_no_steps() -> None:

@@ -47,8 +47,15 @@ def test_each_rank_has_its_figures() -> None:
 
 
 def test_steps_that_stopped_have_their_age() -> None:
+    last = reporting(until=36)[-1]
+    assert steps_text(last, job_of(last)).startswith("4.0/s, ")
+    assert steps_text(last, job_of(last)).endswith("; no step for 8 s")
     last = reporting(until=20)[-1]
-    assert "; no step for 2" in steps_text(last, job_of(last))
+    assert steps_text(last, job_of(last)) == "?/s; no step for 24 s"
+    assert steps_rate(last, job_of(last)) == "? steps/s"
+    steps = snapshot_object(last)["jobs"][0]["steps"]
+    assert (steps["steps_per_s"], steps["ranks"][0]["steps_per_s"]) == (None, None)
+    assert (steps["ranks"][0]["rank"], round(steps["ranks"][0]["age_s"])) == (0, 24)
 
 
 def test_the_screens_show_the_steps() -> None:
