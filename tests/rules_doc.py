@@ -32,8 +32,8 @@ UNSURE and lists what was checked. OK needs evidence.
 
 A device's normal read time is the lower of two values: the value for its kind, and its own history. The history is the
 read time below which a tenth of the device's minutes of the last 27 hours lie. It is kept per serial number and request
-size, and never counts as less than {floor} % of the value for the kind. It applies once it covers {baseline_minutes:g}
-minutes, and pauses during a finding about storage.
+size; without a serial number it ends when another device takes the name. It never counts as less than {floor} % of the
+value for the kind. It applies once it covers {baseline_minutes:g} minutes, and pauses during a finding about storage.
 
 Confidence starts at the rule's own base. Each of these caps it: one family of signals (task states, device, pressure,
 GPU) at 50 %, two at 75 %; a missing GPU at 60 % (most rules about a job's loading: 75 %); an unknown mapping of

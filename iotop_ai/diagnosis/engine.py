@@ -11,7 +11,7 @@ from iotop_ai.diagnosis.facts.leading_job import job_with, leading_job, lost_so_
 from iotop_ai.diagnosis.memory import gpu as gpu_memory
 from iotop_ai.diagnosis.memory import jobs as job_memory
 from iotop_ai.diagnosis.memory.hung_devices import hung_since
-from iotop_ai.diagnosis.memory.read_latency_baseline import learn, seeded
+from iotop_ai.diagnosis.memory.read_latency_baseline import learn, seeded, without_replaced
 from iotop_ai.diagnosis.rules import RULES
 from iotop_ai.diagnosis.rules.job.exit import ENDS
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
@@ -121,7 +121,7 @@ def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], li
     ended = tuple(event for event in snapshot.events if event.kind in ENDS)[:_MOST_ENDED]
     frozen = any(CLASS_SPECS[class_id].freezes_baseline for class_id, _ in carry.held)
     return carry._replace(
-        learned=learn(carry.learned, sample, snapshot.disks.value or {}, frozen, limits),
+        learned=learn(without_replaced(carry.learned, history), sample, snapshot.disks.value or {}, frozen, limits),
         memory=job_memory.update(carry.memory, snapshot, sample, limits),
         fed_ns=sample.at_ns,
         hung=hung_since(carry.hung, sample),

@@ -85,7 +85,7 @@ class FoldState(NamedTuple):
     ``held``.
     """
     learned: Mapping[str, DeviceBaseline] = {}
-    """The read latency baseline of each disk, by serial number."""
+    """The read latency baseline of each disk, by serial number, or by name without one."""
     memory: Mapping[ProcessKey, JobMemory] = {}
     fed_ns: int | None = None
     """The time of the newest Sample that has been added to learned, memory, gpus and hung."""

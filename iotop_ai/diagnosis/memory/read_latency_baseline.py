@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.model.block.counters import BlockInfo, BlockRates
@@ -30,6 +30,19 @@ def seeded(learned: Learned, known: Learned) -> Learned:
         if name not in learned or not any(size.minutes for size in learned[name].sizes)
     }
     return {**fresh, **{name: one for name, one in learned.items() if name not in fresh}} if fresh else learned
+
+
+def without_replaced(learned: Learned, history: Sequence[Sample]) -> Learned:
+    """The baselines without those of a kernel name that another device has now, such as loop0 with a new image.
+
+    A device with a serial number keeps its baseline. history: the Samples so far, oldest first.
+    """
+    now = history[-1].block.value
+    before = next((table for one in reversed(history[:-1]) if (table := one.block.value) is not None), None)
+    if not learned or now is None or before is None:
+        return learned
+    replaced = {key.name for key in now.keys() - before.keys()} & learned.keys()
+    return {name: one for name, one in learned.items() if name not in replaced} if replaced else learned
 
 
 def learn(

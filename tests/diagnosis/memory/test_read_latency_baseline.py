@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.memory.read_latency_baseline import MOST_DEVICES, baseline_ms, identity, learn
 from iotop_ai.diagnosis.thresholds import LIMITS
+from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.block.read_latency_baseline import (
     BOUNDS_NS,
     PART_NS,
@@ -20,6 +22,7 @@ from iotop_ai.model.block.read_latency_baseline import (
     with_minute,
 )
 from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.sample import Sample
 from iotop_ai.pipeline import frames
 from tests.diagnosis.build import JOB_ALONE, MB, Disk, Machine, S, play, sample_of, snapshot_of
 from tests.store.scenario import session
@@ -105,6 +108,31 @@ def test_a_device_is_known_by_its_serial_number_and_the_number_is_bounded() -> N
     learned = learnt((many, 3))
     assert len(learned) == MOST_DEVICES
     assert "sd0" not in learned
+
+
+def test_a_new_device_of_a_known_name_has_no_history_unless_its_serial_number_is_known() -> None:
+    machine = Machine(disks=(replace(reading(0.4).disks[0], name="loop0", kind="loop"),))
+    own = DeviceBaseline(sizes=(Baseline(), Baseline(((0, ((bin_of(0.4), 60),)),)), Baseline()))
+
+    def known(serial: str, *numbers: int | None) -> bool:
+        """Whether the device has a history after Samples with these diskseqs; None: the devices are unread."""
+        info = machine.disks[0].info._replace(serial=serial)
+        carry = FoldState(learned={identity(info): own})
+        samples: tuple[Sample, ...] = ()
+        for second, number in enumerate(numbers):
+            sample, snapshot = sample_of(machine, second), snapshot_of(machine, second)
+            table = None if number is None else {BlockKey("loop0", number): machine.disks[0].rates}
+            samples = (*samples, sample._replace(block=sample.block._replace(value=table)))
+            snapshot = snapshot._replace(disks=snapshot.disks._replace(value={"loop0": info}))
+            carry, _ = fold(carry, snapshot, samples)
+        return baseline_ms(carry.learned, info, 128 * 1024) is not None
+
+    assert known("", 41, 41)
+    assert known("", 0, 0)
+    assert known("", 41, None, 41)
+    assert known("S1", 41, 42)
+    assert not known("", 41, 42)
+    assert not known("", 41, None, 42)
 
 
 def test_a_device_that_was_faster_is_called_slow_sooner() -> None:
