@@ -198,7 +198,8 @@ class SmartCollector:
             if (number := self._root.number_or_none(f"sys/block/{disk.name.partition('/')[0]}/diskseq")) is not None
         }
         found = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
-        self._diskseqs = now
+        # A number that could not be read this time stays known, or else the next one would not be seen as new.
+        self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
         if found and self._table is not None:
             self._publish({name: reading for name, reading in self._table.items() if name not in found})
         return found

@@ -346,6 +346,9 @@ def test_another_disk_under_the_same_name_does_not_get_the_state_of_the_earlier_
     assert first.value is not None
     smartctl.disk("nvme8", {**HEALTHY, "serial": "OTHER"})
     collector.suspend_queries(False)  # this wakes the collector, which does not query a known disk again
+    number.unlink()  # the number cannot be read for a moment
+    collector.suspend_queries(False)
+    time.sleep(0.3)
     number.write_text("9\n")
     collector.suspend_queries(False)
     second = until(collector, "nvme8n1", lambda one: one.value is not None and one.value != first.value)
