@@ -22,6 +22,8 @@ MOST_CURVES = 64
 MOST_JOBS = 4096
 MOST_RANKS = 512
 """The number of ranks whose steps are kept, over all jobs."""
+MOST_MOUNTS = 64
+"""The number of mounts of a job whose time is kept."""
 
 
 class _Job:
@@ -33,8 +35,10 @@ class _Job:
         self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
         self.ranks = self.workers = self.gpus = 0
         self.is_recorded_command = False
-        self.mount: JobMount | None = None
-        self.disk = ""
+        self._mount_s: dict[JobMount, float] = {}
+        """The seconds in which the job read most from each mount."""
+        self._disks: dict[JobMount, str] = {}
+        """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
         self.steps: dict[int, Track] = {}
         """The steps of each rank, by the rank's number, which does not change when its process is restarted."""
@@ -47,14 +51,22 @@ class _Job:
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
-    def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo]) -> None:
+    def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
         """Note where the job's data is: the mount from which it reads most, and the whole disk below that mount."""
-        if place is None or not place.mounts or (self.disk and place.mounts[0] == self.mount):
+        mount = place.mounts[0] if place is not None and place.mounts else None
+        if mount is None or (mount not in self._mount_s and len(self._mount_s) >= MOST_MOUNTS):
             return
-        self.mount = place.mounts[0]
-        numbers = self.mount.device
-        info = next((one for one in infos.values() if f"{one.major}:{one.minor}" == numbers), None)
-        self.disk = "" if info is None else info.parent or info.name
+        self._mount_s[mount] = self._mount_s.get(mount, 0.0) + seconds
+        if mount in self._disks:
+            return
+        info = next((one for one in infos.values() if f"{one.major}:{one.minor}" == mount.device), None)
+        if info is not None:
+            self._disks[mount] = info.parent or info.name
+
+    def place(self) -> tuple[str, str, str]:
+        """The path and filesystem of the mount from which the job read most for the longest time, and its disk."""
+        mount = max(self._mount_s, key=lambda one: self._mount_s[one], default=None)
+        return ("", "", "") if mount is None else (mount.path, mount.fstype, self._disks.get(mount, ""))
 
     def add(self, at: Interval, shares: TimeShares, grid: Grid) -> None:
         """Add the shares of an interval."""
@@ -106,7 +118,7 @@ class JobFold:
                     continue
                 one = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
             one.see(job, at)
-            one.see_place(table.places.get(key), snapshot.disks.value or {})
+            one.see_place(table.places.get(key), snapshot.disks.value or {}, at.seconds)
             one.is_recorded_command = one.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
                 most = MOST_RANKS - self._ranks_with_steps
@@ -153,9 +165,7 @@ class JobFold:
             counts or TimeCounts(),
             self._curves(one.series or {}),
             self._steps(one.steps.values()),
-            "" if one.mount is None else one.mount.path,
-            "" if one.mount is None else one.mount.fstype,
-            one.disk,
+            *one.place(),
             one.process_began_ns,
         )
 

@@ -53,8 +53,8 @@ class JobStory(NamedTuple):
     if not recorded. shares: each share over time, by name, without those that are always 0.
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
-    between two Snapshots. mount, fstype, disk: where it read most from, by its open files; "" when unknown. disk is
-    also "" if the data is not on a local disk.
+    between two Snapshots. mount, fstype, disk: where it read most from for most of its time, by its open files; "" when
+    unknown. disk is also "" if the data is not on a local disk.
     """
 
     pid: int

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, cycle
 
 import pytest
 
 from iotop_ai.export.compare.comparison import Window, points_of
-from iotop_ai.export.report.jobs import JobFold
+from iotop_ai.export.report.jobs import MOST_MOUNTS, JobFold
 from iotop_ai.export.report.series import Grid
 from iotop_ai.export.report.story import Steps
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.model.process.records import ProcessKey
@@ -55,20 +56,39 @@ def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> 
     return story.steps
 
 
-def test_the_disk_of_a_job_may_be_known_later_than_its_mount() -> None:
+DATA = JobMount("/my data", "ext4", "/dev/sda1", "8:1")
+
+
+def place_of(*looks: tuple[JobMount, Mapping[str, BlockInfo] | None]) -> tuple[str, str, str]:
+    """The mount, filesystem and disk of a job that reads from these mounts, with these disks, one second each."""
     job = Job(ProcessKey(1, 1), "train.py", "alice", 1000, ())
-    mount = JobMount("/my data", "ext4", "/dev/sda1", "8:1")
-    jobs = JobTable({job.key: job}, places={job.key: JobPlace(mounts=(mount,))})
     grid = Grid(WALL_NS, None, 1.0)
     fold = JobFold(grid)
-    for second, infos in ((1, None), (2, INFOS), (3, None)):
+    for second, (mount, infos) in enumerate(looks, 1):
+        jobs = JobTable({job.key: job}, places={job.key: JobPlace(mounts=(mount,))})
         disks: Reading[object] = Reading() if infos is None else ok(infos, second * S)
         one = snapshot(second, second * S, jobs=ok(jobs, second * S), disks=disks)
         at = grid.interval(WALL_NS + second * S, 1.0)
         assert at is not None
         fold.add(at, one, between(None, one, None))
     (story,) = fold.stories({})
-    assert (story.mount, story.disk) == ("/my data", "sda")
+    return story.mount, story.fstype, story.disk
+
+
+def test_the_disk_of_a_job_may_be_known_later_than_its_mount() -> None:
+    assert place_of((DATA, None), (DATA, INFOS), (DATA, None)) == ("/my data", "ext4", "sda")
+
+
+def test_the_place_of_a_job_is_where_it_read_longest() -> None:
+    """The last seconds of a run, in which a checkpoint is read back, do not move its data to another disk."""
+    other = JobMount("/checkpoints", "xfs", "/dev/loop0", "7:0")
+    assert place_of(*[(DATA, INFOS)] * 20, *[(other, INFOS)] * 3) == ("/my data", "ext4", "sda")
+    assert place_of(*[(DATA, INFOS)] * 3, *[(other, INFOS)] * 20) == ("/checkpoints", "xfs", "loop0")
+
+
+def test_the_number_of_mounts_of_a_job_is_bounded() -> None:
+    many = [JobMount(f"/snapshots/{i}", "ext4", "/dev/sda1", "8:1") for i in range(MOST_MOUNTS)]
+    assert place_of(*[(one, INFOS) for one in many], *[(DATA, INFOS)] * 20)[0] == "/snapshots/0"
 
 
 @pytest.mark.parametrize("steps_s", [(10.0,), (4.0,), (0.5,), (1.0,) * 10 + (10.0,), (0.3, 2.9)])
