@@ -30,6 +30,13 @@ _NORMAL_CODES = (0, -15, None)
 """The exit codes of a worker that are not shown: 0, SIGTERM from its trainer, and unknown (None)."""
 
 
+def is_trouble(event: Event) -> bool:
+    """Whether an event is a fault, an alert, the end of a trainer, or of a worker that did not end normally."""
+    if event.kind != ENDED:
+        return event.kind == ALERT or event.kind in TROUBLE
+    return event.role == TRAINER or (event.role == WORKER and event.code not in _NORMAL_CODES)
+
+
 class TimelineReader:
     """Reads one block per ``step``, without decoding its Snapshots.
 
@@ -135,12 +142,8 @@ class TimelineReader:
             severity, _, text = event.text.partition(" ")
             if text.split(" ", 2)[1:2] == [_FIRING]:
                 self._alerts.append((event.wall_ns, text, severity == Severity.CRITICAL))
-        elif event.kind in TROUBLE:
-            self._ends.append((event.wall_ns, event.text, True))
-        elif event.kind == ENDED and event.role == TRAINER:
-            self._ends.append((event.wall_ns, event.text, bool(event.code)))
-        elif event.kind == ENDED and event.role == WORKER and event.code not in _NORMAL_CODES:
-            self._ends.append((event.wall_ns, event.text, True))
+        elif is_trouble(event):
+            self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
     def _snap(self, wall_ns: int) -> None:
         step_ns = wall_ns - self._seen

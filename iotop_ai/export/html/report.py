@@ -119,7 +119,10 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
 
 
 def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
-    events = [one for one in story.events if one.kind in _SHOWN_EVENTS][:MOST_MARKS]
+    """Events and gaps over a chart. Of too many events, faults are drawn first, then alerts, then the earliest."""
+    shown = [one for one in story.events if one.kind in _SHOWN_EVENTS]
+    first = sorted(shown, key=lambda one: (one.kind not in TROUBLE, one.kind != ALERT))[:MOST_MARKS]
+    events = sorted(first, key=lambda one: one.wall_ns)
     marks = [(one.wall_ns, f"{clock(one.wall_ns)} {one.kind}: {one.text}", one.kind in TROUBLE) for one in events]
     gaps = gap_boxes(axis, [(one.begin_ns, one.end_ns) for one in story.gaps], height)
     return [*gaps, *time_marks(axis, marks, height)]

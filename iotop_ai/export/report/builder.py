@@ -17,11 +17,13 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import NOT_RECORDED, Event, Snapshot
 from iotop_ai.playback.run_reader import JudgedSpan, RunItem
+from iotop_ai.playback.timeline_reader import is_trouble
 from iotop_ai.present.verdict.headline import advice, because, headline_of, text_of
 from iotop_ai.present.verdict.plain_text import ruled_out_text
 from iotop_ai.store.format.secrets import note_redacted
 
 MOST_EVENTS = 1000
+"""The most events that are trouble, and the most others, so that many marks do not displace a later fault."""
 MOST_GAPS = 1000
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
@@ -43,6 +45,8 @@ class StoryBuilder:
         """The monotonic time up to which figures have been added."""
         self._watched_s = 0.0
         self._events: list[Event] = []
+        self._events_kept = {True: 0, False: 0}
+        """The number of events kept that are trouble, and of the others."""
         self._more_events = 0
         self._gaps: list[Gap] = []
 
@@ -64,7 +68,9 @@ class StoryBuilder:
         for event in events:
             if event.kind in _QUIET_EVENTS:
                 continue
-            if len(self._events) < MOST_EVENTS:
+            trouble = is_trouble(event)
+            if self._events_kept[trouble] < MOST_EVENTS:
+                self._events_kept[trouble] += 1
                 self._events.append(event._replace(text=note_redacted(event.text)))
             else:
                 self._more_events += 1
@@ -131,7 +137,7 @@ class StoryBuilder:
             links=self._links.stories(),
             processes=self._processes.stories(),
             health=tuple(DiskHealth(name, reading) for name, reading in (newest.smart.value or {}).items()),
-            events=tuple(self._events),
+            events=tuple(sorted(self._events, key=lambda event: event.wall_ns)),
             more_events=self._more_events,
             gaps=tuple(self._gaps),
             totals=self._machine.curves(

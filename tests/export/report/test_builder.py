@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from iotop_ai.export.html.report import render_report_html
+from iotop_ai.export.html.report import MOST_MARKS, render_report_html
 from iotop_ai.export.json.diagnosis import Diagnosis
-from iotop_ai.export.report.builder import StoryBuilder
+from iotop_ai.export.report.builder import MOST_EVENTS, StoryBuilder
 from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.money import gpu_time
 from iotop_ai.export.report.series import Stat
 from iotop_ai.export.report.story import DeviceStory, Story
-from iotop_ai.export.report.tables import jobs_table
+from iotop_ai.export.report.tables import event_table, jobs_table
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.job.exits import ENDED
+from iotop_ai.model.job.exits import ENDED, TRAINER, WORKER
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunReader
@@ -53,6 +54,49 @@ def test_the_text_of_an_event_has_no_secret() -> None:
     for one in frames([first, second._replace(events=(event,))]):
         builder.add(one)
     assert [one.text for one in builder.story("x", {}).events] == ["sh --token ***"]
+
+
+def _marks(count: int, last: Snapshot) -> list[Event]:
+    return [Event(last.at_ns, last.wall_ns - 10**10 + i, "mark", f"step {i}") for i in range(count)]
+
+
+def _story_with(events: Iterable[Event]) -> Story:
+    """The Story of a run, the last Snapshot of which has these events."""
+    *before, last = (one.snapshot._replace(events=()) for one in slow_disk()[-5:])
+    builder = StoryBuilder(None, None)
+    for one in frames([*before, last._replace(events=tuple(events))]):
+        builder.add(one)
+    return builder.story("x", {})
+
+
+def test_many_marks_do_not_displace_a_later_fault() -> None:
+    last = ends()[1]
+    fault = Event(last.at_ns, last.wall_ns, "io_error", "sda: I/O error")
+    story = _story_with([*_marks(MOST_EVENTS + 200, last), fault])
+    assert (len(story.events), story.events[-1], story.more_events) == (MOST_EVENTS + 1, fault, 200)
+    assert event_table(story).rows[-1][1:] == ("io error", "sda: I/O error")
+    assert event_table(story).note == "200 more events."
+    charts = [one for one in re.findall(r"<svg.*?</svg>", render_report_html(story), re.DOTALL) if "step 0<" in one]
+    assert charts
+    assert {(one.count('class="mark"'), one.count("io_error: sda: I/O error<")) for one in charts} == {
+        (MOST_MARKS - 1, 1)
+    }
+
+
+def test_events_of_a_story_are_in_the_order_of_time() -> None:
+    last = ends()[1]
+    late, early = (Event(last.at_ns, last.wall_ns - ns, kind, "") for ns, kind in ((0, "xid"), (10**9, "mark")))
+    assert _story_with([late, early]).events == (early, late)
+
+
+def test_workers_that_end_normally_do_not_displace_a_fault() -> None:
+    """A loader that restarts its workers in each epoch ends thousands of them."""
+    last = ends()[1]
+    worker = Event(last.at_ns, last.wall_ns - 10**9, ENDED, "worker ended", WORKER, 7, 0, 6)
+    trainer = Event(last.at_ns, last.wall_ns, ENDED, "trainer ended", TRAINER, 6, 1, 6)
+    story = _story_with([*[worker] * (MOST_EVENTS + 1), worker._replace(code=-9), trainer])
+    assert [(one.role, one.code) for one in story.events[MOST_EVENTS:]] == [(WORKER, -9), (TRAINER, 1)]
+    assert story.more_events == 1
 
 
 def test_bytes_and_awaits_are_those_of_the_counters() -> None:
