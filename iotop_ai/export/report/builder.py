@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from iotop_ai.diagnosis.verdict.totals import VerdictTotalsBuilder
 from iotop_ai.export.json.diagnosis import Diagnosis
-from iotop_ai.export.report.folds import DeviceFold, GpuFold, LinkFold, MachineFold, ProcessFold
+from iotop_ai.export.report.folds import DeviceFold, GpuFold, HealthFold, LinkFold, MachineFold, ProcessFold
 from iotop_ai.export.report.jobs import JobFold
 from iotop_ai.export.report.series import Grid
-from iotop_ai.export.report.story import DiskHealth, FindingStory, Gap, Machine, Story
+from iotop_ai.export.report.story import FindingStory, Gap, Machine, Story
 from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.finding import Finding
@@ -40,6 +40,7 @@ class StoryBuilder:
         self._grid: Grid | None = None
         self._frame: Frame | None = None
         self._newest: Snapshot | None = None
+        self._health = HealthFold()
         self._first_ns = 0
         self._covered_ns = 0
         """The monotonic time up to which figures have been added."""
@@ -77,6 +78,7 @@ class StoryBuilder:
 
     def _add_figures(self, snapshot: Snapshot, sample: Sample) -> None:
         newest, self._newest = self._newest, snapshot
+        self._health.add(snapshot)
         if self._grid is None:
             self._begin(snapshot, sample)
         assert self._grid is not None
@@ -136,7 +138,7 @@ class StoryBuilder:
             gpus=self._gpus.stories(),
             links=self._links.stories(),
             processes=self._processes.stories(),
-            health=tuple(DiskHealth(name, reading) for name, reading in (newest.smart.value or {}).items()),
+            health=self._health.stories(),
             events=tuple(sorted(self._events, key=lambda event: event.wall_ns)),
             more_events=self._more_events,
             gaps=tuple(self._gaps),

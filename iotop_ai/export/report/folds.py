@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from iotop_ai.export.report.series import Curve, Grid, Interval, Track, curve_of
-from iotop_ai.export.report.story import DeviceStory, GpuStory, LinkStory, ProcessStory
+from iotop_ai.export.report.story import DeviceStory, DiskHealth, GpuStory, LinkStory, ProcessStory
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockInfo, BlockRates, block_totals
 from iotop_ai.model.gpu.state import GpuRates, GpuState
+from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.network import received_bytes_per_s, sent_bytes_per_s
 from iotop_ai.model.process.records import ProcessRates
+from iotop_ai.model.reading import Reading
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
@@ -216,7 +218,9 @@ class LinkFold:
                 if len(self._links) >= MOST_DEVICES:
                     continue
                 self._links[name] = (Track(), Track(), state)
-            into, out, _ = self._links[name]
+            into, out, known = self._links[name]
+            # The speed is unknown while the link is negotiated.
+            self._links[name] = (into, out, known if state.bits_per_s is None else state)
             into.add(at, rate.rx_bytes_per_s)
             out.add(at, rate.tx_bytes_per_s)
         self.received.add(at, received_bytes_per_s(table, rates))
@@ -230,6 +234,32 @@ class LinkFold:
             if into.total or out.total
         ]
         return tuple(sorted(found, key=lambda one: -sum(stat.mean for stat in (one.received, one.sent) if stat)))
+
+
+class HealthFold:
+    """Collects the last known SMART answers of disks, of which at most MOST_DEVICES may be gone at the end."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Reading[SmartState]] = {}
+        self._newest: Mapping[str, Reading[SmartState]] | None = None
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Add a Snapshot."""
+        before, self._newest = self._newest, snapshot.smart.value
+        if self._newest is None or self._newest is before:
+            return
+        for name, reading in self._newest.items():
+            known = self._known.get(name)
+            if known is None and len(self._known) >= MOST_DEVICES:
+                continue
+            if known is None or known.value is None or reading.value is not None:
+                self._known[name] = reading
+
+    def stories(self) -> tuple[DiskHealth, ...]:
+        """The disks: each with its newest reading, or with its last known answer if it is gone."""
+        newest = self._newest
+        found = {**self._known, **(newest or {})}
+        return tuple(DiskHealth(name, one, newest is not None and name not in newest) for name, one in found.items())
 
 
 class _Program:

@@ -82,6 +82,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Cond
                 "disk": one.name,
                 "status": one.reading.status.value,
                 "reason": one.reading.reason,
+                "removed": one.removed,
                 "state": None if one.reading.value is None else state_object(one.reading.value),
             }
             for one in story.health

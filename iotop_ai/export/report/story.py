@@ -164,10 +164,11 @@ class LinkStory(NamedTuple):
 
 
 class DiskHealth(NamedTuple):
-    """A disk's SMART reading at the end of the run."""
+    """A disk's SMART reading at the end of the run; if the disk is gone by then (removed), its last known answer."""
 
     name: str
     reading: Reading[SmartState]
+    removed: bool = False
 
 
 class FindingStory(NamedTuple):

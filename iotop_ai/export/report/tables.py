@@ -265,6 +265,8 @@ def health_table(story: Story) -> ReportTable:
         hot = UNKNOWN if state is None or state.temperature_celsius is None else f"{state.temperature_celsius} C"
         hours = UNKNOWN if state is None or state.power_on_hours is None else f"{state.power_on_hours:,} h"
         reasons = health.reason if state is None else "; ".join(state.reasons) or health.reason
+        if one.removed:
+            reasons = "; ".join(filter(None, ("gone at the end of the run", reasons)))
         rows.append((one.name, "" if state is None else state.model, health.word, reasons, hot, hours))
     columns = ("disk", "model", "health", "because", "temperature", "power on")
     return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1))

@@ -11,11 +11,12 @@ from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.story import DeviceStory, ProcessStory, Story
-from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table, machine_table
+from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table, health_table, machine_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.gpu.state import GpuState
+from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.network import LinkCounters
 from iotop_ai.model.process.records import ProcessIo, ProcessTable
 from iotop_ai.model.reading import Reading, Status
@@ -189,6 +190,50 @@ def test_a_failed_reading_of_the_links_is_unknown() -> None:
     received = network(reading_of).totals["rx_bytes_per_s"]
     assert points_of(received, Window(0, 2 * WALL_NS)).mean == MIB
     assert sum(received.weights) == 3
+
+
+def test_a_link_has_its_newest_known_speed() -> None:
+    """The speed is unknown while the link is negotiated, and again once the link is down."""
+    speeds = (None, None, 10**10, 10**9, 10**9, None)
+
+    def reading_of(second: int) -> Reading[object]:
+        return ok({"eth0": LinkCounters(second * MIB, 0, 0, 0, 0, 0, speeds[second], "up")}, second * S)
+
+    (link,) = network(reading_of).links
+    assert link.bits_per_s == 10**9
+
+
+def smart(**readings: Reading[SmartState]) -> Reading[object]:
+    return ok(readings, S)
+
+
+FAILING = SmartState("/dev/sda", "ata", "Spinner", "", "", "FAIL", "critical", ("312 reallocated sectors",))
+SOUND = FAILING._replace(device="/dev/sdb", assessment="PASS", severity="ok", reasons=())
+NO_ANSWER: Reading[SmartState] = Reading(None, Status.FAILED, "smartctl did not answer")
+
+
+@pytest.mark.parametrize(
+    ("last", "found"),
+    [
+        (smart(sdb=Reading(SOUND, Status.OK)), ("FAILING", "gone at the end of the run; 312 reallocated sectors")),
+        (smart(sda=NO_ANSWER, sdb=Reading(SOUND, Status.OK)), ("? hung", "smartctl did not answer")),
+        (Reading(None, Status.OFF), ("FAILING", "312 reallocated sectors")),
+    ],
+)
+def test_a_disk_that_left_the_bus_keeps_its_last_answer(last: Reading[object], found: tuple[str, str]) -> None:
+    """Disk sda fails, does not answer any more, and leaves; the third reading differs."""
+    sound, failing = Reading(SOUND, Status.OK), Reading(FAILING, Status.OK)
+    readings = [smart(sda=failing, sdb=sound), smart(sda=NO_ANSWER, sdb=sound), last]
+    builder = StoryBuilder(None, None)
+    for frame in frames(snapshot(i, i * S, smart=reading) for i, reading in enumerate(readings, 1)):
+        builder.add(frame)
+    story = builder.story("x", {})
+    table = health_table(story)
+    assert [row[:4] for row in table.rows] == [
+        ("sda", "" if "hung" in found[0] else "Spinner", *found),
+        ("sdb", "Spinner", "ok", ""),
+    ]
+    assert [one["removed"] for one in report_object(story)["smart"]] == ["gone" in found[1], False]
 
 
 def test_the_last_frame_of_a_recording_adds_no_bytes() -> None:
