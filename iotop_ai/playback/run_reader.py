@@ -132,12 +132,16 @@ def _rated_snapshots(
 
 
 def _number_of(played: RecordedFrames) -> float:
-    """The approximate number of Snapshots in the selected time."""
-    first_ns, last_ns = played.source.span()
+    """The approximate number of Snapshots in the selected time. Each session has its own interval."""
+    parts, (first_ns, last_ns), number = played.source.parts, played.source.span(), 0.0
     begin_ns, end_ns = played.begin_ns or first_ns, played.end_ns or last_ns
-    return max(0, end_ns - begin_ns) / 1e9 / max(0.001, _interval_s(played))
+    for block in shown_blocks(parts, begin_ns, end_ns, played.source.times):
+        until_ns = last_ns if block.until_ns is None else block.until_ns
+        seconds = max(0, min(until_ns, end_ns) - max(block.begin_ns, begin_ns)) / 1e9
+        interval_s = parts[block.part].header_of(block.block).interval_s
+        number += min(KEYFRAME_EVERY, seconds / max(0.001, interval_s))
+    return number
 
 
 def _interval_s(played: RecordedFrames) -> float:
-    header = played.source.header
-    return 1.0 if header is None else header.interval_s
+    return 1.0 if played.header is None else played.header.interval_s

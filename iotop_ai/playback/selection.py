@@ -13,8 +13,8 @@ from iotop_ai.model.parse import is_time_of_day, parse_moment_ns, parse_time_ns
 from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import clock, percent
 from iotop_ai.sources.recorded.source import ReplaySource
-from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules
-from iotop_ai.store.format.codec import TotalsLine
+from iotop_ai.sources.recorded.totals import SummedBlock, blocks_or_totals, same_rules, shown_blocks
+from iotop_ai.store.format.codec import Header, TotalsLine
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 ALLOW_ROOT = "as root, read the recording even if it is a link or another user owns it"
@@ -51,6 +51,15 @@ class RecordedFrames:
             if self.end_ns is not None and self.end_ns < begin_ns:
                 raise UsageError(f"--end {end} is before --begin {begin}")
             self.source.start_at(begin_ns)
+        # It is read here, because an iteration closes the files.
+        parts = self.source.parts
+        blocks = shown_blocks(parts, begin_ns, self.end_ns, self.source.times) if parts else []
+        self._header = parts[blocks[-1].part].header_of(blocks[-1].block) if blocks else None
+
+    @property
+    def header(self) -> Header | None:
+        """The header of the last selected session; of a stream, that of the newest item, None before its first line."""
+        return self._header or self.source.header
 
     def _moment(self, text: str) -> int:
         if self.source.streams:
@@ -106,8 +115,8 @@ class RecordedFrames:
                 part.close()
 
     def about(self) -> dict[str, str]:
-        """Facts about the recording from its newest header, by name; {} before a header is read."""
-        header = self.source.header
+        """Facts about the selected part from its last header, by name; {} before a header is read."""
+        header = self.header
         if header is None:
             return {}
         return {

@@ -234,3 +234,36 @@ def test_a_time_of_day_far_from_the_recording_is_a_mistake(tmp_path: Path) -> No
     for begin, end in ((far, None), (None, far)):
         with pytest.raises(UsageError, match=f"{far}: the recording is from "):
             RecordedFrames(path, begin, end, allow_root=True)
+
+
+@pytest.fixture
+def two_sessions(tmp_path: Path) -> Path:
+    """A recording of 7 Snapshots 10 s apart, to which 60 Snapshots 1 s apart were appended 10 s later."""
+    made = [frame.snapshot for frame in stalling()]
+    path = tmp_path / "a.iotop.jsonl"
+    record(path, list(frames(one._replace(interval_s=10.0) for one in made[:61:10])))
+    record(tmp_path / "more", list(frames(one._replace(interval_s=1.0) for one in made[70:])))
+    with path.open("ab") as out:
+        out.write((tmp_path / "more").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "interval_s"),
+    [("-20s", None, "1"), (None, None, "1"), (None, "+30s", "10"), ("+20s", "+30s", "10")],
+)
+def test_facts_are_those_of_the_last_selected_session(
+    two_sessions: Path, begin: str | None, end: str | None, interval_s: str
+) -> None:
+    played = RecordedFrames(str(two_sessions), begin, end, allow_root=True)
+    assert played.about()["interval_s"] == interval_s
+    assert list(RunReader(played))
+    assert played.about()["interval_s"] == interval_s, "reading changed it"
+
+
+@pytest.mark.parametrize(("most", "spacing_s"), [(60, 60.0), (70, None)])
+def test_each_session_counts_with_its_own_interval(
+    two_sessions: Path, most: int, spacing_s: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iotop_ai.playback.run_reader.MOST_SNAPSHOTS", most)
+    assert RunReader(RecordedFrames(str(two_sessions), allow_root=True)).spacing_s == spacing_s
