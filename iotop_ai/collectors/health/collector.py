@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pwd
 import threading
@@ -31,6 +32,8 @@ from iotop_ai.model.health.rules import judged
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
+
+log = logging.getLogger(__name__)
 
 SmartTable = Mapping[str, Reading[SmartState]]
 
@@ -93,6 +96,7 @@ class SmartCollector:
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._interval_s = max(1.0, settings.smart_interval_s)
+        self._due_ns = 0
         self._suspended = False
         self._stopping = False
         self._now = False
@@ -157,31 +161,37 @@ class SmartCollector:
             self._thread.start()
 
     def _run(self) -> None:
-        due_ns = 0
         known: frozenset[str] = frozenset()
         try:
             while not self._stopping:
-                disks = self._disks()
-                known -= self._replaced(disks)
-                names = frozenset(disk.name for disk in disks)
-                self._urgent, self._now = self._now, False
-                now_ns = self._clock.monotonic_ns()
-                due = self._urgent or now_ns >= due_ns or self._installed_since()
-                tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
-                if due or names != known or tests:
-                    self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
-                    # The scan in this round has also found and queried the disks behind controllers.
-                    known = names | {disk.name for disk in self._behind}
-                if due:
-                    due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
+                try:
+                    known = self._poll(known)
+                except Exception as error:  # report the error and keep the thread alive
+                    log.exception("reading the SMART states failed")
+                    if self._table is None:
+                        self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
                 self._first.set()
                 self._wake.wait(self._poll_s())
                 self._wake.clear()
-        except Exception as error:  # the other collectors go on, and this one reports its error
-            self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
-            self._first.set()
         finally:
             self._helper.stop()
+
+    def _poll(self, known: frozenset[str]) -> frozenset[str]:
+        """Query the disks that are due. known: the disks that were queried before. Return the disks known now."""
+        disks = self._disks()
+        known -= self._replaced(disks)
+        names = frozenset(disk.name for disk in disks)
+        self._urgent, self._now = self._now, False
+        now_ns = self._clock.monotonic_ns()
+        due = self._urgent or now_ns >= self._due_ns or self._installed_since()
+        tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
+        if due or names != known or tests:
+            self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
+            # The scan in this round has also found and queried the disks behind controllers.
+            known = names | {disk.name for disk in self._behind}
+        if due:
+            self._due_ns = self._clock.monotonic_ns() + int(self._interval_s * 1e9)
+        return known
 
     def _disks(self) -> tuple[Disk, ...]:
         found = with_given_types(smart_disks(self._root), self._settings.smart_types)

@@ -38,7 +38,10 @@ class SmartProcess:
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send a request and return the response. Kills a helper that does not answer in time. Raises Unavailable."""
-        child = self._started()
+        try:
+            child = self._started()
+        except OSError as error:
+            raise Unavailable(Status.FAILED, f"the SMART helper cannot start: {error.strerror or error}") from error
         self._id += 1
         import json
 
@@ -79,7 +82,10 @@ class SmartProcess:
         line, _, self._rest = self._rest.partition(b"\n")
         import json
 
-        answer = json.loads(line)
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            answer = None
         if not isinstance(answer, dict) or answer.get("id") != self._id:
             self.stop()
             raise Unavailable(Status.FAILED, "the SMART helper is out of step")

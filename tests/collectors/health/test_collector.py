@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 
 from iotop_ai.collectors.base import take_reading
+from iotop_ai.collectors.health import helper_client
 from iotop_ai.collectors.health.collector import SmartCollector
 from iotop_ai.collectors.health.parse import refusal
 from iotop_ai.collectors.health.targets import Disk, smart_disks, with_scanned_types
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.spawn import start_own_child
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
@@ -173,6 +177,50 @@ def test_a_killed_helper_is_started_again(smartctl: Smartctl, start: Start) -> N
     assert table["nvme9n1"].status is Status.OK
     collector.refresh()
     until(collector, "nvme8n1", lambda one: one.status is Status.OK)
+
+
+def test_a_helper_that_could_not_start_is_started_again(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
+    script = tmp_path / "asleep"
+    script.write_text(f"#!/bin/sh\necho '{STANDBY}'\nexit 3\n")
+    script.chmod(0o755)
+    full = True
+
+    def start_or_fail(module: str) -> Popen[bytes]:
+        if full:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return start_own_child(module)
+
+    monkeypatch.setattr(helper_client, "start_own_child", start_or_fail)
+    collector = start(str(script))
+    failed = settled(collector)["sda"]
+    assert failed.status is Status.FAILED
+    assert failed.reason == "the SMART helper cannot start: Resource temporarily unavailable"
+    full = False
+    collector.refresh()
+    until(collector, "sda", lambda one: one.status is Status.ASLEEP)
+
+
+def test_an_error_in_one_round_does_not_end_the_later_rounds(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root/sys/block/vda/device").mkdir(parents=True)
+    collector = start("/nowhere/smartctl")
+    disks, errors = collector._disks, [ValueError("odd")]
+
+    def disks_or_error() -> tuple[Disk, ...]:
+        if errors:
+            raise errors.pop()
+        return disks()
+
+    monkeypatch.setattr(collector, "_disks", disks_or_error)
+    assert collector.wait(5)
+    assert take_reading(collector, Clock()).reason == "ValueError: odd"
+    collector.refresh()
+    waiting.until(lambda: take_reading(collector, Clock()).status is Status.OK)
+    assert collector.read()["vda"].status is Status.UNSUPPORTED
 
 
 def test_a_missing_smartctl_has_a_reason_and_a_remedy(tmp_path: Path, start: Start) -> None:
