@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 
@@ -148,8 +149,9 @@ class GpuCollector:
 
     def wait(self, seconds: float) -> bool:
         """Wait at most ``seconds`` until NVML has answered or refused once; return whether it has."""
-        self._start()
-        return self._first.wait(seconds)
+        with contextlib.suppress(Unavailable):
+            self._start()
+        return self._thread is not None and self._first.wait(seconds)
 
     def costs(self) -> dict[str, CallCost]:
         """Return the cost of each NVML call."""
@@ -164,8 +166,12 @@ class GpuCollector:
 
     def _start(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="gpu", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="gpu", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise Unavailable(Status.FAILED, f"the GPUs are not read: {error}") from error
+            self._thread = thread
 
     def _run(self) -> None:
         while not self._stopping:
@@ -222,9 +228,11 @@ class GpuCollector:
             listed = self._nvml.gpus()
             self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
             self._patience_s = HUNG_S
-            self._watch = self._nvml.watch()
-            if self._watch is not None:
-                self._watch.start()
+            watch = self._nvml.watch()
+            if watch is not None:
+                with contextlib.suppress(RuntimeError):  # without a new thread, the GPUs are read without their Xids
+                    watch.start()
+                    self._watch = watch
         if not self._open:
             self._show_drm_alone()
             return

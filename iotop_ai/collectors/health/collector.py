@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import pwd
@@ -124,8 +125,9 @@ class SmartCollector:
 
     def wait(self, seconds: float) -> bool:
         """Wait at most ``seconds`` until every disk was queried once; return whether this has happened."""
-        self._start()
-        return self._first.wait(seconds)
+        with contextlib.suppress(Unavailable):
+            self._start()
+        return self._thread is not None and self._first.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
         """Stop or resume the queries. suspend: True while a disk is saturated; a round that is due waits for False."""
@@ -157,8 +159,12 @@ class SmartCollector:
         if not self._settings.smart:
             raise Unavailable(Status.OFF, "SMART is switched off")
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="smart", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="smart", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise Unavailable(Status.FAILED, f"the disks are not queried: {error}") from error
+            self._thread = thread
 
     def _run(self) -> None:
         known: frozenset[str] = frozenset()

@@ -155,9 +155,7 @@ class TaskSampler:
             self._main_thread_waits.forget({watch.rank.key.pid for watch in self._watched})
             self._rebuild_row()
         if plan and self._thread is None:
-            self._going.acquire()
-            self._thread = threading.Thread(target=self._run, name="task-states", daemon=True)
-            self._thread.start()
+            self._start()
         elif not plan and self._thread is not None:
             self._end()
 
@@ -240,6 +238,17 @@ class TaskSampler:
             self._tasks = {}
             self._rebuild_row()
             self._diag.close()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._run, name="task-states", daemon=True)
+        self._going.acquire()
+        try:
+            thread.start()
+        except RuntimeError:
+            self._going.release()
+            self._jobs = None  # so that the next selection tries again
+            raise
+        self._thread = thread
 
     def _end(self) -> None:
         if self._thread is not None:

@@ -413,7 +413,7 @@ class LiveSource:
             collectors, self._collectors = self._collectors, []
             marks = self._marks
         for scheduled in collectors:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):
                 scheduled.close()
         self._jobs.close()
         if self._state_files is not None:

@@ -12,6 +12,7 @@ import pytest
 from iotop_ai.collectors.base import Unavailable, take_reading
 from iotop_ai.collectors.gpu.collector import HUNG_S, OPENING_S, GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.gpu.nvml.library import ForeignNvml, GpuUnavailable, Nvml
+from iotop_ai.collectors.gpu.nvml.xid_events import XidWatch
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -19,6 +20,7 @@ from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 from tests.clocks import ShiftedClock
 from tests.machines import build, parse
+from tests.rigs.threads import no_thread
 
 
 class Card(Nvml):
@@ -169,3 +171,34 @@ def test_a_gpu_that_is_lost_at_its_last_call_does_not_affect_the_others(tmp_path
     collector.close()
     assert table is not None
     assert {uuid: one.status for uuid, one in table.items()} == {"GPU-1": Status.FAILED, "GPU-2": Status.OK}
+
+
+def test_a_thread_that_could_not_start_is_started_by_the_next_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    collector = GpuCollector(clock, Card(clock), every_s=0.05)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        assert not collector.wait(0)
+        failed = take_reading(collector, clock)
+        assert (failed.status, failed.reason) == (Status.FAILED, "the GPUs are not read: can't start new thread")
+        collector.close()
+    collector = GpuCollector(clock, Card(clock), every_s=0.05)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        take_reading(collector, clock)
+    assert collector.wait(5)
+    assert take_reading(collector, clock).status is Status.OK
+    collector.close()
+
+
+def test_the_gpus_are_read_without_their_xids_when_that_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    card = Card(clock)
+    watch = XidWatch(clock, None, {})
+    monkeypatch.setattr(watch, "start", lambda: no_thread(threading.current_thread()))
+    monkeypatch.setattr(card, "watch", lambda: watch)
+    collector = GpuCollector(clock, card, every_s=0.05)
+    assert collector.wait(5)
+    assert take_reading(collector, clock).status is Status.OK
+    collector.close()
+    assert card.closed >= 1

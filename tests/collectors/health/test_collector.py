@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import Popen
+from threading import Thread
 
 import pytest
 
@@ -26,6 +27,7 @@ from iotop_ai.model.settings import Settings
 from tests import waiting
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import FAILING, HEALTHY
+from tests.rigs.threads import no_thread
 
 DATA = Path(__file__).parents[2] / "data/smart"
 NO_SMARTCTL = why_no_smartctl()
@@ -201,6 +203,19 @@ def test_a_helper_that_could_not_start_is_started_again(
     full = False
     collector.refresh()
     until(collector, "sda", lambda one: one.status is Status.ASLEEP)
+
+
+def test_a_thread_that_could_not_start_is_started_by_the_next_reading(
+    tmp_path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "root/sys/block/vda/device").mkdir(parents=True)
+    collector = start("/nowhere/smartctl")
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_thread)
+        assert not collector.wait(0)
+        failed = take_reading(collector, Clock())
+        assert (failed.status, failed.reason) == (Status.FAILED, "the disks are not queried: can't start new thread")
+    assert settled(collector)["vda"].status is Status.UNSUPPORTED
 
 
 def test_an_error_in_one_round_does_not_end_the_later_rounds(

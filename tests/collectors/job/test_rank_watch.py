@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -16,6 +17,7 @@ from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNING, STOPPED
 from tests.collectors.job.children import Child, descriptors, fields, names_below
+from tests.rigs.threads import no_thread
 from tests.waiting import until
 
 ROOT = Root()
@@ -252,6 +254,22 @@ def test_workers_are_listed_in_turn(start: Start) -> None:
 
     until(all_seen)
     watch.close()
+
+
+def test_a_sampling_thread_that_could_not_start_is_started_by_the_next_selection(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = start("asleep")
+    sampler = TaskSampler(ROOT, Clock(), period_s=0.01)
+    job = job_of(trainer)
+    jobs = {job.key: job}
+    with monkeypatch.context() as full:
+        full.setattr(Thread, "start", no_thread)
+        with pytest.raises(RuntimeError):
+            sampler.select(jobs)
+    sampler.select(jobs)
+    until(lambda: sampler.looks()[job.key].looks)
+    sampler.close()
 
 
 def test_real_sweeps_are_counted(start: Start) -> None:

@@ -63,6 +63,21 @@ def test_close_releases_everything(way: str) -> None:
     assert threading.active_count() <= threads
 
 
+def test_a_collector_that_cannot_be_closed_does_not_keep_the_others_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors()
+    source = LiveSource(QUICK)
+    source.snapshot()
+
+    def fail() -> None:
+        raise RuntimeError("cannot join thread before it is started")
+
+    close = source._collectors[0].close
+    monkeypatch.setattr(source._collectors[0], "close", fail)
+    source.close()
+    close()
+    assert descriptors() <= before
+
+
 def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "marks.sock"))
