@@ -167,11 +167,12 @@ class GpuCollector:
     def _start(self) -> None:
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="gpu", daemon=True)
+            self._thread = thread  # before its start, during which another thread may come here
             try:
                 thread.start()
             except RuntimeError as error:
+                self._thread = None
                 raise Unavailable(Status.FAILED, f"the GPUs are not read: {error}") from error
-            self._thread = thread
 
     def _run(self) -> None:
         while not self._stopping:

@@ -160,11 +160,12 @@ class SmartCollector:
             raise Unavailable(Status.OFF, "SMART is switched off")
         if self._thread is None:
             thread = threading.Thread(target=self._run, name="smart", daemon=True)
+            self._thread = thread  # before its start, during which another thread may come here
             try:
                 thread.start()
             except RuntimeError as error:
+                self._thread = None
                 raise Unavailable(Status.FAILED, f"the disks are not queried: {error}") from error
-            self._thread = thread
 
     def _run(self) -> None:
         known: frozenset[str] = frozenset()
