@@ -168,7 +168,7 @@ def listen(
     take_steps: Callable[[int, StepCounts], None] | None = None,
     opened: Callable[[MarksSocket], None] | None = None,
 ) -> MarksSocket | None:
-    """Open the socket of this monitor; None when there is no folder for the socket. Raises OSError or IotopError.
+    """Open the socket of this monitor and return it, or None if no folder can hold it. Raises OSError or IotopError.
 
     opened: called with the socket on the thread that opens it, even if that is after the TimeoutError.
     """

@@ -101,7 +101,7 @@ class GpmReader:
             return dict.fromkeys(METRICS)
         if pair.at_ns is not None:
             pair.figures = self._difference(uuid, pair)
-        # The time after the call: from it to the begin of the next call, the samples are never closer than LEAST_NS.
+        # The time after the call, so that two samples are never less than LEAST_NS apart, however long a call takes.
         pair.old, pair.new, pair.at_ns = pair.new, pair.old, clock.monotonic_ns()
         return pair.figures
 
