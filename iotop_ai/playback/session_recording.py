@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from iotop_ai.store.write.recorder import Recorder
 
 CLOSE_S = 3.0
+STOP_S = 30.0
+"""How long the end of a recording may take while the screen goes on: a sync waits for what other programs write."""
 _SECOND = 1_000_000_000
 
 
@@ -53,6 +55,8 @@ class SessionRecorder:
         self._cmdline = cmdline
         self._pending = pending
         self._recorder: Recorder | None = None
+        self._ending: Recorder | None = None
+        """The recorder whose last lines are being written; it takes no more Frames."""
         self._waiting: list[Frame] | None = None
         """The Frames that arrive while a file is being opened; the file begins with them. None at other times."""
         self._newest: Frame | None = None
@@ -107,7 +111,7 @@ class SessionRecorder:
         """
         with self._switching:
             if self._recorder is not None:
-                return self.stop()
+                return self.stop(STOP_S)
             return None if self._closed else self.start()
 
     def start(self) -> str:
@@ -148,26 +152,31 @@ class SessionRecorder:
     def stop(self, seconds: float = CLOSE_S) -> RecordingState | None:
         """Close the file within ``seconds`` and return its state; None if there is no file.
 
-        A file without a Snapshot gets the newest Snapshot and the minute before it.
+        A file without a Snapshot gets the newest Snapshot and the minute before it. If the file is already being
+        closed, this waits for its end too.
         """
         with self._lock:
             recorder, self._recorder = self._recorder, None
             newest = self._newest
-            if recorder is None:
-                return None
             # The lock keeps out new Snapshots, which would take the pending events.
-            events = () if newest is None else self._pending(newest.snapshot.seq)
-        if newest is not None and (events or not recorder.state().snapshots):
+            events = () if recorder is None or newest is None else self._pending(newest.snapshot.seq)
+            if recorder is not None:
+                self._ending = recorder
+        if recorder is not None and newest is not None and (events or not recorder.state().snapshots):
             recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
-        closed = recorder.close(seconds)
+        ending = self._ending
+        if ending is None:
+            return None
+        closed = ending.close(seconds)
+        self._ending = None
         self.stuck = self.stuck or not closed
-        state = self._state(recorder)
+        state = self._state(ending)
         self.last = state if closed else state._replace(trouble="its disk does not answer")
         return self.last
 
     def recording_state(self) -> RecordingState | None:
-        """The state of the current recording; None if there is none."""
-        recorder = self._recorder
+        """The state of the current recording, also while its last lines are being written; None if there is none."""
+        recorder = self._recorder or self._ending
         return None if recorder is None else self._state(recorder)
 
     def _state(self, recorder: Recorder) -> RecordingState:

@@ -49,6 +49,8 @@ class RecordingActions:
         self._keeper = keeper
         self._post_message = post_message
         self._marks_failure_shown = False
+        self._in_order = threading.Lock()
+        """Locked from a key until its answer is sent, so that the last answer is that of the last key."""
 
     def record(self) -> None:
         """Start a recording, or stop the one that is being written."""
@@ -60,23 +62,27 @@ class RecordingActions:
         threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
 
     def _switch(self, keeper: SessionRecorder) -> None:
+        with self._in_order:
+            answer = self._switched(keeper)
+            if answer:
+                self._post_message(RecordingResult(answer))
+
+    def _switched(self, keeper: SessionRecorder) -> str:
+        """The answer to the key, after the file was begun or ended; "" if the session is over."""
         try:
             result = keeper.switch()
         except IotopError as error:
-            answer = f"failed: {error}"
+            return f"failed: {error}"
         except OSError as error:
             folder = os.path.dirname(os.path.abspath(error.filename)) if error.filename else "recording"
-            answer = f"failed: {clean(folder)}: {error.strerror}"
-        else:
-            if result is None:
-                return
-            if isinstance(result, str):
-                why = keeper.why_other_folder()
-                path = path_from_home(result)
-                answer = f"done: {why}; recording to {path}" if why else f"done: recording to {path}"
-            else:
-                answer = f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
-        self._post_message(RecordingResult(answer))
+            return f"failed: {clean(folder)}: {error.strerror}"
+        if result is None:
+            return ""
+        if isinstance(result, str):
+            why = keeper.why_other_folder()
+            path = path_from_home(result)
+            return f"done: {why}; recording to {path}" if why else f"done: recording to {path}"
+        return f"{'failed' if result.trouble else 'done'}: {recording_text(result)}"
 
     def show_result(self, message: RecordingResult) -> None:
         """Show whether the recording was started or stopped."""

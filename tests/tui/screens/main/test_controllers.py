@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import re
+import threading
+import time
 from pathlib import Path
 
 import pytest
+from textual.message import Message
 
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.playback.session_recording import SessionRecorder
 from iotop_ai.present.screen.actions import Action
 from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.view import View
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.screens.main.list_actions import ListActions
 from iotop_ai.tui.screens.main.live_updates import LiveUpdates
-from iotop_ai.tui.screens.main.recording_actions import RecordingActions, path_from_home
+from iotop_ai.tui.screens.main.recording_actions import RecordingActions, RecordingResult, path_from_home
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import NOTHING_YET, TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
@@ -137,3 +145,29 @@ def test_the_path_of_a_recording_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert path_from_home(f"{tmp_path}/home2/a.jsonl") == f"{tmp_path}/home2/a.jsonl"
     monkeypatch.setenv("HOME", "/")
     assert path_from_home("/a.jsonl") == "/a.jsonl"
+
+
+def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Path) -> None:
+    """The thread of the first key may be slow to send its answer after it began the recording."""
+    path = tmp_path / "run.iotop.jsonl"
+    keeper = SessionRecorder(
+        Clock(), record=lambda lines: Recorder(FileSink(str(path)), Clock(), preroll=lines, min_free_bytes=0)
+    )
+    keeper.put(FRAMES[0])
+    answers: list[str] = []
+
+    def post(message: Message) -> bool:
+        assert isinstance(message, RecordingResult)
+        if message.answer.startswith("done: recording to"):
+            time.sleep(0.5)
+        answers.append(message.answer)
+        return True
+
+    recording = RecordingActions(state, Upstream(), keeper, post)
+    recording.record()
+    recording.record()
+    for thread in [one for one in threading.enumerate() if one.name == "record"]:
+        thread.join(20)
+    begun, ended = answers
+    assert begun.startswith("done: recording to")
+    assert re.match(r"done: \d+ s, \d+K in ", ended)

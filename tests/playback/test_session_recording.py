@@ -1,0 +1,100 @@
+"""A recording that the user ends while its disk is busy."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.pipeline import frames
+from iotop_ai.playback.session_recording import CLOSE_S, SessionRecorder
+from iotop_ai.present.screen.view import RecordingState
+from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.recorder import Recorder
+from iotop_ai.store.write.sink import FileSink
+from tests.tui.recorded import stalling
+
+WAIT_S = 20.0
+
+
+class SlowSink(FileSink):
+    """A file whose sync takes until the test lets it end."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.syncing = threading.Event()
+        self.may_end = threading.Event()
+
+    def sync(self) -> None:
+        self.syncing.set()
+        assert self.may_end.wait(WAIT_S)
+        super().sync()
+
+
+class Stopping:
+    """A recording of one Snapshot whose stop waits for the disk, on a thread as the key R does it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sink = SlowSink(str(path))
+        self.keeper = SessionRecorder(Clock(), record=lambda lines: Recorder(self.sink, Clock(), preroll=lines))
+        self.keeper.put(stalling()[0])
+        self.keeper.switch()
+        self.states: list[object] = []
+        self.thread = threading.Thread(target=lambda: self.states.append(self.keeper.switch()), daemon=True)
+        self.thread.start()
+        assert self.sink.syncing.wait(WAIT_S)
+
+    def ended(self) -> RecordingState:
+        """The state that the stop returned."""
+        self.thread.join(WAIT_S)
+        (state,) = self.states
+        assert isinstance(state, RecordingState)
+        return state
+
+    def seqs(self) -> list[int]:
+        """The sequence numbers in the file, which must be complete."""
+        recording = FileRecording(str(self.path))
+        assert recording.closed()
+        return [frame.snapshot.seq for frame in frames(recording.items())]
+
+
+@pytest.fixture
+def stopping(tmp_path: Path) -> Iterator[Stopping]:
+    case = Stopping(tmp_path / "run.iotop.jsonl")
+    yield case
+    case.sink.may_end.set()
+    case.thread.join(WAIT_S)
+
+
+def test_the_key_waits_longer_than_the_end_of_the_program(stopping: Stopping) -> None:
+    time.sleep(CLOSE_S + 0.2)
+    assert not stopping.states
+    assert stopping.keeper.recording_state() is not None  # the screen still says that it writes
+    stopping.sink.may_end.set()
+    assert not stopping.ended().trouble
+    assert not stopping.keeper.stuck
+    assert stopping.keeper.recording_state() is None
+    assert len(stopping.seqs()) == 1
+
+
+def test_the_program_ends_while_the_key_waits(stopping: Stopping) -> None:
+    threading.Timer(0.5, stopping.sink.may_end.set).start()
+    stopping.keeper.close()
+    assert stopping.keeper.last is not None
+    assert not stopping.keeper.last.trouble
+    assert not stopping.keeper.stuck
+    assert len(stopping.seqs()) == 1
+
+
+def test_the_program_ends_while_the_disk_does_not_answer(stopping: Stopping) -> None:
+    begin = time.monotonic()
+    stopping.keeper.close(1.0)
+    assert time.monotonic() - begin < 1.5
+    assert stopping.keeper.last is not None
+    assert stopping.keeper.last.trouble == "its disk does not answer"
+    assert stopping.keeper.stuck
