@@ -14,6 +14,7 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 """The initial PID namespace (PROC_PID_INIT_INO), where NVML's PIDs are those of /proc."""
 SEARCH_EVERY_SWEEPS = 5
 _DEVICE = "/dev/nvidia"
+_CUDA = "/dev/nvidia-uvm"
 
 
 class LocalProcess(NamedTuple):
@@ -28,6 +29,7 @@ class PidMapping:
 
     def __init__(self, root: Root) -> None:
         self._root = root
+        self._own = root.own_pid
         self._first = root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
         self._found: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
         self._sweep = 0
@@ -70,7 +72,7 @@ class PidMapping:
         status = self._status(pid)
         if status is None:
             return None
-        if self._first or any(link.startswith(_DEVICE) for link in self._links(pid)):
+        if self._first or self._devices(pid):
             return LocalProcess(pid, status.get("Cpus_allowed_list", ""))
         return None
 
@@ -97,13 +99,20 @@ class PidMapping:
 
     def _holding(self, pid: int, minor: int | None) -> dict[str, str] | None:
         device = f"{_DEVICE}{minor}"
-        if minor is None or device not in self._links(pid):
+        if minor is None or device not in self._devices(pid):
             return None
         return self._status(pid)
 
-    def _links(self, pid: int) -> list[str]:
+    def _devices(self, pid: int) -> list[str]:
+        """Return the NVIDIA devices that a process has open.
+
+        NVML makes this program open them too. Without CUDA's own device, it does not compute on a GPU.
+        """
         folder = f"proc/{pid}/fd"
-        return [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]
+        links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]
+        if pid == self._own and _CUDA not in links:
+            return []
+        return [link for link in links if link.startswith(_DEVICE)]
 
     def _status(self, pid: int) -> dict[str, str] | None:
         lines = self._root.lines(f"proc/{pid}/status")

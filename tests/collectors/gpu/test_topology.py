@@ -95,6 +95,25 @@ def test_the_other_pid_of_a_process_identifies_it(tmp_path: Path) -> None:
     assert LocalProcess(None, "").pid is None
 
 
+@pytest.mark.parametrize("own", [12, 2001])
+@pytest.mark.parametrize("cuda", [False, True])
+def test_this_program_is_a_gpu_process_only_with_cuda(tmp_path: Path, own: int, cuda: bool) -> None:
+    """NVML makes it open the GPU too, and in a container its own PID may be the host's PID of a training."""
+    links = {
+        "proc/self": str(own),
+        f"proc/{own}/ns/pid": "pid:[4026532999]",
+        f"proc/{own}/fd/4": "/dev/nvidiactl",
+        f"proc/{own}/fd/5": "/dev/nvidia0",
+        "proc/7/fd/5": "/dev/nvidia0",
+        "proc/7/fd/6": "/dev/nvidia-uvm",
+    }
+    if cuda:
+        links[f"proc/{own}/fd/6"] = "/dev/nvidia-uvm"
+    root = tree(tmp_path, {f"proc/{own}/status": status(own), "proc/7/status": status(7)}, links)
+    expected = {(12, True): (2001, False, ""), (2001, True): (2001, True, "0-7")}
+    assert resolved(root, 2001) == [expected.get((own, cuda), (7, True, "0-7"))]
+
+
 def test_a_process_that_uses_two_gpus_is_found_on_both(tmp_path: Path) -> None:
     links = {"proc/self/ns/pid": "pid:[4026532999]", "proc/7/fd/5": "/dev/nvidia0", "proc/7/fd/6": "/dev/nvidia1"}
     mapping = PidMapping(tree(tmp_path, {"proc/7/status": status(7)}, links))
