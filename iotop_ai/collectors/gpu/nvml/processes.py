@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_FOUND, NvmlCalls
+from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
 from iotop_ai.model.gpu.state import GpuProcess
 
 PID_LIMIT = 4_194_304
@@ -30,7 +31,7 @@ class GpuProcessReader:
 
     def __init__(self, calls: NvmlCalls) -> None:
         self._calls = calls
-        self._newest: dict[str, int] = {}
+        self._times: dict[str, SampleTimes] = {}
         self._shares: dict[str, dict[int, tuple[int, int]]] = {}
 
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
@@ -77,12 +78,14 @@ class GpuProcessReader:
         if calls.never(uuid, _UTILIZATION):
             return False
         samples: list[Any] = []
+        first = uuid not in self._times
+        times = self._times.get(uuid) or SampleTimes(calls.clock)
         try:
             samples = calls.timed(
                 _UTILIZATION,
                 api.nvmlDeviceGetProcessUtilization,
                 calls.handles[uuid],
-                self._newest.get(uuid, 0),
+                times.ask(),
             )
         except api.NVMLError as error:
             if error.value in NEVER:
@@ -91,15 +94,12 @@ class GpuProcessReader:
             if error.value not in (0, NOT_FOUND):
                 return False
         now_ns = self._calls.clock.monotonic_ns()
-        first = uuid not in self._newest
-        self._newest.setdefault(uuid, 0)
+        self._times[uuid] = times
         latest: dict[int, tuple[int, int]] = {}
         for sample in samples:
-            if sample.timeStamp > self._newest[uuid] and 0 <= sample.smUtil <= 100:
+            if 0 <= sample.smUtil <= 100 and times.is_new(sample.timeStamp):
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
-        for pid, (stamp, percent) in latest.items():
-            if not first:
-                shares[pid] = percent, now_ns
-            self._newest[uuid] = max(self._newest[uuid], stamp)
+        if not first:
+            shares.update({pid: (percent, now_ns) for pid, (_, percent) in latest.items()})
         self._shares[uuid] = {pid: one for pid, one in shares.items() if now_ns - one[1] <= FRESH_NS}
         return not first

@@ -11,6 +11,7 @@ from typing import Any
 from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, member_of, number_of
 from iotop_ai.collectors.gpu.nvml.gpm import GpmReader
 from iotop_ai.collectors.gpu.nvml.processes import GpuProcessReader
+from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.gpu.state import GpuEarlier, GpuState
 
@@ -76,7 +77,8 @@ class StateReader:
         self._calls = calls
         self._answers: dict[tuple[str, int], Answer] = {}
         self._fields: dict[str, list[str]] = {}
-        self._samples: dict[str, tuple[int, int, int]] = {}
+        self._samples: dict[str, tuple[int, int]] = {}
+        self._sample_times: dict[str, SampleTimes] = {}
         self._sweeps: dict[str, int] = {}
         self.gpm = GpmReader(calls)
         self._processes = GpuProcessReader(calls)
@@ -185,19 +187,19 @@ class StateReader:
 
     def _gaps(self, uuid: str) -> Figures:
         """Count the driver's own samples (about 6 a second) from our first call on, each sample once."""
-        count, gaps, newest = self._samples.get(uuid, (0, 0, 0))
-        found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, newest)
+        count, gaps = self._samples.get(uuid, (0, 0))
+        if uuid not in self._sample_times:
+            self._sample_times[uuid] = SampleTimes(self._calls.clock)
+        times = self._sample_times[uuid]
+        found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, times.ask())
         if found is not None:
             kind, samples = found
             member = member_of(kind)
             for sample in samples:
-                if sample.timeStamp <= newest:
-                    continue
-                if uuid in self._samples:
+                if times.is_new(sample.timeStamp) and uuid in self._samples:
                     count += 1
                     gaps += getattr(sample.sampleValue, member) < GAP_PERCENT
-            newest = max([newest, *(sample.timeStamp for sample in samples)])
-            self._samples[uuid] = count, gaps, newest
+            self._samples[uuid] = count, gaps
         elif self._calls.never(uuid, "nvmlDeviceGetSamples"):
             return {"busy_samples": None, "gap_samples": None}
         return {"busy_samples": count, "gap_samples": gaps}

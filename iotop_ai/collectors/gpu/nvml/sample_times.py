@@ -1,0 +1,48 @@
+"""Decides which of the driver's samples are new, also after the wall clock was set back.
+
+Source: nvml.h, nvmlSample_t and nvmlProcessUtilizationSample_t: timeStamp is the CPU's time in microseconds. The driver
+takes it from the wall clock. After that was set back, every new sample would be older than the newest one, for as long
+as the clock was set back.
+"""
+
+from __future__ import annotations
+
+from iotop_ai.collectors.io.clock import Clock
+
+LEAST_STEP_NS = 100_000_000
+"""A smaller step of the clock than this does not matter: the next samples are newer again."""
+LATEST_US = 1_000_000
+"""How far a sample may be ahead of our clock after a step, in microseconds. Samples from before the step are later."""
+
+
+class SampleTimes:
+    """The newest time stamp of one GPU's samples."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._asked_ns = clock.monotonic_ns()
+        self._offset_ns = clock.wall_ns() - self._asked_ns
+        self._newest_us = self._asked_us = 0
+        self._latest_us: int | None = None
+        self._set_back = False
+
+    def ask(self) -> int:
+        """Begin a reading: return the time stamp after which samples are new, in microseconds."""
+        wall_ns, now_ns = self._clock.wall_ns(), self._clock.monotonic_ns()
+        now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
+        asked_us = now_us - (now_ns - self._asked_ns) // 1000
+        stepped = offset_ns < self._offset_ns - LEAST_STEP_NS
+        # A driver that does not use the wall clock has other time stamps, to which a step does nothing.
+        if stepped and self._newest_us > now_us:
+            self._newest_us, self._set_back = asked_us, True
+        self._asked_ns, self._offset_ns = now_ns, offset_ns
+        self._latest_us = now_us + LATEST_US if self._set_back else None
+        self._asked_us = self._newest_us
+        return self._newest_us
+
+    def is_new(self, stamp_us: int) -> bool:
+        """Whether a sample was not there in the reading before; it then counts as seen."""
+        if stamp_us <= self._asked_us or (self._latest_us is not None and stamp_us > self._latest_us):
+            return False
+        self._newest_us = max(self._newest_us, stamp_us)
+        return True
