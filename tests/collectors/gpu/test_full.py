@@ -249,6 +249,18 @@ def test_an_xid_is_an_event_and_stays_as_a_state_of_its_gpu(library: Path, asker
     assert lost["status"] == "failed"
 
 
+def test_xids_are_received_again_after_an_error_of_the_driver(library: Path, asker: Start, tmp_path: Path) -> None:
+    conf = tmp_path / "gpu.conf"
+    machine(conf, [HOPPER], wait_ret=999)
+    ask = asker(library)
+    ask("first")
+    ask.until(lambda _: "nvmlEventSetFree" in ask.log.read_text())
+    machine(conf, [HOPPER])
+    ask.until(lambda _: ask.log.read_text().count("nvmlEventSetWait_v2") >= 3)
+    machine(conf, [HOPPER], xid_seq=1, xid_gpu=0, xid=31)
+    ask.until(lambda r: r["value"][uuid(0)]["value"]["last_xid"] == 31)
+
+
 def test_an_xid_from_the_kernel_log_stays_as_a_state_of_its_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
     ask = asker(library)

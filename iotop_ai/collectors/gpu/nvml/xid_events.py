@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NOT_SUPPORTED, TIMEOUT
+from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_SUPPORTED, TIMEOUT
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.lazy.namedtuple import NamedTuple
 
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 XID = 0x8
 """The type of Xid events, nvmlEventTypeXidCriticalError."""
 WAIT_MS = 200
+RETRY_S = 5.0
+"""The seconds from an error of the driver until the watch listens again."""
 _MOST_EVENTS = 256
 
 
@@ -45,10 +47,7 @@ class XidWatch:
         self._api = api
         self._handles = dict(handles)
         self._found: deque[XidEvent] = deque(maxlen=_MOST_EVENTS)
-        self._stopping = False
-        self.listening = threading.Event()
-        """Set when the GPUs have been registered, or when none can be registered."""
-        self.registered: tuple[str, ...] = ()
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpu-xid", daemon=True)
 
     def start(self) -> None:
@@ -61,13 +60,8 @@ class XidWatch:
         NVML counts how often it was opened. It can use a GPU that has come back only after every user has closed NVML
         and it is opened again.
         """
-        self._stopping = True
+        self._stopping.set()
         self._thread.join(seconds)
-
-    @property
-    def alive(self) -> bool:
-        """Whether the thread still listens."""
-        return self._thread.is_alive()
 
     def take_events(self) -> list[XidEvent]:
         """Return the events since the last call, oldest first."""
@@ -77,20 +71,29 @@ class XidWatch:
         return out
 
     def _run(self) -> None:
+        while not self._stopping.is_set() and not self._watch():
+            self._stopping.wait(RETRY_S)
+
+    def _watch(self) -> bool:
+        """Listen until ``stop``, or until an error of the driver; return whether that is the end of the watch.
+
+        It also ends when none of the GPUs reports Xids.
+        """
         api = self._api
         try:
             # NVML counts how often it was opened. With our own init, the reader can close and open it independently.
             api.nvmlInit()
-        except api.NVMLError:
-            self.listening.set()
-            return
+        except api.NVMLError as error:
+            log.info("Xid events are not received: %s", error)
+            return False
         try:
             self._listen()
         except api.NVMLError as error:
-            log.info("listening for Xid events ended: %s", error)
+            log.info("Xid events are not received: %s", error)
+            return error.value in NEVER
         finally:
-            self.listening.set()
             self._shutdown()
+        return True
 
     def _shutdown(self) -> None:
         try:
@@ -106,9 +109,7 @@ class XidWatch:
             for uuid, handle in self._handles.items():
                 if self._register(handle, events):
                     named[_address(handle)] = uuid
-            self.registered = tuple(named.values())
-            self.listening.set()
-            while named and not self._stopping:
+            while named and not self._stopping.is_set():
                 try:
                     data = api.nvmlEventSetWait_v2(events, WAIT_MS)
                 except api.NVMLError as error:
