@@ -34,6 +34,8 @@ SLOW_EVERY = 5
 """The details are read once in this number of sweeps."""
 WATCH_ENDS_S = 2.0
 _LEAD_S = 0.02
+_NVIDIA = "NVIDIA"
+"""The name of the entry that says why NVML has not listed any GPUs."""
 
 
 class GpuCollector:
@@ -66,6 +68,8 @@ class GpuCollector:
         self._pid_mapping = None if root is None else PidMapping(root)
         self._drm = None if root is None else DrmSweep(root, clock)
         self._open = False
+        self._lack: Unavailable | None = None
+        """Why the library is closed; None while it is open, and before the first attempt to open it."""
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
         self._unlisted: dict[str, GpuUnavailable] = {}
@@ -201,18 +205,34 @@ class GpuCollector:
         """
         self._stop_watch()
         self._nvml.close()
-        self._open = False
+        self._open, self._lack = False, lack
         self._plan_reopening()
         if not self._show_drm_alone():
             self._newest = lack
 
     def _show_drm_alone(self) -> bool:
-        """Publish the cards of AMD and Intel without NVML's; return whether there are any."""
-        cards = None if self._drm is None else self._drm.read()
+        """Publish the cards of AMD and Intel, and why NVIDIA's are not read; return whether there is a card."""
+        unread = self._unread()
+        cards = None if self._drm is None else self._drm.read(len(self._table))
         if self._drm is not None and cards:
             self._details, self._details_at_ns = self._drm.details, self._drm.details_at_ns
-            self._newest = cards, self._clock.monotonic_ns()
+            self._newest = unread | cards, self._clock.monotonic_ns()
         return bool(cards)
+
+    def _unread(self) -> dict[str, Reading[GpuState]]:
+        """The GPUs that NVML listed before it failed. If it never answered, one entry says why."""
+        lack, now_ns = self._lack, self._clock.monotonic_ns()
+        if lack is None:
+            return {}
+        if self._table:
+            return {
+                uuid: Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, now_ns)
+                for uuid in self._table
+            }
+        if lack.status is Status.ABSENT:
+            return {}
+        # Not "failed", which would mean that a GPU was lost: it is unknown whether there is one.
+        return {_NVIDIA: Reading(None, Status.ABSENT, lack.reason, lack.remedy, now_ns)}
 
     def _plan_reopening(self) -> None:
         self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
@@ -225,7 +245,7 @@ class GpuCollector:
             self._nvml.close()
             self._reopen_ns, self._patience_s = None, OPENING_S
             self._nvml.open()
-            self._open = True
+            self._open, self._lack = True, None
             listed = self._nvml.gpus()
             self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
             self._patience_s = HUNG_S

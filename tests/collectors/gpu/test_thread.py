@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,67 @@ def test_a_shorter_interval_applies_at_once() -> None:
     while card.sweeps < 5:
         assert time.monotonic() < end
         time.sleep(0.01)
+    collector.close()
+
+
+class FailingCard(Card):
+    """An NVML that fails as a whole while ``lack`` is set."""
+
+    lack: Unavailable | None = None
+
+    def open(self) -> None:
+        if self.lack is not None:
+            raise self.lack
+
+    def state(self, uuid: str) -> GpuState:
+        if self.lack is not None:
+            raise self.lack
+        return super().state(uuid)
+
+
+def wait_until(seen: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not seen():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+MISMATCH = Unavailable(Status.FAILED, "the library and the module have different versions", "reboot")
+
+
+def shown(collector: GpuCollector) -> dict[str, tuple[Status, str, int | None]]:
+    """Each GPU with its status, the reason, and its number."""
+    table = take_reading(collector, Clock()).value or {}
+    return {uuid: (one.status, one.reason, one.value and one.value.number) for uuid, one in table.items()}
+
+
+def test_nvidias_gpus_stay_with_the_reason_beside_a_card_of_amd(tmp_path: Path) -> None:
+    clock = Clock()
+    root = build(parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text()), tmp_path)
+    card = FailingCard(clock)
+    collector = GpuCollector(clock, card, every_s=0.05, retry_s=0.1, root=root)
+    assert collector.wait(5)
+    first = shown(collector)
+    (amd,) = set(first) - {"GPU-1"}
+    assert (first["GPU-1"], first[amd]) == ((Status.OK, "", 0), (Status.OK, "", 1))
+    card.lack = MISMATCH
+    wait_until(lambda: shown(collector)["GPU-1"][0] is Status.FAILED)
+    assert shown(collector) == {"GPU-1": (Status.FAILED, MISMATCH.reason, None), amd: (Status.OK, "", 1)}
+    card.lack = None
+    wait_until(lambda: shown(collector) == first)
+    collector.close()
+
+
+@pytest.mark.parametrize("lack", [MISMATCH, Unavailable(Status.ABSENT, "no NVIDIA driver")])
+def test_beside_a_card_of_amd_one_entry_says_why_nvml_never_answered(tmp_path: Path, lack: Unavailable) -> None:
+    clock = Clock()
+    root = build(parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text()), tmp_path)
+    card = FailingCard(clock)
+    card.lack = lack
+    collector = GpuCollector(clock, card, every_s=0.05, retry_s=0.1, root=root)
+    assert collector.wait(5)
+    others = {key: one for key, one in shown(collector).items() if one[0] is not Status.OK}
+    assert others == ({"NVIDIA": (Status.ABSENT, lack.reason, None)} if lack is MISMATCH else {})
     collector.close()
 
 
