@@ -6,8 +6,9 @@ The name service (NIS, LDAP, sssd) may be slow or may never answer.
 from __future__ import annotations
 
 import pwd
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker
 from iotop_ai.model.clean import clean
@@ -19,6 +20,11 @@ TIMEOUT_S = 0.05
 
 A name in /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown.
 """
+RETRY_S, LONGEST_RETRY_S = 60.0, 3600.0
+"""The seconds until the UIDs without a name are looked up again: first, and at most.
+
+A name service that does not answer looks like a UID that has no name.
+"""
 
 Lookup = Callable[[int], str]
 
@@ -29,14 +35,26 @@ def look_up_name(uid: int) -> str:
 
 
 class Users:
-    """User names by UID. In a captured tree the UIDs have no names. look_up: a function like ``look_up_name``."""
+    """User names by UID. In a captured tree the UIDs have no names. look_up: a function like ``look_up_name``.
 
-    def __init__(self, root: Root, look_up: Lookup = look_up_name, timeout_s: float = TIMEOUT_S) -> None:
+    A UID without a name is looked up again after a minute, then after two, and so on up to an hour.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        look_up: Lookup = look_up_name,
+        timeout_s: float = TIMEOUT_S,
+        clock: Clock = Clock(),  # noqa: B008 - it has no state
+    ) -> None:
         self._live = root.live
         self._timeout_s = timeout_s
         self._look_up = look_up
         self._names: dict[int, str] = {}
         self._pending: list[int] = []
+        self._nameless: list[int] = []
+        self._clock = clock
+        self._retry_s, self._retry_ns = RETRY_S, clock.monotonic_ns() + int(RETRY_S * 1e9)
         self._worker = BackgroundWorker("users")
         self._arrived: list[tuple[int, str]] = []
         self._late: dict[int, str] = {}
@@ -62,13 +80,19 @@ class Users:
 
     def _collect(self, timeout_s: float) -> None:
         """Start the pending lookups, wait at most ``timeout_s`` for them, and store the names that have arrived."""
-        if not self._worker.busy and self._pending:
-            uids, self._pending = self._pending, []
-            self._worker.submit(lambda: self._learn(uids))
+        if self._nameless and not self._worker.busy and self._clock.monotonic_ns() >= self._retry_ns:
+            self._pending += self._nameless
+            self._nameless = []
+            self._retry_s = min(LONGEST_RETRY_S, 2 * self._retry_s)
+            self._retry_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
+        uids = tuple(self._pending)
+        if uids and self._worker.submit(lambda: self._learn(uids)):
+            self._pending = []
             self._worker.wait(timeout_s)
         while self._arrived:
             uid, name = self._arrived.pop()
             self._names[uid] = self._late[uid] = name
+            self._retry_s = RETRY_S
 
     def apply_late_names(self, info: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> None:
         """Put the names that have just arrived into the info of their users' processes."""
@@ -80,9 +104,9 @@ class Users:
         """End the thread."""
         self._worker.close()
 
-    def _learn(self, uids: list[int]) -> None:
+    def _learn(self, uids: Sequence[int]) -> None:
         for uid in uids:
             try:
                 self._arrived.append((uid, clean(self._look_up(uid)) or str(uid)))
             except (KeyError, OverflowError, OSError):
-                continue
+                self._nameless.append(uid)

@@ -4,10 +4,14 @@ import os
 import threading
 import time
 
+import pytest
+
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.users import Users, look_up_name
+from tests.clocks import SetClock
+from tests.rigs.threads import no_thread
 from tests.waiting import until
 
 
@@ -54,6 +58,50 @@ def test_a_name_that_comes_late_is_kept_when_another_user_appears() -> None:
     until(lambda: bool(users._arrived))
     users.name(1001)
     assert users.late_names()[1000] == "user1000"
+    users.close()
+
+
+def test_a_name_that_was_not_found_is_looked_up_again() -> None:
+    clock = SetClock(0)
+    known: dict[int, str] = {}
+    asked: list[int] = []
+
+    def ask(uid: int) -> str:
+        asked.append(uid)
+        return known[uid]
+
+    users = Users(Root(), ask, timeout_s=5.0, clock=clock)
+
+    def waits() -> list[int]:
+        """The minutes until each further lookup, as long as there is not a name."""
+        out, last = [], 0
+        for minute in range(1, 400):
+            clock.skip(60)
+            before = len(asked)
+            users.late_names()
+            assert users._worker.wait(5)
+            if len(asked) > before:
+                out.append(minute - last)
+                last = minute
+        return out
+
+    assert users.name(1000) == "1000"
+    assert waits() == [1, 2, 4, 8, 16, 32, 60, 60, 60, 60, 60]
+    known[1000] = "ann"
+    clock.skip(3600)
+    users.late_names()
+    assert users._worker.wait(5)
+    assert users.late_names() == {1000: "ann"}
+    assert (users.name(1000), users.late_names()) == ("ann", {})
+    users.close()
+
+
+def test_a_lookup_that_gets_no_thread_is_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = Users(Root(), lambda uid: f"user{uid}", timeout_s=5.0)
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        assert users.name(1000) == "1000"
+    until(lambda: users.late_names() == {1000: "user1000"})
     users.close()
 
 
