@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 from collections import Counter
+from collections.abc import Iterable
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
@@ -26,6 +27,7 @@ from iotop_ai.collectors.machine.kernel_log.event import (
 )
 from iotop_ai.collectors.machine.kernel_log.hardware import CABLE, MEDIUM
 from iotop_ai.collectors.machine.kernel_log.parse import KERNEL, parse_line, parse_record
+from iotop_ai.collectors.machine.kernel_log.replaced import ReplacedDisks
 from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.reading import Status
 
@@ -47,6 +49,8 @@ _CAUSE_NS = 600_000_000_000
 
 Until then, an error without a cause does not replace the cause.
 """
+_CHECK_NS = 10_000_000_000
+"""How often the disks with recent errors are checked for a replacement, in nanoseconds."""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
 """The kinds of errors that name their cause. The gravest kind has the largest number."""
 
@@ -73,6 +77,9 @@ class KernelLogCollector:
         self._found: list[LogEvent] = []
         self._ata = AtaDisks(root)
         self._cgroups: dict[int | None, str] = {}
+        self._replaced = ReplacedDisks(root)
+        self._check_ns = 0
+        """The time at which the disks with recent errors are checked for a replacement."""
 
     def read(self) -> KernelLog:
         """Return the counts so far.
@@ -93,6 +100,8 @@ class KernelLogCollector:
             raise self._lack from None
         if found or lost:
             self._take(found, lost)
+        if self._errors:
+            self._check()
         return self._log
 
     def events(self) -> list[LogEvent]:
@@ -136,13 +145,34 @@ class KernelLogCollector:
 
     def _take(self, found: list[LogEvent], lost: int) -> None:
         now = self._clock.monotonic_ns()
+        checked: set[str] = set()
         for one in map(self._with_device, found):
             if one.kind == OOM_CGROUP:
                 self._cgroups = {one.pid: one.subject}
                 continue
+            if one.counts and one.subject not in checked:
+                checked.add(one.subject)
+                self._forget_replaced((one.subject,))
             self._count(one, now)
             self._found.append(one)
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
+
+    def _check(self) -> None:
+        """Forget the recent errors of the disks that were replaced, from time to time."""
+        now = self._clock.monotonic_ns()
+        if now < self._check_ns:
+            return
+        self._check_ns = now + _CHECK_NS
+        if self._forget_replaced([name for name, one in self._errors.items() if now - one.at_ns < _CAUSE_NS]):
+            self._log = KernelLog(dict(self._errors), self._log.lost)
+
+    def _forget_replaced(self, names: Iterable[str]) -> bool:
+        """Forget the errors of the names that belong to another disk now; return whether there were any."""
+        found = [name for name in names if self._replaced.is_replaced(name) and name in self._errors]
+        for name in found:
+            del self._errors[name]
+            self._ata_ns.pop(name, None)
+        return bool(found)
 
     def _count(self, one: LogEvent, now: int) -> None:
         """Count an error, or take the line as a description of the error before it.

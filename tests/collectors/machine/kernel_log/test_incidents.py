@@ -111,3 +111,67 @@ def test_a_known_cause_is_dropped_when_the_errors_end(tmp_path: Path) -> None:
         collector._take([one], 0)
         found.append(collector._errors["sda"].what)
     assert found == ["critical medium", "critical medium", "critical medium", "I/O"]
+
+
+READ_ERROR = "I/O error, dev sdb, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ({"diskseq": "7"}, {"diskseq": "12"}, False),
+        ({"diskseq": "7", "wwid": "naa.5a"}, {"diskseq": "12", "wwid": "naa.5b"}, False),
+        ({"diskseq": "7", "wwid": "naa.5a"}, {"diskseq": "12", "wwid": "naa.5a"}, True),  # a cable with a bad contact
+        ({"serial": "A"}, {"serial": "B"}, False),  # before Linux 5.15
+        ({}, {"diskseq": "12"}, True),
+        ({"diskseq": "7"}, {}, True),
+    ],
+)
+def test_a_replacement_does_not_inherit_the_errors_of_its_name(
+    log: Log, tmp_path: Path, before: dict[str, str], after: dict[str, str], kept: bool
+) -> None:
+    def connect(files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (folder / name).write_text(f"{text}\n")
+
+    folder = tmp_path / "sys/block/sdb"
+    folder.mkdir(parents=True)
+    connect(before)
+    log.collector = KernelLogCollector(Root(str(tmp_path)), clock := SetClock())
+    log.collector.read()
+    log.write(READ_ERROR)
+    assert log.collector.read().errors["sdb"].lines == 1
+    for name in before:
+        (folder / name).unlink()
+    clock.skip(11)
+    assert log.collector.read().errors["sdb"].lines == 1  # a disk that is removed keeps its errors
+    connect(after)
+    clock.skip(11)
+    assert ("sdb" in log.collector.read().errors) is kept
+    log.write(READ_ERROR)
+    assert log.collector.read().errors["sdb"].lines == (2 if kept else 1)
+
+
+def test_the_first_error_of_a_replacement_is_its_own(log: Log, tmp_path: Path) -> None:
+    number = tmp_path / "sys/block/sdb/diskseq"
+    number.parent.mkdir(parents=True)
+    number.write_text("7\n")
+    log.collector.read()
+    for _ in range(3):
+        log.write(READ_ERROR)
+    assert log.collector.read().errors["sdb"].lines == 3
+    number.write_text("12\n")
+    log.write(READ_ERROR)
+    assert log.collector.read().errors["sdb"].lines == 1
+
+
+def test_another_nvme_controller_does_not_inherit_errors(log: Log, tmp_path: Path) -> None:
+    serial = tmp_path / "sys/class/nvme/nvme0/serial"
+    serial.parent.mkdir(parents=True)
+    serial.write_text("A\n")
+    log.collector.read()
+    log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
+    assert log.collector.read().errors["nvme0"].lines == 1
+    serial.write_text("B\n")
+    log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
+    assert log.collector.read().errors["nvme0"].lines == 1
