@@ -2,13 +2,13 @@
 
 A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
 break, so that a condition that changes often fires once. Until then each further object that meets the first clause is
-reported once. A resolved rule fires again at the earliest ``cooldown_s`` after it last began to fire. While a figure is
-unknown, nothing changes.
+reported once. Objects of the same Frame share a message. A resolved rule fires again at the earliest ``cooldown_s``
+after it last began to fire. While a figure is unknown, nothing changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from iotop_ai.model.condition.grammar import Condition, parse_condition
@@ -19,6 +19,8 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
+MOST_NAMED = 10
+"""The most objects that a message names."""
 FIRING, RESOLVED, TEST = "firing", "resolved", "test"
 
 
@@ -57,7 +59,7 @@ class Alert(NamedTuple):
 
     state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line, which ends with the
     figures. found: the figures as text. subject, value, unit: the object and the figure of the condition's first
-    clause.
+    clause. each: the messages about each object, if this one is about several objects.
     """
 
     rule: str
@@ -73,6 +75,7 @@ class Alert(NamedTuple):
     wall_ns: int
     deliver: tuple[str, ...] = ()
     found: str = ""
+    each: tuple[Alert, ...] = ()
 
     @property
     def fires(self) -> bool:
@@ -85,7 +88,7 @@ class _RuleWatch:
         self.rule = rule
         self._watch = ConditionWatch(rule.when)
         self._firing = False
-        self._reported: set[str] = set()
+        self._reported: dict[str, None] = {}
         """The objects of the first clause that were reported since the rule began to fire."""
         self._fired_ns: int | None = None
         self._unmet_ns: int | None = None
@@ -98,24 +101,40 @@ class _RuleWatch:
             return None
         if met:
             self._unmet_ns = None
-            if self._firing:
-                further = next((name for name in seen[0].all_met if name not in self._reported), None)
-                if further is None:
+            if not self._firing:
+                if self._fired_ns is not None and now_ns - self._fired_ns < rule.cooldown_s * 1e9:
                     return None
-                seen = self._watch.about(further, seen, now_ns)
-            elif self._fired_ns is None or now_ns - self._fired_ns >= rule.cooldown_s * 1e9:
                 self._firing, self._fired_ns = True, now_ns
-            else:
-                return None
-            self._reported.add(seen[0].name)
-            return alert_of(rule, FIRING, seen, frame)
+            names = dict.fromkeys(
+                name for name in (seen[0].name, *sorted(seen[0].all_met)) if name not in self._reported
+            )
+            self._reported |= names
+            return _together([alert_of(rule, FIRING, self._watch.about(one, seen, now_ns), frame) for one in names])
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
             self._firing = False
-            self._reported.clear()
-            return alert_of(rule, RESOLVED, seen, frame)
+            reported, self._reported = list(self._reported), {}
+            ended = alert_of(rule, RESOLVED, seen, frame)
+            return ended if len(reported) < 2 else _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}")
         return None
+
+
+def _together(alerts: Sequence[Alert]) -> Alert | None:
+    """One message for the messages about several objects; None for no message."""
+    if len(alerts) < 2:
+        return alerts[0] if alerts else None
+    others = [one.subject for one in alerts[1:]]
+    return _with_more(alerts[0], f"also {_listed(others, MOST_NAMED - 1)}")._replace(each=tuple(alerts))
+
+
+def _with_more(alert: Alert, more: str) -> Alert:
+    return alert._replace(text=f"{alert.text}; {more}", found=f"{alert.found}; {more}")
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 class AlertRules:

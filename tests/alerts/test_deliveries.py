@@ -22,9 +22,10 @@ from iotop_ai.alerts.deliveries.command import CommandDelivery
 from iotop_ai.alerts.deliveries.mail import MailDelivery, message
 from iotop_ai.alerts.deliveries.outbox import WAITING, Delivery, NotDelivered, Outbox
 from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
-from iotop_ai.alerts.rules import FIRING, Alert, AlertRules
+from iotop_ai.alerts.rules import FIRING, Alert, AlertRules, Rule
+from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.errors import UsageError
-from tests.alerts.test_rules import HOT, at
+from tests.alerts.test_rules import HOT, at, failing
 from tests.rigs.nobody import UID, as_user, why_not_nobody
 from tests.rigs.prometheus import wait_for
 from tests.rigs.receivers import mail_server, web_server
@@ -71,6 +72,30 @@ def test_a_condition_that_flaps_sends_one_mail_and_one_message() -> None:
         assert [json.loads(body)["rule"] for body in bodies] == ["hot"]
         assert len(mails) == 1
         assert "Subject: [warning] dgx-07: hot firing" in mails[0]
+
+
+def test_people_get_one_message_for_many_objects_and_programs_one_for_each(tmp_path: Path) -> None:
+    hook = script(tmp_path, f'echo "$IOTOP_AI_ALERT_SUBJECT" >> {tmp_path}/subjects')
+    rules = AlertRules([Rule("bad", parse_condition("finding failing_disk"))])
+    ((_, many),) = rules.add(failing(0, "sda", "sdb", "sdc"))
+    with web_server() as (url, bodies), web_server() as (chat, texts), mail_server() as (smtp, mails):
+        lines: list[str] = []
+        deliveries: list[Delivery] = [
+            WebhookDelivery("web", url, "json", 10.0, 12),
+            WebhookDelivery("chat", chat, "slack", 10.0, 12),
+            MailDelivery("mail", "ops@localhost", "iotop-ai@localhost", smtp, 10.0, 12),
+            CommandDelivery("hook", (hook,), 30.0, 12),
+        ]
+        outbox = Outbox(deliveries, lines.append)
+        outbox.put(many)
+        outbox.close(60.0)
+        subjects = [f"failing_disk sd{letter}" for letter in "abc"]
+        assert lines == []
+        assert sorted(json.loads(body)["subject"] for body in bodies) == subjects
+        assert sorted((tmp_path / "subjects").read_text().splitlines()) == subjects
+        assert (len(texts), len(mails)) == (1, 1)
+        assert all(one in json.loads(texts[0])["text"] for one in subjects)
+        assert mails[0].count('"subject":') == 3
 
 
 def test_a_hostile_name_is_only_data_to_the_command(tmp_path: Path) -> None:
@@ -165,6 +190,7 @@ class BlockedDelivery:
     """A delivery whose first message waits until ``go`` is set."""
 
     name, at_most = "blocked", 1000
+    per_object = True
 
     def __init__(self) -> None:
         self.begun, self.go = threading.Event(), threading.Event()
@@ -217,6 +243,7 @@ class Recovering:
     """A delivery whose first tries fail and whose later ones succeed."""
 
     name, at_most = "web", 2
+    per_object = True
 
     def __init__(self, failures: int) -> None:
         self.failures, self.sent = failures, 0
@@ -351,6 +378,7 @@ class Faulty:
     """A delivery that raises an error which its class does not announce."""
 
     name, at_most = "faulty", 12
+    per_object = True
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
         raise LookupError("https://hooks.example/s3cret")

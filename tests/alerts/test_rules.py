@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
-from iotop_ai.alerts.rules import FIRING, RESOLVED, AlertRules, Rule, default_rules
+from iotop_ai.alerts.rules import FIRING, MOST_NAMED, RESOLVED, AlertRules, Rule, default_rules
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
@@ -125,3 +125,20 @@ def test_each_object_fires_with_its_own_value() -> None:
     temperatures = ((90.0, 40.0), (91.0, 88.0), (92.0, 89.0))
     found = [alert for second, celsius in enumerate(temperatures) for _, alert in rules.add(hot(second, *celsius))]
     assert [(alert.subject, alert.value) for alert in found] == [("0", 90.0), ("1", 88.0)]
+
+
+def test_objects_of_the_same_frame_share_a_message() -> None:
+    rule = Rule("bad", parse_condition("finding failing_disk"), resolved=True)
+    rules, disks = AlertRules([rule]), [f"sd{letter}" for letter in "abcdefghijkl"]
+    looks = [disks, [*disks, "sdm"], [*disks, "sdm", "sdn", "sdo"], *[[]] * 70]
+    found = [one for second, names in enumerate(looks) for _, one in rules.add(failing(second, *names))]
+    assert [(one.state, len(one.each)) for one in found] == [(FIRING, 12), (FIRING, 0), (FIRING, 2), (RESOLVED, 0)]
+    first, single, pair, end = found
+    assert {one.subject for one in first.each} == {f"failing_disk {disk}" for disk in disks}
+    assert first.text.startswith(first.each[0].text + "; also failing_disk sd")
+    assert first.text.endswith(" and 2 more")
+    assert first.text.count("failing_disk sd") == MOST_NAMED
+    assert (single.subject, "also" in single.text) == ("failing_disk sdm", False)
+    assert {one.subject for one in pair.each} == {"failing_disk sdn", "failing_disk sdo"}
+    assert end.text.count("failing_disk sd") == MOST_NAMED
+    assert end.text.endswith(" and 5 more")

@@ -33,6 +33,11 @@ class CommandDelivery(NamedTuple):
     timeout_s: float
     at_most: int
 
+    @property
+    def per_object(self) -> bool:
+        """Whether it gets a message for each object."""
+        return True
+
     def describe(self) -> str:
         """The program's path."""
         return f"command {clean(self.argv[0])}"

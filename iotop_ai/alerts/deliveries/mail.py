@@ -46,6 +46,11 @@ class MailDelivery(NamedTuple):
     user: str = ""
     password_file: str = ""
 
+    @property
+    def per_object(self) -> bool:
+        """Whether it gets a message for each object."""
+        return False
+
     def describe(self) -> str:
         """The recipient and the server, in a few words."""
         if not self.smtp:
@@ -139,5 +144,6 @@ def message(alert: Alert, sender: str, to: str) -> EmailMessage:
     mail["Date"] = format_datetime(datetime.fromtimestamp(alert.wall_ns // 10**9, UTC))
     # Without a domain, make_msgid would ask a name server for the name of this machine.
     mail["Message-ID"] = make_msgid(domain=alert.host if _HOST.fullmatch(alert.host) else "localhost")
-    mail.set_content(f"{title(alert)}\n\n{json.dumps(alert_object(alert), indent=1)}\n")
+    objects = "\n".join(json.dumps(alert_object(one), indent=1) for one in alert.each or (alert,))
+    mail.set_content(f"{title(alert)}\n\n{objects}\n")
     return mail

@@ -48,6 +48,11 @@ class Delivery(Protocol):
         """The most messages per hour."""
         ...
 
+    @property
+    def per_object(self) -> bool:
+        """Whether a program reads the messages. It gets a message for each object of an alert about several."""
+        ...
+
     def send(self, alert: Alert, stop: threading.Event) -> None:
         """Send one message; stop early when ``stop`` is set. Raises NotDelivered."""
         ...
@@ -124,10 +129,11 @@ class Outbox:
             if alert is None:
                 return
             for delivery in self._deliveries_of(alert):
-                if self._stop.is_set():
-                    self._say(f"alert {alert.rule} is not sent to {delivery.name}: the monitor ended")
-                else:
-                    self._deliver(delivery, alert)
+                for one in (delivery.per_object and alert.each) or (alert,):
+                    if self._stop.is_set():
+                        self._say(f"alert {alert.rule} is not sent to {delivery.name}: the monitor ended")
+                    else:
+                        self._deliver(delivery, one)
 
     def _deliver(self, delivery: Delivery, alert: Alert) -> None:
         now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most

@@ -32,6 +32,11 @@ class ServiceDelivery(NamedTuple):
     timeout_s: float
     at_most: int
 
+    @property
+    def per_object(self) -> bool:
+        """Whether it gets a message for each object."""
+        return False
+
     def describe(self) -> str:
         """The name of the service only, because the rest of the address is secret."""
         return f"apprise, {clean(self.url.partition(':')[0])}"

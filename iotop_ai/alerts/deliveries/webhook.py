@@ -44,6 +44,7 @@ class WebhookDelivery:
                 " without spaces, and without a name and password before the host"
             )
         self.name, self.at_most = name, at_most
+        self.per_object = form == "json"
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
     def describe(self) -> str:
