@@ -112,7 +112,7 @@ class Monitor:
             steps.COUNTER.own_sockets.discard(f"{recorder.pid}.sock")
         self._keep(recorder)
         if code and not self.error:
-            self._fail(recorder.last_words() or f"the recorder ended with exit code {code}")
+            self._fail(recorder.reason())
 
     def step(self) -> None:
         """Count a finished training step."""
@@ -158,7 +158,7 @@ class Monitor:
                 recorder.poll()
             self._keep(recorder)
             if recorder.ended and not self.error:
-                self._fail(recorder.last_words() or "the recorder has ended")
+                self._fail(recorder.reason())
         return self._last
 
     def _keep(self, recorder: Recorder) -> None:

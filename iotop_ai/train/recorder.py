@@ -10,12 +10,14 @@ import contextlib
 import json
 import os
 import select
+import signal
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import InputError, NotDoneError, UnknownError, UsageError
 from iotop_ai.train.program import program_environment
 
 if TYPE_CHECKING:
@@ -25,6 +27,12 @@ _LONGEST_LINE = 1 << 20
 _BLOCK = 1 << 16
 _LOOK_S = 0.2
 """The longest single wait for an answer, in seconds, because another thread may have taken the answer."""
+_REAP_S = 0.1
+"""How long ``reason`` waits for the exit code of a recorder that has closed its output, in seconds."""
+_ERRORS = tuple(f"{one.word}: " for one in (UsageError, InputError, UnknownError, NotDoneError))
+"""The beginnings of the lines that report why ``iotop-ai`` has failed."""
+_REMARKS = ("record: ", "settings: ", "warning: ")
+"""The beginnings of the lines that a recorder also writes when nothing is wrong."""
 _NO_STATUS: dict[str, Any] = {}
 
 
@@ -142,10 +150,20 @@ class Recorder:
                 seconds = 2.0
         return self._child.wait()
 
-    def last_words(self) -> str:
-        """Return the newest line that the recorder has written to stderr; "" without one."""
-        lines = self._last_words.decode("utf-8", "replace").strip().splitlines()
-        return clean(lines[-1]) if lines else ""
+    def reason(self) -> str:
+        """Return why the recorder has ended: its error, a signal or its exit code."""
+        from subprocess import TimeoutExpired
+
+        code = None
+        with contextlib.suppress(TimeoutExpired):  # a program may close its output and run on
+            code = self._child.wait(_REAP_S)
+        lines = self._last_words.decode("utf-8", "replace").strip().splitlines()[::-1]
+        found = next((line for line in lines if line.startswith(_ERRORS)), "")
+        if not found and code is not None and code < 0:
+            return f"the recorder was ended by {_signal_name(-code)}"
+        if not found and code != 0:
+            found = next((line for line in lines if not line.startswith(_REMARKS)), "")
+        return clean(found) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
 
     def _ask(self) -> None:
         with self._lock:  # another thread must not take the answer before the question is counted
@@ -193,6 +211,13 @@ class Recorder:
         elif kind != "end":
             return
         self.status = answer
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
 
 
 def _read(pipe: int) -> bytes | None:

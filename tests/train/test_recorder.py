@@ -1,4 +1,4 @@
-"""The pipes of a training process to its recorder: whose descriptors they are, and which answers are awaited."""
+"""The pipes of a training process to its recorder, the answers that are awaited, and the reason of its end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
+from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.recorder import Recorder
 from tests.waiting import until
+
+pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
+
+
+@pytest.fixture(autouse=True)
+def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.delenv("IOTOP_AI_SOCKET", raising=False)
 
 
 def test_files_that_get_the_numbers_of_the_pipes_are_not_touched(tmp_path: Path) -> None:
@@ -53,3 +64,31 @@ def test_after_an_incomplete_answer_to_one_of_two_questions_more_are_asked() -> 
         until(lambda: polled(4), "an answer to the fourth question", 10)
     finally:
         recorder.end(5)
+
+
+def made_recorder(folder: Path, body: str) -> str:
+    """The path of a program that is ready at once and then runs this shell text."""
+    path = folder / "iotop-ai"
+    path.write_text(f'#!/bin/sh\necho \'{{"kind": "ready"}}\'\n{body}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        ("kill -9 $$", "the recorder was ended by SIGKILL"),
+        ("exit 0", "the recorder has ended"),
+        ("exit 3", "the recorder ended with exit code 3"),
+        ("echo 'input: x: No space left' >&2; echo 'record: recording again' >&2; exit 2", "input: x: No space left"),
+        ("echo 'sh: python: not found' >&2; exit 127", "sh: python: not found"),
+    ],
+)
+def test_the_error_is_not_a_remark_of_the_recorder(tmp_path: Path, end: str, error: str) -> None:
+    recorder = made_recorder(tmp_path, f"echo 'record: to x.iotop.jsonl' >&2\nread -r line\n{end}")
+    m = Monitor(tmp_path / "x.iotop.jsonl", program=recorder)
+    m.start()
+    with pytest.warns(MonitorWarning):
+        m.verdict(wait=60)
+    m.stop()
+    assert m.error == error

@@ -155,7 +155,7 @@ class Output:
     def _say_what_is_written(self) -> None:
         """Say how long and large the file is, and what is missing in it.
 
-        Several files have no common size. A program that started us takes our newest line for the reason of a failure.
+        Several files have no common size. A program that started us needs only the line about what is missing.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
