@@ -156,8 +156,10 @@ class Monitor:
                 recorder.ask(wait)
             else:
                 recorder.poll()
-            self._keep(recorder)
-            if recorder.ended and not self.error:
+            if self._recorder in (recorder, None):  # otherwise another thread has begun a second run
+                self._keep(recorder)
+            # In another thread, ``stop`` forgets the recorder before it ends it; so its end is looked at first.
+            if recorder.ended and self._recorder is recorder and not self.error:
                 self._fail(recorder.reason())
         return self._last
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,17 @@ def test_the_error_is_not_a_remark_of_the_recorder(tmp_path: Path, end: str, err
         m.verdict(wait=60)
     m.stop()
     assert m.error == error
+
+
+def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path: Path) -> None:
+    mute = made_recorder(tmp_path, "while read -r line; do case $line in *end*) exit 0;; esac; done")
+    m = Monitor(tmp_path / "x.iotop.jsonl", program=mute)
+    m.start()
+    recorder = m._recorder
+    assert recorder is not None
+    thread = threading.Thread(target=m.verdict, args=(60,))
+    thread.start()
+    until(lambda: recorder._asked > 0, "the question")
+    m.stop()
+    thread.join(60)
+    assert (m.error, thread.is_alive()) == ("", False)
