@@ -99,7 +99,7 @@ class StepCounter:
     def broadcast(self, message: Message, more: Message | None = None) -> None:
         """Send a message to all monitors and listeners. more: fields to add, except those that are None."""
         message.update((name, value) for name, value in (more or {}).items() if value is not None)
-        for listener in self.listeners:
+        for listener in tuple(self.listeners):  # another thread may end its recording meanwhile
             listener(message)
         # An error of a monitor must not end the training.
         with contextlib.suppress(Exception):

@@ -11,6 +11,7 @@ import pytest
 
 from iotop_ai.train.monitor import Monitor, MonitorWarning
 from iotop_ai.train.recorder import Recorder
+from iotop_ai.train.steps import Message, StepCounter
 from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("marks")  # the group is shared because a mark reaches every monitor of the user
@@ -107,3 +108,15 @@ def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path
     m.stop()
     thread.join(60)
     assert (m.error, thread.is_alive()) == ("", False)
+
+
+def test_a_recording_that_ends_takes_no_message_from_another_one() -> None:
+    counter, got = StepCounter(), []
+
+    def end(message: Message) -> None:
+        got.append("first")
+        counter.listeners.remove(end)
+
+    counter.listeners += [end, lambda message: got.append("second")]
+    counter.broadcast({"kind": "mark", "text": "epoch 1"})
+    assert got == ["first", "second"]
