@@ -46,6 +46,14 @@ def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
     return tuple(sorted(selected.values(), key=lambda m: m.path))
 
 
+_Key = tuple[str, str, str, str, str]
+
+
+def _key(mount: Mount) -> _Key:
+    """Return what two mounts at the same path differ in; a mount that becomes read-only keeps its key."""
+    return mount.path, mount.device, mount.fstype, mount.source, mount.root
+
+
 class _StatvfsCall:
     """One call of statvfs on its own daemon thread.
 
@@ -101,9 +109,9 @@ class FilesystemCollector:
         self._clock = clock
         self._mounts = mounts
         self._statvfs = statvfs
-        self._states: dict[str, _MountState] = {}
+        self._states: dict[_Key, _MountState] = {}
         self._all_mounts: tuple[Mount, ...] | None = None
-        self._selected: tuple[Mount, ...] = ()
+        self._selected: dict[_Key, Mount] = {}
         self._newest: dict[str, Reading[FilesystemUsage]] = {}
 
     def read(self) -> dict[str, Reading[FilesystemUsage]]:
@@ -112,16 +120,15 @@ class FilesystemCollector:
         The Reading of a mount is pending until the mount's first answer.
         """
         now = self._clock.monotonic_ns()
-        states: dict[str, _MountState] = {}
+        states: dict[_Key, _MountState] = {}
         if self._mounts.mounts is not self._all_mounts:
-            self._all_mounts, self._selected = self._mounts.mounts, mounts_to_query(self._mounts.mounts)
-        for mount in self._selected:
-            states[mount.path] = self._follow(
-                mount, self._states.get(mount.path, _MountState(Reading(), None, None)), now
-            )
+            self._all_mounts = self._mounts.mounts
+            self._selected = {_key(mount): mount for mount in mounts_to_query(self._all_mounts)}
+        for key, mount in self._selected.items():
+            states[key] = self._follow(mount, self._states.get(key, _MountState(Reading(), None, None)), now)
         # If a stuck mount is unmounted lazily, its thread ends when the kernel releases the mount.
         self._states = states
-        newest = {path: each.newest for path, each in states.items()}
+        newest = {key[0]: each.newest for key, each in states.items()}
         if newest != self._newest:
             self._newest = newest
         return self._newest

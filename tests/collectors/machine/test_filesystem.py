@@ -86,6 +86,30 @@ def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
     until(lambda: server.asked == 2)
 
 
+def test_another_filesystem_at_the_same_path_begins_anew() -> None:
+    """A disk is mounted over a hung server, and then another disk in its place."""
+    server, clock = Server(), SetClock(1000 * SECOND)
+    mounts = Mounts((Mount("/data", "nfs4", "nas:/x", device="0:40"),))
+    collector = FilesystemCollector(Root(), clock, mounts, server)
+    collector.read()
+    until(lambda: server.asked == 1)
+    clock.now_ns += 5 * SECOND
+    assert collector.read()["/data"].reason == "no answer for 5 s"
+    mounts.mounts = (Mount("/data", "ext4", "/dev/sda1", device="8:1"),)
+    assert collector.read()["/data"] == Reading()
+    until(lambda: server.asked == 2)
+    server.up.set()
+    until(lambda: collector.read()["/data"].status is Status.OK)
+    # A disk that becomes read-only is still the same filesystem.
+    mounts.mounts = (Mount("/data", "ext4", "/dev/sda1", read_only=True, device="8:1"),)
+    assert collector.read()["/data"].status is Status.OK
+    server.up.clear()
+    mounts.mounts = (Mount("/data", "ext4", "/dev/sdb1", device="8:17"),)
+    assert collector.read()["/data"] == Reading()
+    until(lambda: server.asked == 3)
+    server.up.set()
+
+
 def test_a_mount_is_queried_every_ten_seconds() -> None:
     server, clock = Server(), SetClock(1000 * SECOND)
     server.up.set()
