@@ -97,8 +97,8 @@ class FilesystemCollector:
     """Reads how full each mount is. Each mount has a Reading with a time of its own.
 
     Each mount is queried every 10 s. A mount that does not answer within 2 s is ``failed``, with the time since the
-    query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. ``read`` does
-    not wait.
+    query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. Another
+    filesystem that is mounted at the same path begins anew. ``read`` does not wait.
     """
 
     field = "filesystems"
@@ -148,7 +148,10 @@ class FilesystemCollector:
         if state.queried_ns is not None and now - state.queried_ns < QUERY_EVERY_NS:
             return state
         call = _StatvfsCall(self._root.place(mount.path), self._statvfs, self._clock)
-        call.start()
+        try:
+            call.start()
+        except RuntimeError as error:  # this user has too many threads; the next read tries again
+            return _MountState(Reading(None, Status.FAILED, f"it is not queried: {error}", "", now, 0), None, None)
         return _MountState(state.newest, call, now)
 
     def close(self) -> None:

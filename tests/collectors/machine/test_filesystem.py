@@ -19,6 +19,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Reading, Status
 from tests.clocks import SetClock
 from tests.machines import machine
+from tests.rigs.threads import no_thread
 from tests.waiting import until
 
 SECOND = 10**9
@@ -108,6 +109,33 @@ def test_another_filesystem_at_the_same_path_begins_anew() -> None:
     assert collector.read()["/data"] == Reading()
     until(lambda: server.asked == 3)
     server.up.set()
+
+
+def test_a_thread_that_cannot_start_fails_only_its_mount_and_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, clock = Server(), SetClock(1000 * SECOND)
+    mounts = Mounts((Mount("/home", "nfs4", "nas:/x", device="0:40"), Mount("/z", "ext4", "/dev/sda1", device="8:1")))
+    collector = FilesystemCollector(Root(), clock, mounts, server)
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def one_thread(thread: threading.Thread) -> None:
+        if started:
+            no_thread(thread)
+        started.append(thread)
+        start(thread)
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", one_thread)
+        for _ in range(3):
+            readings = collector.read()
+            assert readings["/home"] == Reading()
+            assert (readings["/z"].status, readings["/z"].reason) == (
+                Status.FAILED,
+                "it is not queried: can't start new thread",
+            )
+    server.up.set()
+    collector.read()
+    until(lambda: all(one.status is Status.OK for one in collector.read().values()))
+    assert server.asked == 2
 
 
 def test_a_mount_is_queried_every_ten_seconds() -> None:
