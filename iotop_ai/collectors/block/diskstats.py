@@ -179,9 +179,11 @@ class BlockCollector:
         path = f"sys/block/{disk.replace('/', '!')}"
         try:
             file = self._root.keep(path + "/diskseq", 64)
-        except OSError:
+        except (FileNotFoundError, PermissionError):
             if self._root.exists(path):
                 self._unnumbered.add(disk)
+            return 0
+        except OSError:  # such as too many open files, which may pass
             return 0
         try:
             number = int(file.read_record())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -168,6 +169,20 @@ def test_a_replugged_disk_of_the_same_name_is_another_disk(box: Machine) -> None
     assert rates == {BlockKey(n, 7): UNKNOWN_BLOCK_RATES._replace(in_flight=0) for n in ("sda", "sda1")}
     assert box.collector.generation == 2
     assert box.rates(line("sda", 9010), line("sda1", 8010, minor=1))[BlockKey("sda1", 7)].reads_per_s == 10.0
+
+
+def test_a_disk_gets_its_number_again_after_too_many_open_files(box: Machine) -> None:
+    box.rates(line("sda", 5000))
+    box.stats.write_text(line("sda", 5010) + "\n")
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        during = box.collector.read()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert list(during) == [BlockKey("sda", 0)]
+    assert list(box.rates(line("sda", 5020))) == [BlockKey("sda", 1)]
+    assert box.rates(line("sda", 5030))[BlockKey("sda", 1)].reads_per_s == 10.0
 
 
 def test_a_loop_that_keeps_its_counters_when_detached_is_another_device(box: Machine) -> None:
