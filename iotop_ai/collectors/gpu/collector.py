@@ -13,6 +13,7 @@ from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent, XidWatch
 from iotop_ai.collectors.gpu.pid_mapping import PidMapping
 from iotop_ai.collectors.gpu.topology import with_topology
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.lazy_thread import LazyThread
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.detail import GpuDetail, GpuDetails
@@ -89,7 +90,7 @@ class GpuCollector:
         self._first = threading.Event()
         self._wake = threading.Event()
         self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._thread = LazyThread("gpu", self._run)
 
     @property
     def every_s(self) -> float:
@@ -155,7 +156,7 @@ class GpuCollector:
         """Wait at most ``seconds`` until NVML has answered or refused once; return whether it has."""
         with contextlib.suppress(Unavailable):
             self._start()
-        return self._thread is not None and self._first.wait(seconds)
+        return self._thread.started and self._first.wait(seconds)
 
     def costs(self) -> dict[str, CallCost]:
         """Return the cost of each NVML call."""
@@ -165,18 +166,13 @@ class GpuCollector:
         """End the thread. A thread that hangs in the driver is abandoned."""
         self._stopping = True
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join(1.0)
+        self._thread.join(1.0)
 
     def _start(self) -> None:
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="gpu", daemon=True)
-            self._thread = thread  # before its start, during which another thread may come here
-            try:
-                thread.start()
-            except RuntimeError as error:
-                self._thread = None
-                raise Unavailable(Status.FAILED, f"the GPUs are not read: {error}") from error
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise Unavailable(Status.FAILED, f"the GPUs are not read: {error}") from error
 
     def _run(self) -> None:
         while not self._stopping:
@@ -207,7 +203,12 @@ class GpuCollector:
         self._nvml.close()
         self._open, self._lack = False, lack
         self._plan_reopening()
-        if not self._show_drm_alone():
+        try:
+            shown = self._show_drm_alone()
+        except Exception:  # the error may be that of these cards; the thread must stay alive
+            log.exception("reading the cards of AMD and Intel failed")
+            shown = False
+        if not shown:
             self._newest = lack
 
     def _show_drm_alone(self) -> bool:

@@ -27,6 +27,7 @@ from iotop_ai.collectors.health.targets import (
     without_smart,
 )
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.lazy_thread import LazyThread
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
 from iotop_ai.model.health.rules import judged
@@ -102,7 +103,7 @@ class SmartCollector:
         self._stopping = False
         self._now = False
         self._urgent = False
-        self._thread: threading.Thread | None = None
+        self._thread = LazyThread("smart", self._run)
 
     def read(self) -> SmartTable:
         """Return the newest answers.
@@ -127,7 +128,7 @@ class SmartCollector:
         """Wait at most ``seconds`` until every disk was queried once; return whether this has happened."""
         with contextlib.suppress(Unavailable):
             self._start()
-        return self._thread is not None and self._first.wait(seconds)
+        return self._thread.started and self._first.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
         """Stop or resume the queries. suspend: True while a disk is saturated; a round that is due waits for False."""
@@ -152,20 +153,15 @@ class SmartCollector:
         self._closed.set()
         self._wake.set()
         self._helper.interrupt()
-        if self._thread is not None:
-            self._thread.join(3.0)
+        self._thread.join(3.0)
 
     def _start(self) -> None:
         if not self._settings.smart:
             raise Unavailable(Status.OFF, "SMART is switched off")
-        if self._thread is None:
-            thread = threading.Thread(target=self._run, name="smart", daemon=True)
-            self._thread = thread  # before its start, during which another thread may come here
-            try:
-                thread.start()
-            except RuntimeError as error:
-                self._thread = None
-                raise Unavailable(Status.FAILED, f"the disks are not queried: {error}") from error
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise Unavailable(Status.FAILED, f"the disks are not queried: {error}") from error
 
     def _run(self) -> None:
         known: frozenset[str] = frozenset()

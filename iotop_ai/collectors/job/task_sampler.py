@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.lazy_thread import LazyThread
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.main_thread_waits import MainThreadWaits
 from iotop_ai.collectors.job.network_watch import NetworkWatch, sleepers
@@ -97,7 +98,7 @@ class TaskSampler:
 
         Waiting for a Lock costs a fifth less than waiting for an Event.
         """
-        self._thread: threading.Thread | None = None
+        self._thread = self._new_thread()
         self._jobs: Mapping[ProcessKey, Job] | None = None
         self._tasks: dict[ProcessKey, WatchedTask] = {}
         self._watched: list[RankWatch] = []
@@ -154,9 +155,9 @@ class TaskSampler:
             self._answering &= {key for job in jobs.values() for key in job.members}
             self._main_thread_waits.forget({watch.rank.key.pid for watch in self._watched})
             self._rebuild_row()
-        if plan and self._thread is None:
+        if plan and not self._thread.started:
             self._start()
-        elif not plan and self._thread is not None:
+        elif not plan:
             self._end()
 
     def sweeps(self) -> dict[ProcessKey, SweepCounts]:
@@ -240,21 +241,22 @@ class TaskSampler:
             self._diag.close()
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name="task-states", daemon=True)
         self._going.acquire()
         try:
-            thread.start()
+            self._thread.start()
         except RuntimeError:
             self._going.release()
             self._jobs = None  # so that the next selection tries again
             raise
-        self._thread = thread
+
+    def _new_thread(self) -> LazyThread:
+        return LazyThread("task-states", self._run)
 
     def _end(self) -> None:
-        if self._thread is not None:
+        if self._thread.started:
             self._going.release()
             self._thread.join(1.0)
-            self._thread = None
+            self._thread = self._new_thread()
 
     def _run(self) -> None:
         earlier = self._cpu_ns
