@@ -41,7 +41,10 @@ _MOST_RECORDS = 2000
 """The most records that are read in one tick. Further records wait for the next tick."""
 _MOST_EVENTS = 8
 """The most events of each kind that one tick returns. Further events are left out."""
+_RETRY_NS = 30_000_000_000
+"""The nanoseconds from an error that may pass, such as too many open files, until the log is opened again."""
 _MOST_DEVICES = 256
+"""The most names whose errors are kept. A further name replaces the one whose last error is the oldest."""
 _INCIDENT_NS = 2_000_000_000
 """A line that comes at most this many nanoseconds after an error may describe that error."""
 _CAUSE_NS = 600_000_000_000
@@ -70,6 +73,7 @@ class KernelLogCollector:
         self._clock = clock
         self._fd: int | None = None
         self._lack: Unavailable | None = None
+        self._retry_ns = 0
         self._errors: dict[str, DeviceErrors] = {}
         self._ata_ns: dict[str, int] = {}
         """The time at which libata last reported a disk of ``_errors``, by disk."""
@@ -84,9 +88,10 @@ class KernelLogCollector:
     def read(self) -> KernelLog:
         """Return the counts so far.
 
-        Raises Unavailable when the log cannot be read; the read is then not tried again.
+        Raises Unavailable when the log cannot be read. If this user lacks the right or the machine lacks the log, the
+        read is not tried again; after another error it is, from time to time.
         """
-        if self._lack is not None:
+        if self._lack is not None and not self._may_retry():
             # Without this, each raise would lengthen the traceback of the exception.
             raise self._lack.with_traceback(None)
         try:
@@ -97,12 +102,19 @@ class KernelLogCollector:
         except OSError as error:
             self.close()
             self._lack = self._why(error)
+            self._retry_ns = self._clock.monotonic_ns() + _RETRY_NS
             raise self._lack from None
+        self._lack = None
         if found or lost:
             self._take(found, lost)
         if self._errors:
             self._check()
         return self._log
+
+    def _may_retry(self) -> bool:
+        """Whether the log may be opened again, after an error that may pass."""
+        lack = self._lack
+        return lack is not None and lack.status is Status.FAILED and self._clock.monotonic_ns() >= self._retry_ns
 
     def events(self) -> list[LogEvent]:
         """Return the events since the last call, oldest first.
@@ -182,7 +194,9 @@ class KernelLogCollector:
         earlier = self._errors.get(one.subject)
         again = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
         if earlier is None:
-            if one.counts and len(self._errors) < _MOST_DEVICES:
+            if one.counts:
+                if len(self._errors) >= _MOST_DEVICES:
+                    del self._errors[min(self._errors, key=lambda name: self._errors[name].at_ns)]
                 self._errors[one.subject] = DeviceErrors(1, now, one.what)
         elif one.counts and not again:
             what = _cause(one.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else one.what

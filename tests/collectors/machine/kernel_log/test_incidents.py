@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.kernel_log.collector import KernelLogCollector
 from iotop_ai.collectors.machine.kernel_log.event import LogEvent
+from iotop_ai.model.reading import Status
 from tests.clocks import SetClock
 from tests.collectors.machine.kernel_log.test_collector import Log
 
@@ -175,3 +178,34 @@ def test_another_nvme_controller_does_not_inherit_errors(log: Log, tmp_path: Pat
     serial.write_text("B\n")
     log.write("nvme nvme0: I/O 834 QID 3 timeout, aborting")
     assert log.collector.read().errors["nvme0"].lines == 1
+
+
+def test_the_log_is_opened_again_after_too_many_open_files(log: Log, tmp_path: Path) -> None:
+    clock = SetClock()
+    collector = KernelLogCollector(Root(str(tmp_path)), clock)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
+    try:
+        failed = take_reading(collector, clock)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert (failed.status, failed.reason) == (Status.FAILED, "/dev/kmsg: Too many open files")
+    clock.skip(29)
+    assert take_reading(collector, clock).status is Status.FAILED
+    clock.skip(1)
+    assert take_reading(collector, clock).status is Status.OK
+    log.write("critical medium error, dev sdb, sector 7 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
+    assert [*collector.read().errors] == ["sdb"]
+    collector.close()
+
+
+def test_a_further_device_replaces_the_one_with_the_oldest_error(log: Log, tmp_path: Path) -> None:
+    clock = SetClock()
+    collector = KernelLogCollector(Root(str(tmp_path)), clock)
+    collector.read()
+    for number in (*range(256), 0, 256):
+        clock.skip(1)
+        log.write(f"critical medium error, dev dm-{number}, sector 7 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2")
+        collector.read()
+    assert {*collector.read().errors} == {f"dm-{number}" for number in range(257)} - {"dm-1"}
+    collector.close()
