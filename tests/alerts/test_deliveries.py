@@ -29,6 +29,7 @@ from tests.alerts.test_rules import HOT, at, failing
 from tests.rigs.nobody import UID, as_user, why_not_nobody
 from tests.rigs.prometheus import wait_for
 from tests.rigs.receivers import mail_server, web_server
+from tests.rigs.threads import no_thread
 
 HOSTILE = "$(touch x); `touch x` && touch x"
 
@@ -171,8 +172,30 @@ def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
     outbox = Outbox([CommandDelivery("hook", (hook,), 600.0, 12)], messages.append)
     outbox.put(alert())
     outbox.close(0.5)
-    assert not outbox._thread.is_alive()
+    thread = outbox._thread._thread
+    assert thread is not None
+    assert not thread.is_alive()
     assert messages == [f"alert disk is not sent to hook: {hook} still ran as the monitor ended and was ended"]
+
+
+def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    with web_server() as (url, bodies):
+        lines: list[str] = []
+        outbox = Outbox([WebhookDelivery("web", url, "json", 10.0, 12)], lines.append)
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            outbox.put(alert())
+        assert lines == ["alert disk waits for the next alert: can't start new thread"]
+        outbox.put(alert())
+        outbox.close(60.0)
+    assert (len(bodies), len(lines)) == (2, 1)
+
+
+def test_a_command_that_gets_no_input_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 1000")
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with pytest.raises(NotDelivered, match=r"got no input and was ended: can't start new thread"):
+        CommandDelivery("hook", (hook,), 600.0, 12).send(alert(), threading.Event())
 
 
 def test_messages_an_hour_are_limited() -> None:

@@ -56,8 +56,12 @@ class CommandDelivery(NamedTuple):
             )
         except OSError as error:
             raise NotDelivered(f"cannot run {clean(self.argv[0])}: {error.strerror}") from None
+        # On a thread, because a program that does not read its input would block this one.
         writer = threading.Thread(target=_write, args=(child, data), daemon=True)
-        writer.start()  # on a thread, because a program that does not read its input would block this one
+        try:
+            writer.start()
+        except RuntimeError as error:
+            raise NotDelivered(f"{clean(self.argv[0])} got no input and {_end(child)}: {error}") from None
         left_s = self.timeout_s
         while child.poll() is None and left_s > 0 and not stop.is_set():
             stop.wait(_POLL_S)

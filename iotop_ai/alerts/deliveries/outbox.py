@@ -11,6 +11,7 @@ from typing import Protocol
 
 from iotop_ai.alerts.rules import Alert
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.lazy_thread import LazyThread
 
 WAITING = 64
 """The most alerts that wait for delivery. A further alert is lost, and a line reports it."""
@@ -76,7 +77,7 @@ def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None
 
 
 class Outbox:
-    """Delivers alerts on its own thread. say: prints a line."""
+    """Delivers alerts on its own thread, which the first alert starts. say: prints a line."""
 
     def __init__(self, deliveries: Sequence[Delivery], say: Callable[[str], None]) -> None:
         self._deliveries = tuple(deliveries)
@@ -86,15 +87,17 @@ class Outbox:
         self._tried = {one.name: _LastHour() for one in deliveries}
         self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
-        self._thread.start()
+        self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:
         """Queue an alert; never waits."""
         try:
             self._queue.put_nowait(alert)
+            self._thread.start()
         except queue.Full:
             self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
+        except RuntimeError as error:
+            self._say(f"alert {alert.rule} waits for the next alert: {error}")
 
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver the queued alerts for up to ``seconds``, then end the thread.
