@@ -75,11 +75,14 @@ class SessionRecorder:
 
     @property
     def ring(self) -> Ring | None:
-        """The last hour in memory; None if the session has no ring."""
+        """The last hour in memory; None if the session has no ring, or if its thread cannot start yet."""
         if self._ring is None and self._make_ring is not None:
             with self._ring_lock:
                 if self._ring is None:
-                    ring = self._make_ring()
+                    try:
+                        ring = self._make_ring()
+                    except RuntimeError:  # this user has too many threads; the next Frame tries again
+                        return None
                     if self._first is not None:
                         ring.put(self._first)
                     self._ring, self._first = ring, None

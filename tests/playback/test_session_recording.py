@@ -13,9 +13,11 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.session_recording import CLOSE_S, SessionRecorder
 from iotop_ai.present.screen.view import RecordingState
+from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
+from tests.rigs.threads import no_thread
 from tests.tui.recorded import stalling
 
 WAIT_S = 20.0
@@ -98,3 +100,31 @@ def test_the_program_ends_while_the_disk_does_not_answer(stopping: Stopping) -> 
     assert stopping.keeper.last is not None
     assert stopping.keeper.last.trouble == "its disk does not answer"
     assert stopping.keeper.stuck
+
+
+def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames_ = stalling()
+
+    def record(lines: tuple[str, ...]) -> Recorder:
+        return Recorder(FileSink.new(str(tmp_path / "run.iotop.jsonl")), Clock(), preroll=lines, min_free_bytes=0)
+
+    keeper = SessionRecorder(Clock(), Ring, record, "full")
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        for frame in frames_[:3]:
+            keeper.put(frame)
+        with pytest.raises(RuntimeError):
+            keeper.switch()
+    keeper.put(frames_[3])
+    assert keeper.ring is not None
+    assert keeper.ring.drained()
+    path = keeper.switch()
+    assert isinstance(path, str)
+    keeper.put(frames_[4])
+    assert isinstance(keeper.switch(), RecordingState)
+    recording = FileRecording(path)
+    assert recording.closed()
+    assert frames_[4].snapshot.seq in [frame.snapshot.seq for frame in frames(recording.items())]
+    keeper.close()

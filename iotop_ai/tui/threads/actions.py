@@ -52,8 +52,12 @@ class ActionThreads:
             self._post_message(result)
 
         thread = threading.Thread(None, run, name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # this user has too many threads
+            self._post_message(ActionResult(f"failed: {error}"))
+            return
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
-        thread.start()
 
     def running(self, name: str) -> bool:
         """Whether an action of this name is still running."""

@@ -41,4 +41,7 @@ def search_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message]
         if problems := problems_of(checks):
             post_message(ProblemsFound(problems))
 
-    threading.Thread(target=search, name="doctor", daemon=True).start()
+    try:
+        threading.Thread(target=search, name="doctor", daemon=True).start()
+    except RuntimeError as error:  # this user has too many threads
+        log.info("problems of this machine are not looked for: %s", error)

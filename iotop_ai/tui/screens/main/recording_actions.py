@@ -59,7 +59,10 @@ class RecordingActions:
             self._state.change(self._state.view.not_live or "not available: this screen is read-only")
             return
         # On a thread, because a disk may be slow to open a file or to write the last lines.
-        threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
+        try:
+            threading.Thread(target=self._switch, args=(keeper,), name="record", daemon=True).start()
+        except RuntimeError as error:  # this user has too many threads
+            self._state.change(f"failed: {error}")
 
     def _switch(self, keeper: SessionRecorder) -> None:
         with self._in_order:
@@ -71,7 +74,7 @@ class RecordingActions:
         """The answer to the key, after the file was begun or ended; "" if the session is over."""
         try:
             result = keeper.switch()
-        except IotopError as error:
+        except (IotopError, RuntimeError) as error:  # RuntimeError: this user has too many threads
             return f"failed: {error}"
         except OSError as error:
             folder = os.path.dirname(os.path.abspath(error.filename)) if error.filename else "recording"

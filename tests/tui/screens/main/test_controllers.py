@@ -24,7 +24,8 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import NOTHING_YET, TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.screens.palette import TakeAction
-from iotop_ai.tui.threads.actions import ActionThreads
+from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
+from tests.rigs.threads import no_thread
 from tests.tui.scene import DISKS, made_frames
 from tests.tui.test_app import Upstream
 
@@ -171,3 +172,20 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
     begun, ended = answers
     assert begun.startswith("done: recording to")
     assert re.match(r"done: \d+ s, \d+K in ", ended)
+
+
+def test_keys_say_that_no_thread_can_start(state: MainState, paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[str] = []
+
+    def post(message: Message) -> bool:
+        assert isinstance(message, ActionResult)
+        answers.append(message.answer)
+        return True
+
+    keeper = SessionRecorder(Clock(), record=lambda lines: Recorder(FileSink("/nowhere/x"), Clock(), preroll=lines))
+    threads = ActionThreads(Upstream(), post)
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    RecordingActions(state, Upstream(), keeper, post).record()
+    threads.run("drop", lambda: ActionResult("done: never"))
+    assert paper.messages == answers == ["failed: can't start new thread"]
+    assert not threads.running("drop")
