@@ -139,7 +139,11 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
     out["processes"] = (
         None
         if state.processes is None
-        else [merged(process._asdict(), {"name": names.get(process.pid)}) for process in state.processes]
+        else [
+            # A pid of another namespace may also be the pid of a process here.
+            merged(one._asdict(), {"name": names.get(one.pid) if one.found else None})
+            for one in state.processes
+        ]
     )
     return out
 

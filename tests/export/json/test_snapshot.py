@@ -93,6 +93,14 @@ def test_gpus_have_rates_and_names_of_processes_and_a_lost_one_a_remedy() -> Non
     assert two == {"uuid": "GPU-2", "status": "failed", "reason": "fell off the bus", "remedy": "reboot"}
 
 
+def test_a_process_on_a_gpu_that_is_not_in_this_container_has_no_name() -> None:
+    before, after = pair()
+    users = (GpuProcess(100, 1, "compute"), GpuProcess(100, 2, "compute", found=False))
+    table = {"GPU-1": ok(GpuState("GPU-1", 0, "H100", processes=users), after.at_ns)}
+    (gpu,) = snapshot_object(list(frames((before, after._replace(gpu=ok(table, after.at_ns)))))[-1])["gpus"]
+    assert [(one["found"], one["name"]) for one in gpu["processes"]] == [(True, "python3"), (False, None)]
+
+
 def test_without_a_driver_the_list_of_gpus_is_empty() -> None:
     assert snapshot_object(frame())["gpus"] == []
 
