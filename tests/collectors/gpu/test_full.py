@@ -210,6 +210,24 @@ def test_a_mig_gpu_shows_its_instances(library: Path, asker: Start, tmp_path: Pa
     assert [one["instance"] for one in state["processes"]] == [1]
 
 
+@pytest.mark.parametrize("function", ["nvmlDeviceGetGpuInstanceId", "nvmlDeviceGetMemoryInfo_v2"])
+def test_an_instance_that_is_removed_while_it_is_read_ends_no_figure(
+    library: Path, asker: Start, tmp_path: Path, function: str
+) -> None:
+    conf = tmp_path / "gpu.conf"
+    removed = {"mig0.err." + function: 2, "mig2.err." + function: 2}
+    machine(conf, [MIG | removed])
+    ask = asker(library)
+    ask("first")
+    ask("sweep")
+    machine(conf, [MIG])
+    calls = len(ask.log.read_text())
+    ask.until(lambda _: ask.log.read_text()[calls:].count("nvmlDeviceGetMigDeviceHandleByIndex") >= 21)
+    state = ask("sweep")["value"][uuid(0)]["value"]
+    assert [one["memory_used_bytes"] for one in state["instances"]] == [30_000_000_000, 0]
+    assert state["memory_reserved_bytes"] == MIG["mem_reserved"]
+
+
 def test_mig_is_noticed_when_it_is_switched_on(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     # The call that lists the instances is slow, so its answer is kept for some sweeps.

@@ -104,16 +104,17 @@ class NvmlCalls:
     ) -> Any:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
-        handle: the handle of a part of the GPU, if the call is not for the whole GPU. bare: whether to make the call
+        handle: the handle of a MIG instance, if the call is not for the whole GPU. bare: whether to make the call
         without a handle. Raises GpuUnavailable when this GPU cannot be read, and Unavailable when the driver does not
         work at all.
         """
         label = label or function
-        if (uuid, label) in self._never:
+        key = (uuid, _key(label, handle))
+        if key in self._never:
             return None
         call = getattr(self.api, function, None)
         if call is None:
-            self._never.add((uuid, label))
+            self._never.add(key)
             return None
         first = () if bare else (self.handles[uuid] if handle is None else handle,)
         try:
@@ -123,8 +124,9 @@ class NvmlCalls:
                 raise gpu_unavailable(error) from None
             if error.value in (UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH):
                 raise driver_unavailable(error) from None
-            if error.value in NEVER:
-                self._never.add((uuid, label))
+            # The handle of an instance that was just removed is not valid, but that of the next instance is.
+            if error.value in NEVER and (handle is None or error.value != INVALID):
+                self._never.add(key)
             return None
 
     def never(self, uuid: str, label: str) -> bool:
@@ -158,9 +160,14 @@ class NvmlCalls:
         found = None
         if version:
             found = self.get(uuid, "nvmlDeviceGetMemoryInfo", label=label, handle=handle, version=version)
-        if found is None and (version is None or (uuid, label) in self._never):
+        if found is None and (version is None or (uuid, _key(label, handle)) in self._never):
             return self.get(uuid, "nvmlDeviceGetMemoryInfo", handle=handle)
         return found
+
+
+def _key(label: str, handle: Any) -> str:
+    """Return the key of an unsupported call. What an instance does not support, the whole GPU may support."""
+    return label if handle is None else f"instance.{label}"
 
 
 def _p95(rising: list[int]) -> int:
