@@ -1,7 +1,7 @@
 """Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process can run.
 
 Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). The kernel module reports PIDs of the host or of
-the container, depending on its version. Only an open /dev/nvidia* proves that the local process is meant.
+the container, depending on its version. Only an open device of the GPU shows that the local process is meant.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PidMapping:
         self._found |= {(uuid, one.pid): known[one.pid] for one in processes if one.pid in known}
         missing = [one.pid for one in processes if (uuid, one.pid) not in self._found]
         if missing:
-            direct = {pid: found for pid in missing if (found := self._direct(pid)) is not None}
+            direct = {pid: found for pid in missing if (found := self._direct(pid, minor)) is not None}
             lost = [pid for pid in missing if pid not in direct]
             if lost and not self._first:
                 mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._found.values()}
@@ -67,12 +67,12 @@ class PidMapping:
                 out.append(one._replace(pid=found.pid, cpus=found.cpus))
         return tuple(out)
 
-    def _direct(self, pid: int) -> LocalProcess | None:
+    def _direct(self, pid: int, minor: int | None) -> LocalProcess | None:
         """Return the local process with the same PID, if it is certainly the same process; otherwise None."""
         status = self._status(pid)
         if status is None:
             return None
-        if self._first or self._devices(pid):
+        if self._first or self._has_open(pid, minor):
             return LocalProcess(pid, status.get("Cpus_allowed_list", ""))
         return None
 
@@ -98,21 +98,21 @@ class PidMapping:
         return out
 
     def _holding(self, pid: int, minor: int | None) -> dict[str, str] | None:
-        device = f"{_DEVICE}{minor}"
-        if minor is None or device not in self._devices(pid):
-            return None
-        return self._status(pid)
+        return self._status(pid) if minor is not None and self._has_open(pid, minor) else None
 
-    def _devices(self, pid: int) -> list[str]:
-        """Return the NVIDIA devices that a process has open.
+    def _has_open(self, pid: int, minor: int | None) -> bool:
+        """Whether a process has the GPU open, or any GPU if the number is unknown.
 
-        NVML makes this program open them too. Without CUDA's own device, it does not compute on a GPU.
+        NVML makes this program open each GPU too. Without CUDA's own device, it does not compute on one.
         """
         folder = f"proc/{pid}/fd"
         links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]
         if pid == self._own and _CUDA not in links:
-            return []
-        return [link for link in links if link.startswith(_DEVICE)]
+            return False
+        if minor is not None:
+            return f"{_DEVICE}{minor}" in links
+        # /dev/nvidiactl and /dev/nvidia-uvm are not GPUs.
+        return any(link.startswith(_DEVICE) and link[len(_DEVICE) :].isdigit() for link in links)
 
     def _status(self, pid: int) -> dict[str, str] | None:
         lines = self._root.lines(f"proc/{pid}/status")
