@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -16,8 +17,11 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.model.block.counters import BlockKey, block_rates
+from tests.waiting import until
 
 MIB = 1 << 20
+LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81
+"""Source: linux/loop.h."""
 
 
 def run(*command: str) -> str:
@@ -36,13 +40,26 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
-    """A loop device on the image, with a name that no other test uses."""
+    """A loop device on the image. No other test gets its number, also while it is detached: they take the lowest."""
+    number = 1000 + os.getpid() % 9000
+    device = f"/dev/loop{number}"
     try:
-        device = run("losetup", "--find", "--show", str(image))
-    except subprocess.CalledProcessError as error:
-        pytest.skip(f"no loop device can be attached: {error.stderr.strip()}")
+        with open("/dev/loop-control", "rb") as control:
+            fcntl.ioctl(control, LOOP_CTL_ADD, number)
+            until(lambda: os.path.exists(device), device, 5.0)
+        run("losetup", device, str(image))
+    except (OSError, AssertionError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"no loop device can be attached: {error}")
     yield device
     subprocess.run(["losetup", "-d", device], capture_output=True, timeout=20, check=False)
+    until_detached(device)
+    with open("/dev/loop-control", "rb") as control:
+        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+
+
+def until_detached(device: str) -> None:
+    """Wait until the kernel has detached it, which it does when the last program that looks at it has closed it."""
+    until(lambda: not os.path.exists(f"/sys/block/{device.removeprefix('/dev/')}/loop"), "it is detached", 20.0)
 
 
 def read_directly(device: str, mib: int) -> None:
@@ -67,6 +84,7 @@ def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path)
     assert (rates.read_bytes_per_s, rates.write_bytes_per_s) == (4.0 * MIB, 0.0)
 
     run("losetup", "-d", loop)
+    until_detached(loop)
     run("losetup", loop, str(image))
     again = BlockKey(name, diskseq(name))
     assert again != key
