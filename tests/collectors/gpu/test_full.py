@@ -279,6 +279,24 @@ def test_xids_are_received_again_after_an_error_of_the_driver(library: Path, ask
     ask.until(lambda r: r["value"][uuid(0)]["value"]["last_xid"] == 31)
 
 
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_gpu_that_could_not_be_registered_once_is_registered_later(
+    library: Path, asker: Start, tmp_path: Path, others: int
+) -> None:
+    conf = tmp_path / "gpu.conf"
+    refuses = HOPPER | {"err.nvmlDeviceRegisterEvents": 999}
+    machine(conf, [HOPPER if others else refuses, refuses])
+    ask = asker(library)
+    ask("first")
+    ask.until(lambda _: ask.log.read_text().count("nvmlDeviceRegisterEvents") >= 2)
+    machine(conf, [HOPPER, HOPPER])
+    calls = len(ask.log.read_text())
+    ask.until(lambda _: "nvmlDeviceRegisterEvents" in ask.log.read_text()[calls:])
+    machine(conf, [HOPPER, HOPPER], xid_seq=1, xid_gpu=1, xid=31)
+    (event,) = ask.until(lambda r: bool(r["events"]), "events")["events"]
+    assert (event["uuid"], event["number"]) == (uuid(1), 31)
+
+
 def test_an_xid_from_the_kernel_log_stays_as_a_state_of_its_gpu(library: Path, asker: Start, tmp_path: Path) -> None:
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
     ask = asker(library)

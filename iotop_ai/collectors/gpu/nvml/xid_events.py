@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NEVER, NOT_SUPPORTED, TIMEOUT
+from iotop_ai.collectors.gpu.nvml.calls import NEVER, TIMEOUT
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.lazy.namedtuple import NamedTuple
 
@@ -22,6 +22,8 @@ XID = 0x8
 WAIT_MS = 200
 RETRY_S = 5.0
 """The seconds from an error of the driver until the watch listens again."""
+REGISTER_EVERY_WAITS = 25
+"""A GPU that could not be registered is tried again after this number of waits."""
 _MOST_EVENTS = 256
 
 
@@ -87,13 +89,12 @@ class XidWatch:
             log.info("Xid events are not received: %s", error)
             return False
         try:
-            self._listen()
+            return self._listen()
         except api.NVMLError as error:
             log.info("Xid events are not received: %s", error)
             return error.value in NEVER
         finally:
             self._shutdown()
-        return True
 
     def _shutdown(self) -> None:
         try:
@@ -101,15 +102,18 @@ class XidWatch:
         except self._api.NVMLError as error:
             log.debug("NVML was already closed: %s", error)
 
-    def _listen(self) -> None:
+    def _listen(self) -> bool:
+        """Register the GPUs and listen until ``stop``; return False if none could be registered this time."""
         api = self._api
         events = api.nvmlEventSetCreate()
         try:
-            named = {}
-            for uuid, handle in self._handles.items():
-                if self._register(handle, events):
-                    named[_address(handle)] = uuid
+            named: dict[int, str] = {}
+            left = self._register(self._handles, events, named)
+            waits = 0
             while named and not self._stopping.is_set():
+                waits += 1
+                if left and waits % REGISTER_EVERY_WAITS == 0:
+                    left = self._register(left, events, named)
                 try:
                     data = api.nvmlEventSetWait_v2(events, WAIT_MS)
                 except api.NVMLError as error:
@@ -120,20 +124,26 @@ class XidWatch:
                 found = XidEvent(uuid, int(data.eventData), self._clock.monotonic_ns(), self._clock.wall_ns())
                 if data.eventType & XID:
                     self._found.append(found)
+            return bool(named) or not left
         finally:
             api.nvmlEventSetFree(events)
 
-    def _register(self, handle: Any, events: Any) -> bool:
+    def _register(self, handles: Mapping[str, Any], events: Any, named: dict[int, str]) -> dict[str, Any]:
+        """Register GPUs and add them to ``named``; return those that failed this time."""
         api = self._api
-        try:
-            if not api.nvmlDeviceGetSupportedEventTypes(handle) & XID:
-                return False
-            api.nvmlDeviceRegisterEvents(handle, XID, events)
-        except api.NVMLError as error:
-            if error.value != NOT_SUPPORTED:
-                log.info("no Xid events of a GPU: %s", error)
-            return False
-        return True
+        left = {}
+        for uuid, handle in handles.items():
+            try:
+                if not api.nvmlDeviceGetSupportedEventTypes(handle) & XID:
+                    continue
+                api.nvmlDeviceRegisterEvents(handle, XID, events)
+            except api.NVMLError as error:
+                if error.value not in NEVER:
+                    log.debug("no Xid events of a GPU: %s", error)
+                    left[uuid] = handle
+            else:
+                named[_address(handle)] = uuid
+        return left
 
 
 def _address(handle: Any) -> int:
