@@ -37,7 +37,7 @@ class GpuFacts(NamedTuple):
     pids: frozenset[int] | None
     """The processes on the GPUs and their descendants; None if no such process is visible, as in a container."""
     on_gpu: frozenset[int]
-    """The processes on the GPUs."""
+    """The processes on the GPUs that are in the monitor's /proc."""
     uuids: tuple[str, ...] = ()
     """The UUIDs of the GPUs in use."""
 
@@ -78,6 +78,8 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     for uuid in judged:
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
-    on_gpu = frozenset(p.pid for state in states.values() for p in state.processes or () if p.kind == COMPUTE)
+    listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]
+    # The number of a process that is not found is that of another namespace: here, another process may have it.
+    on_gpu = frozenset(p.pid for p in listed if p.found)
     pids = tree().below(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

@@ -18,11 +18,11 @@ class GpuParts(NamedTuple):
 
 
 def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
-    """The compute processes on a GPU whose pids are not in ``pids``."""
+    """The compute processes on a GPU that are none of those in ``pids``, which are pids of the monitor's /proc."""
     listed = [one for one in state.processes or () if one.kind == COMPUTE]
     own = any(one.found and one.pid in pids for one in listed)
     # If no process of the job is found by pid, a process listed from another namespace may belong to the job.
-    return [one for one in listed if one.pid not in pids if one.found or own]
+    return [one for one in listed if (one.pid not in pids if one.found else own)]
 
 
 def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:

@@ -33,6 +33,8 @@ def facts_of(machine: Machine) -> JobFacts:
         ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "graphics", 90)), 0.97, False),
         ((GpuProcess(50, GIB, "compute", 2), GpuProcess(900, GIB, "compute", 95)), 0.02, True),
         ((GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), None, True),
+        # Another namespace's process, whose number a loader of the job has here.
+        ((GpuProcess(50, GIB, "compute", 2), GpuProcess(LOADERS[0].pid, GIB, "compute", 95, found=False)), 0.02, True),
     ],
 )
 def test_the_work_of_another_process_does_not_count_for_the_job(
@@ -62,3 +64,10 @@ def test_a_gpu_on_which_two_programs_work_does_not_show_that_a_job_is_fed() -> N
     assert "gpu_bound" in classes(verdict_of(alone, 40))
     beside = replace(on_gpu(GpuProcess(50, GIB, "compute"), GpuProcess(900, GIB, "compute")), job=fed)
     assert "gpu_bound" not in classes(verdict_of(beside, 40))
+
+
+def test_a_local_process_is_not_on_the_gpu_if_it_only_has_the_number_of_one() -> None:
+    elsewhere = GpuProcess(LOADERS[0].pid, GIB, "compute", 97, found=False)
+    frame = play((on_gpu(elsewhere), 15))[-1]
+    found = gather(frame.snapshot, frame.history, carry=frame.carry).gpu
+    assert (found.used, found.on_gpu, found.pids) == (1, frozenset(), None)

@@ -17,6 +17,7 @@ from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.gpu.activity import link_bytes_per_s
+from iotop_ai.model.gpu.sharing import COMPUTE, strangers
 
 LINK_BASE = 0.85
 LINK_UNFELT = 0.6
@@ -199,9 +200,9 @@ def _memory(
     facts: Facts, group: GpuGroup, affected: list[OneGpu], gpu: OneGpu, used: float, total: float, end: float | None
 ) -> Finding:
     limits = facts.limits
-    pids = {process.pid: process for process in gpu.state.processes or () if process.kind == "compute"}
+    count = sum(process.kind == COMPUTE for process in gpu.state.processes or ())
     inside = {key.pid for key in group.job.job.members} if group.job is not None else set()
-    others = [process for pid, process in pids.items() if pid not in inside] if inside else []
+    others = strangers(gpu.state, inside) if inside else []
     soon = end is not None and end <= limits.gpu_memory_end_s
     args: Args = (
         *group_args(facts, group, affected),
@@ -218,7 +219,7 @@ def _memory(
     evidence = (
         Evidence(metric(gpu, "memory_used_ratio"), used / total, "ratio", limits.gpu_memory),
         Evidence(metric(gpu, "memory_full_in_s"), end, "s", limits.gpu_memory_end_s),
-        Evidence(metric(gpu, "processes"), float(len(pids)), "count"),
+        Evidence(metric(gpu, "processes"), float(count), "count"),
     )
     loud = Severity.CRITICAL if soon else Severity.WARNING if others else Severity.INFO
     advice = (Advice("end_sharer", args),) if others else ()
