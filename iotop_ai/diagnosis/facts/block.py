@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import sqrt
 
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
@@ -119,16 +119,14 @@ def normal_await_ms(
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
 
 
-def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
-    known = [(v, w) for v, w in values if v is not None and w]
-    whole = sum(w for _, w in known)
-    return sum(v * w for v, w in known) / whole if whole else None
-
-
-def _await(rates: BlockRates | None) -> float | None:
-    if rates is None:
-        return None
-    return rates.read_await_ms if rates.read_await_ms is not None else rates.await_ms
+def _weighted(values: Iterable[tuple[float | None, float | None]]) -> float | None:
+    """The mean of pairs (value, weight); None if no value with a weight is known."""
+    whole = summed = 0.0
+    for value, weight in values:
+        if value is not None and weight:
+            whole += weight
+            summed += value * weight
+    return summed / whole if whole else None
 
 
 def _spread(values: list[float], level: float) -> float:
@@ -186,7 +184,7 @@ def device_facts(
     known = [r for r in rates if r is not None]
     base = base_of(info, infos)
     serial = serves_serially(base)
-    awaits = [_await(r) for r in rates]
+    awaits = [None if r is None else r.await_ms if r.read_await_ms is None else r.read_await_ms for r in rates]
     size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
     await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
     normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)

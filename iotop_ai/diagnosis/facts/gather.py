@@ -10,7 +10,8 @@ from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 from iotop_ai.diagnosis.facts.gpu import GpuFacts, gpu_facts
 from iotop_ai.diagnosis.facts.job import JobFacts, job_facts
 from iotop_ai.diagnosis.facts.mounts import mount_on
-from iotop_ai.diagnosis.facts.process import Family, TaskFacts, Tasks, family
+from iotop_ai.diagnosis.facts.process import TaskFacts, Tasks
+from iotop_ai.diagnosis.facts.process_tree import Family
 from iotop_ai.diagnosis.facts.window import Flags, Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -79,11 +80,11 @@ class Facts(NamedTuple):
     @property
     def family(self) -> Family:
         """The process tree."""
-        return self.lazy.once("family", lambda: family(self.snapshot.processes.value))
+        return self.cache.process_trees.of(self.snapshot.processes.value)
 
     def _tasks(self, only: frozenset[int] | None) -> Tasks:
         table, own = self.snapshot.processes.value, self.snapshot.own.pid
-        return Tasks(table, self.window, own, cache=self.cache, only=only, tree=None if only is None else self.family)
+        return Tasks(table, self.window, own, cache=self.cache, only=only)
 
     def window_over(self, seconds: float, fields: Iterable[str]) -> Window:
         """The samples of the last ``seconds``, as ``window.recent_window`` selects them."""
@@ -172,7 +173,7 @@ def gather(
     )
     cpu = snapshot.cpu.value
     lazy = Lazy()
-    gpu = gpu_facts(snapshot, lambda: lazy.once("family", lambda: family(snapshot.processes.value)), window, limits)
+    gpu = gpu_facts(snapshot, lambda: cache.process_trees.of(snapshot.processes.value), window, limits)
     return Facts(
         snapshot=snapshot,
         history=history,
@@ -186,7 +187,7 @@ def gather(
         io_pressure_ratio=pressure_ratio(window, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
-        jobs=job_facts(snapshot, history, gpu, limits, periods, carry.memory),
+        jobs=job_facts(snapshot, history, gpu, limits, periods, carry.memory, cache.job_sums),
         periods=periods,
         lazy=lazy,
         carry=carry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iotop_ai.diagnosis.facts.process import Family
+from iotop_ai.diagnosis.facts.process_tree import Family
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple

@@ -8,6 +8,7 @@ from operator import itemgetter, mul
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
 from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
+from iotop_ai.diagnosis.facts.job_moved import JobSums
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
 from iotop_ai.diagnosis.memory.jobs import NOTHING as NO_JOB_MEMORY
@@ -18,7 +19,7 @@ from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.job.task_states import JobRates
 from iotop_ai.model.job.time_shares import TimeShares
 from iotop_ai.model.machine.filesystem import is_fuse
-from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
@@ -225,40 +226,6 @@ def _loaders_compute(rates: Sequence[JobRates], job: Job, limits: Thresholds) ->
     return bool(job.workers) and (runs or 0.0) + (waits or 0.0) >= limits.decider
 
 
-class _Moved(NamedTuple):
-    """What all processes of a job move together, in bytes per second, and their CPU use in cores; None when unknown."""
-
-    read: float | None
-    rchar: float | None
-    write: float | None
-    cpu: float | None
-
-
-def _moved(samples: Sequence[Sample], job: Job, newest: ProcessTable | None) -> _Moved:
-    """The job's totals over the samples.
-
-    newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.
-    """
-    members, sums, known = job.members, [0.0] * 4, 0
-    for sample in samples:
-        if sample.processes.value is None or not sample.processes.renewed:
-            continue
-        known += 1
-        listed = sample.processes.value.rates
-        for rates in [listed[key] for key in members if key in listed]:
-            read, write, _, rchar, _, _, _, cpu, *_ = rates
-            sums[0] += read or 0.0
-            sums[1] += rchar or 0.0
-            sums[2] += write or 0.0
-            sums[3] += cpu or 0.0
-    if not known:
-        return _Moved(None, None, None, None)
-    read, rchar, write, cpu = (value / known for value in sums)
-    if newest is None or not job.members.isdisjoint(newest.denied):
-        return _Moved(None, None, None, None if newest is None else cpu)
-    return _Moved(read, rchar, write, cpu)
-
-
 def job_facts(
     snapshot: Snapshot,
     history: tuple[Sample, ...],
@@ -266,11 +233,14 @@ def job_facts(
     limits: Thresholds = LIMITS,
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
+    sums: JobSums | None = None,
 ) -> tuple[JobFacts, ...]:
-    """The facts of every job in the Snapshot; () if no job is known."""
+    """The facts of every job in the Snapshot; () if no job is known. sums: what the last decision kept."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
+    sums = sums or JobSums()
+    sums.keep_only(table.jobs)
     window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
     out = []
@@ -288,7 +258,7 @@ def job_facts(
         least = limits.gate if computing else 0.0
         lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
         wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
-        moved = _moved(window.samples, job, snapshot.processes.value)
+        moved = sums.moved(window, job, snapshot.processes.value)
         blocked = _weighted(rates, "blocked_tasks")
         out.append(
             JobFacts(

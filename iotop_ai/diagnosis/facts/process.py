@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 
@@ -62,41 +62,6 @@ class Group(NamedTuple):
     """The sum over these processes; None if it is unknown for each of them."""
     write_bytes_per_s: float | None
     """The sum over these processes; None if it is unknown for each of them."""
-
-
-class Family(NamedTuple):
-    """The process tree. keys: the process of each pid. children: the child pids of each pid."""
-
-    keys: Mapping[int, ProcessKey]
-    children: Mapping[int, Collection[int]]
-
-    def below(self, roots: Iterable[int]) -> frozenset[int]:
-        """The pids of ``roots`` that exist, and of all their descendants."""
-        found: set[int] = set()
-        todo = [pid for pid in roots if pid in self.keys]
-        while todo:
-            pid = todo.pop()
-            if pid not in found:
-                found.add(pid)
-                todo.extend(self.children.get(pid, ()))
-        return frozenset(found)
-
-
-NO_FAMILY = Family({}, {})
-
-
-def family(table: ProcessTable | None) -> Family:
-    """The process tree of a process table."""
-    if table is None:
-        return NO_FAMILY
-    children: dict[int, list[int]] = {}
-    for key, stat in table.stat.items():
-        below = children.get(stat.ppid)
-        if below is None:
-            children[stat.ppid] = [key.pid]
-        else:
-            below.append(key.pid)
-    return Family({key.pid: key for key in table.stat}, children)
 
 
 _Row = tuple[float, float, float, float]
@@ -166,7 +131,6 @@ class Tasks:
         *,
         cache: FoldCache | None = None,
         only: frozenset[int] | None = None,
-        tree: Family | None = None,
     ) -> None:
         self._table = table
         self._selected: dict[tuple[str, float], tuple[TaskFacts, ...]] = {}
@@ -177,7 +141,7 @@ class Tasks:
         cache = cache or FoldCache()
         keys = None
         if only is not None:
-            tree = tree or family(table)
+            tree = cache.process_trees.of(table)
             keys = [tree.keys[pid] for pid in sorted(only) if pid in tree.keys]
         self._sums = window_totals(window, cache.process_columns, keys)
         self._ratios = _Ratios(self._sums)

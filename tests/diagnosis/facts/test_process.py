@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.diagnosis.facts.gather import gather
-from iotop_ai.diagnosis.facts.own_pids import MonitorPids
-from iotop_ai.diagnosis.facts.process import Tasks, family, grouped
+from iotop_ai.diagnosis.facts.process import Tasks, grouped
+from iotop_ai.diagnosis.facts.process_tree import MonitorPids, ProcessTrees
 from iotop_ai.diagnosis.facts.window import Window
 from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
@@ -40,8 +40,8 @@ def test_the_monitor_and_its_helpers_are_left_out() -> None:
     table = play((Machine(tasks=(helper, tool, recorded)), 1))[0].snapshot.processes.value
     assert table is not None
     assert MonitorPids().of(table, OWN_PID) == {OWN_PID, 70, 71}
-    assert family(table).below((72, 12345)) == {72}
-    assert family(None).below((1,)) == frozenset()
+    assert ProcessTrees().of(table).below((72, 12345)) == {72}
+    assert ProcessTrees().of(None).below((1,)) == frozenset()
 
 
 def test_with_a_known_job_on_known_gpus_not_all_processes_are_read() -> None:

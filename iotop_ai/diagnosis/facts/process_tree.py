@@ -1,15 +1,66 @@
-"""Finds the monitor's own processes, which no verdict counts."""
+"""The tree of the processes: the parent of each, what descends from it, and what descends from the monitor."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import compress
 from operator import itemgetter
 
+from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.change_tracking import TrackedDict, follows
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable
 
 _PPID = itemgetter(ProcessStat._fields.index("ppid"))
+
+
+class Family(NamedTuple):
+    """The process tree. keys: the process of each pid. children: the child pids of each pid."""
+
+    keys: Mapping[int, ProcessKey]
+    children: Mapping[int, Collection[int]]
+
+    def below(self, roots: Iterable[int]) -> frozenset[int]:
+        """The pids of ``roots`` that exist, and of all their descendants."""
+        found: set[int] = set()
+        todo = [pid for pid in roots if pid in self.keys]
+        while todo:
+            pid = todo.pop()
+            if pid not in found:
+                found.add(pid)
+                todo.extend(self.children.get(pid, ()))
+        return frozenset(found)
+
+
+NO_FAMILY = Family({}, {})
+
+
+class ProcessTrees:
+    """The newest process tree. It is built again only after a process started, ended or got another parent."""
+
+    def __init__(self) -> None:
+        self._keys: tuple[ProcessKey, ...] = ()
+        self._parents: list[int] = []
+        self._tree = NO_FAMILY
+
+    def of(self, table: ProcessTable | None) -> Family:
+        """The process tree of a process table."""
+        if table is None:
+            return NO_FAMILY
+        keys, parents = tuple(table.stat), [*map(_PPID, table.stat.values())]
+        if parents != self._parents or keys != self._keys:
+            self._keys, self._parents, self._tree = keys, parents, _tree(keys, parents)
+        return self._tree
+
+
+def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
+    children: dict[int, list[int]] = {}
+    for key, ppid in zip(keys, parents, strict=True):
+        below = children.get(ppid)
+        if below is None:
+            children[ppid] = [key.pid]
+        else:
+            below.append(key.pid)
+    return Family({key.pid: key for key in keys}, children)
 
 
 class MonitorPids:

@@ -1,0 +1,62 @@
+"""What the processes of a job move together, over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
+from iotop_ai.diagnosis.facts.window import Window
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.job.records import Job
+from iotop_ai.model.process.records import ProcessKey, ProcessTable
+from iotop_ai.model.sample import Sample
+
+_Sums = tuple[float, float, float, float]
+
+
+class JobMoved(NamedTuple):
+    """What all processes of a job move together, in bytes per second, and their CPU use in cores; None when unknown."""
+
+    read: float | None
+    rchar: float | None
+    write: float | None
+    cpu: float | None
+
+
+class JobSums:
+    """For each job, the sums over its processes in each Sample, kept from one decision to the next."""
+
+    def __init__(self) -> None:
+        self._caches: dict[ProcessKey, PerSampleCache[_Sums]] = {}
+
+    def keep_only(self, jobs: Iterable[ProcessKey]) -> None:
+        """Drop what is kept of other jobs."""
+        self._caches = {key: kept for key in jobs if (kept := self._caches.get(key)) is not None}
+
+    def moved(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:
+        """The job's totals over the window.
+
+        newest: the newest process table, which lists the processes whose I/O cannot be read; None when unknown.
+        """
+        samples = tuple([s for s in window.samples if s.processes.value is not None and s.processes.renewed])
+        if not samples:
+            return JobMoved(None, None, None, None)
+        members = job.members
+        cache = self._caches.setdefault(job.key, PerSampleCache())
+        sums = cache.each(samples, (members,), lambda sample: _sums(sample, members))
+        read, rchar, write, cpu = (sum(column) / len(samples) for column in zip(*sums, strict=True))
+        if newest is None or not members.isdisjoint(newest.denied):
+            return JobMoved(None, None, None, None if newest is None else cpu)
+        return JobMoved(read, rchar, write, cpu)
+
+
+def _sums(sample: Sample, members: frozenset[ProcessKey]) -> _Sums:
+    listed = {} if sample.processes.value is None else sample.processes.value.rates
+    rows = [row for key in members if (row := listed.get(key)) is not None]
+    read, rchar, write, cpu = 0.0, 0.0, 0.0, 0.0
+    for row in rows:
+        read += row.read_bytes_per_s or 0.0
+        rchar += row.rchar_bytes_per_s or 0.0
+        write += row.write_bytes_per_s or 0.0
+        cpu += row.cpu_ratio or 0.0
+    return read, rchar, write, cpu
