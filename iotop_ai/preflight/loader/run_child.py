@@ -53,10 +53,54 @@ def prepare(folder: str, parent: int) -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
     if os.getppid() == 1 != parent:  # the parent ended before prctl, so no signal comes
         sys.exit(1)
+    end_workers_with_parent()
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     # The empty entry is the folder in which this process was started.
     sys.path[:] = [folder, *(one for one in sys.path if one and one != folder)]
     os.chdir(folder)
+
+
+def end_workers_with_parent() -> None:
+    """Start a process that ends the workers if the parent is killed. The kernel ends only this process then.
+
+    It is a child of init, so that it does not count as a worker. It is in the workers' process group.
+    """
+    first, loader = os.fork(), os.getppid()
+    if first:
+        os.waitpid(first, 0)
+        return
+    try:
+        if not os.fork():
+            end_workers_after(loader)
+    finally:
+        os._exit(0)
+
+
+def end_workers_after(loader: int) -> None:
+    """Wait until the parent has ended or closed our standard input, and until the loader has ended; end its group."""
+    import select
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.chdir("/")
+    os.closerange(1, 256)  # the parent reads the outputs up to their end
+    poll = select.poll()
+    poll.register(0, 0)
+    poll.poll()
+    while is_alive(loader):
+        time.sleep(0.1)
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the semaphores of the others
+    os.killpg(0, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs. One that ended may stay as a zombie for ever."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def arguments(request: dict[str, Any]) -> dict[str, Any]:

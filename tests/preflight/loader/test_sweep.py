@@ -142,10 +142,11 @@ def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...]) -> Non
     assert "Traceback" not in done.stderr
 
 
-def test_ctrl_c_leaves_no_process(folder: Path) -> None:
+def start_sweep(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a sweep with two workers, and return when they run."""
     argv = [sys.executable, "-P", "-m", "iotop_ai", "loader", "--python", sys.executable, "mine:make"]
     running = subprocess.Popen(
-        [*argv, "--workers", "2", "--seconds", "60"],
+        [*argv, "--workers", "2", "--seconds", "60", *arguments],
         cwd=folder,
         env={**PLAIN, "PYTHONPATH": TOP},
         stdout=subprocess.DEVNULL,
@@ -156,6 +157,25 @@ def test_ctrl_c_leaves_no_process(folder: Path) -> None:
     while len(processes_in(folder)) < 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert len(processes_in(folder)) >= 4
+    return running
+
+
+def test_ctrl_c_leaves_no_process(folder: Path) -> None:
+    running = start_sweep(folder)
     os.kill(running.pid, signal.SIGINT)
     assert running.wait(20) == 130
+    assert processes_in(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "start"),
+    [(signal.SIGKILL, "fork"), (signal.SIGTERM, "fork"), (signal.SIGHUP, "spawn"), (signal.SIGKILL, "forkserver")],
+)
+def test_a_sweep_that_is_killed_leaves_no_process(folder: Path, number: int, start: str) -> None:
+    running = start_sweep(folder, "--start", start)
+    os.kill(running.pid, number)
+    running.wait(20)
+    until = time.monotonic() + 10
+    while processes_in(folder) and time.monotonic() < until:
+        time.sleep(0.05)
     assert processes_in(folder) == []
