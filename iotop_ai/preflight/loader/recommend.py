@@ -23,7 +23,7 @@ def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
     best = max(found, key=lambda run: run.samples_per_s)
     near = [run for run in found if run.samples_per_s >= NEAR_BEST * best.samples_per_s]
     chosen = min(near, key=lambda run: size_of(run.configuration))
-    return Choice(chosen, best, bound_of(chosen, cores), _rising(found, chosen))
+    return Choice(chosen, best, bound_of(chosen, cores), _rising(runs, chosen, cores))
 
 
 def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
@@ -36,12 +36,10 @@ def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
 
 def bound_of(run: Run, cores: float) -> str:
     """Return the bottleneck of this run: "cpu", "main", "storage" or "waiting"; "" if it is unknown."""
-    used, workers = run.used, run.configuration.workers
-    threads = run.built is not None and run.built.kind == TENSORFLOW
+    used, workers, threads = run.used, run.configuration.workers, _has_threads(run)
     if used.worker_cores is None or used.main_cores is None:
         return ""
-    total = used.main_cores + (used.worker_cores if workers and not threads else 0.0)
-    if total >= FULL_CORE * cores or (used.worker_cores >= FULL_CORE * max(workers, 1)):
+    if _uses_all(run, cores) or (used.worker_cores >= FULL_CORE * max(workers, 1)):
         return "cpu"
     if used.blocked_ratio is not None and used.blocked_ratio >= OFTEN:
         return "storage"
@@ -54,8 +52,23 @@ def bound_of(run: Run, cores: float) -> str:
     return "waiting" if used.blocked_ratio + used.running_ratio < OFTEN else ""
 
 
-def _rising(found: Sequence[Run], chosen: Run) -> bool:
-    points = curve(found, chosen.configuration)
-    if len(points) < 2 or points[-1].configuration.workers != chosen.configuration.workers:
+def _has_threads(run: Run) -> bool:
+    """Whether the loader's workers are threads of its main process."""
+    return run.built is not None and run.built.kind == TENSORFLOW
+
+
+def _uses_all(run: Run, cores: float) -> bool:
+    """Whether the processes of this run together use all cores; False if that is unknown."""
+    used, alone = run.used, not run.configuration.workers or _has_threads(run)
+    if used.worker_cores is None or used.main_cores is None:
         return False
-    return points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s
+    return used.main_cores + (0.0 if alone else used.worker_cores) >= FULL_CORE * cores
+
+
+def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
+    one, points = chosen.configuration, curve(runs, chosen.configuration)
+    more = [run for run in runs if run.configuration._replace(workers=one.workers) == one]
+    # A larger number of workers that failed is not worth a second try, nor is one for which no core is left.
+    if max(run.configuration.workers for run in more) > one.workers or _uses_all(chosen, cores):
+        return False
+    return len(points) > 1 and points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.preflight.loader.report import Choice, Report
-from iotop_ai.model.preflight.loader.run import TENSORFLOW, Configuration, Run, Used
+from iotop_ai.model.preflight.loader.run import MOST_WORKERS, TENSORFLOW, Configuration, Run, Used
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, count, percent, plural
 
@@ -104,7 +104,9 @@ def _why(report: Report, choice: Choice) -> list[str]:
         out.append(reason)
     if choice.rising:
         most = chosen.configuration.workers
-        out.append(f"the curve still rises at {plural(most, 'worker')}: try --workers {most},{2 * most},{4 * most}")
+        tries = dict.fromkeys(min(factor * most, MOST_WORKERS) for factor in (1, 2, 4))
+        more = f"try --workers {','.join(map(str, tries))}" if len(tries) > 1 else "no sweep tries more"
+        out.append(f"the curve still rises at {plural(most, 'worker')}: {more}")
     return out
 
 

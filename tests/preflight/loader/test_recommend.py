@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from iotop_ai.model.preflight.loader.report import Report
 from iotop_ai.model.preflight.loader.run import Built, Configuration, Failure, Run, Steady, Used, curve
 from iotop_ai.preflight.loader.grow import growth_per_batch
@@ -29,6 +31,35 @@ def test_a_configuration_just_beyond_five_percent_is_too_slow() -> None:
     assert choice is not None
     assert choice.run.configuration.workers == 4
     assert choice.rising
+
+
+def test_more_workers_are_not_proposed_if_more_of_them_failed() -> None:
+    failed = Run(Configuration(8, 32), failure=Failure("shm", "/dev/shm is full"))
+    choice = recommended([run(2, 50), run(4, 100), failed], 16)
+    assert choice is not None
+    assert choice.run.configuration.workers == 4
+    assert not choice.rising
+    other = failed._replace(configuration=Configuration(8, 64))
+    choice = recommended([run(2, 50), run(4, 100), other], 16)
+    assert choice is not None
+    assert choice.rising
+
+
+def test_more_workers_are_not_proposed_if_no_core_is_left() -> None:
+    for cores, rising in ((2.0, False), (16.0, True)):
+        choice = recommended([run(1, 50, Used(1.0, 0.1)), run(2, 100, Used(1.9, 0.1))], cores)
+        assert choice is not None
+        assert (choice.bound, choice.rising) == ("cpu", rising)
+
+
+@pytest.mark.parametrize(
+    ("workers", "proposal"),
+    [(8, "try --workers 8,16,32"), (100, "try --workers 100,200,256"), (256, "no sweep tries more")],
+)
+def test_the_proposed_workers_are_numbers_that_a_sweep_takes(workers: int, proposal: str) -> None:
+    runs = (run(1, 50), run(workers, 100))
+    report = Report("m:f", "python3", 0, runs, 512.0, choice=recommended(runs, 512))
+    assert findings_text(report)[-1] == f"the curve still rises at {workers} workers: {proposal}"
 
 
 def test_fewer_prefetched_batches_count_as_smaller() -> None:

@@ -17,6 +17,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.preflight.loader.report import Report
+from iotop_ai.model.preflight.loader.run import MOST_WORKERS
 from iotop_ai.model.preflight.report import NO_ANSWER
 from iotop_ai.preflight.environment.python import child_environment
 from iotop_ai.preflight.loader.session import Request
@@ -26,7 +27,7 @@ from iotop_ai.present.preflight.loader import patch_text, progress_text
 from iotop_ai.present.screen.bounds import bounded
 
 STARTS = ("fork", "spawn", "forkserver")
-MOST_WORKERS, MOST_CONFIGURATIONS = 256, 100
+MOST_CONFIGURATIONS = 100
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _WIDTH = 80
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 TENSORFLOW = "tensorflow"
+MOST_WORKERS = 256
+"""The largest number of workers that a sweep tries."""
 
 
 class Configuration(NamedTuple):
