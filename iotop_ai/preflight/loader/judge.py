@@ -40,7 +40,7 @@ def failure_of(found: Outcome) -> Failure:
     where = user_frame(found.trace + found.text)
     # The message of an error that torch passes on from a worker already names the error's type.
     what = "" if "Original Traceback" in found.text else clean(found.error)
-    text = ": ".join(filter(None, (what, last_line(found.text))))
+    text = ": ".join(filter(None, (what, message_line(found.text))))
     return Failure("error", f"{text} ({where})" if where else text)
 
 
@@ -72,7 +72,7 @@ def _pickle(found: Outcome, output: str) -> Failure | None:
     if found.start not in ("spawn", "forkserver") or found.phase != "start":
         return None
     if _PICKLE.search(f"{found.error}: {found.text}"):
-        what = last_line(found.text)
+        what = message_line(found.text)
         text = f"{found.start} cannot send the dataset to a worker: {what}"
         remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
         return Failure("pickle", text, remedy)
@@ -178,6 +178,18 @@ def user_frame(text: str, *, last: bool = True) -> str:
         return ""
     path, line, name = own[-1 if last else 0]
     return clean(f"{path.rpartition('/')[2]}:{line} in {name}", 120)
+
+
+def message_line(text: str) -> str:
+    """Return the first line of an error's message, cleaned.
+
+    Further lines hold advice, as those of an error of CUDA do. In a text that torch passes on from a worker, the
+    message follows the frames.
+    """
+    lines = text.splitlines()
+    frames = [at for at, line in enumerate(lines) if _FRAME.search(line)] if "Original Traceback" in text else []
+    after = lines[frames[-1] + 1 :] if frames else lines
+    return next((clean(line.strip(), 200) for line in after if line.strip() and not (frames and line[0] == " ")), "")
 
 
 def last_line(text: str) -> str:

@@ -320,6 +320,12 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
     measure(loader, request, messages)
 
 
+def shortened(text: str) -> str:
+    """Return a text of at most LONGEST_TEXT characters: its beginning and its end."""
+    half = LONGEST_TEXT // 2
+    return text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
+
+
 def main() -> None:
     """Run the request. The last message is "done", "refused" or "error"."""
     request = json.loads(sys.argv[1])
@@ -331,8 +337,8 @@ def main() -> None:
         messages.say(message="refused", text=str(why), empty=isinstance(why, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
-        text = str(error)[-LONGEST_TEXT:]
-        messages.say(message="error", type=type(error).__name__, text=text, trace=trace[-LONGEST_TEXT:])
+        text, name = shortened(str(error)), type(error).__name__
+        messages.say(message="error", type=name, text=text, trace=shortened(trace))
     sys.stdin.buffer.read()
 
 

@@ -31,6 +31,10 @@ READ = """Traceback (most recent call last):
     return pickle.load(file)
 EOFError: Ran out of input
 """
+CUDA_ERROR = """CUDA error: device-side assert triggered
+CUDA kernel errors might be asynchronously reported at some other API call.
+Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
+"""
 IN_LIBRARY = READ.replace("/home/me", "/env/lib/python3.11/site-packages")
 STARTED = READ.replace(
     "EOFError", '  File "/usr/lib/python3.11/multiprocessing/popen_spawn_posix.py", line 62, in _launch\nEOFError'
@@ -54,6 +58,14 @@ def test_dev_shm_is_called_full_only_for_the_message_of_torch(trace: str, free: 
     text = trace.splitlines()[-1].partition(": ")[2]
     found = failure_of(Outcome("batches", error="X", text=text, trace=trace, shm_bytes=free, shm_free_bytes=free))
     assert found.kind == kind
+
+
+def test_an_error_of_several_lines_is_named_by_its_first() -> None:
+    found = failure_of(Outcome("batches", error="RuntimeError", text=CUDA_ERROR))
+    assert found.text == "RuntimeError: CUDA error: device-side assert triggered"
+    from_worker = FROM_WORKER.replace("KeyError: 'missing'\n", f"RuntimeError: {CUDA_ERROR}")
+    found = failure_of(Outcome("batches", error="RuntimeError", text=from_worker))
+    assert found.text == "RuntimeError: CUDA error: device-side assert triggered (data.py:43 in __getitem__)"
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,12 @@ def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
     assert [run["failure"] and run["failure"]["kind"] for run in found["runs"]] == ["empty", None]
 
 
+def test_a_long_error_is_named_by_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def make(num_workers): raise ValueError('too large\\n' + 'advice\\n' * 3000)")
+    (run,) = swept(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
+    assert run["failure"]["text"] == "ValueError: too large (mine.py:1 in make)"
+
+
 def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
     done = run_loader(folder, "nowhere:make", "--workers", "0", *QUICK)
     assert done.returncode == 1
