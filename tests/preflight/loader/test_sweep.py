@@ -139,7 +139,13 @@ def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("mine",), ("mine:make", "--workers", "x"), ("mine:make", "--start", "thread"), ("../mine:make",)],
+    [
+        ("mine",),
+        ("mine:make", "--workers", "x"),
+        ("mine:make", "--start", "thread"),
+        ("mine:make", "--cold", ""),
+        ("../mine:make",),
+    ],
 )
 def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...]) -> None:
     done = run_loader(folder, *arguments)

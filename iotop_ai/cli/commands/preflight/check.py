@@ -116,6 +116,8 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
     Raises IotopError for a path that cannot be checked at all.
     """
+    if not args.path:  # an unset variable of a shell is not the current folder
+        raise UsageError("PATH is empty")
     rate, root = wanted_rate(args), Root("/")
     place = read_place(args.path, root, clock)
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)

@@ -52,13 +52,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 if all is well, 1 if a check fails or --diff finds a difference, 2 if a check could not decide."""
-    if args.diff and args.export:
+    if args.diff and args.export is not None:
         raise UsageError("--diff and --export exclude each other")
     if args.diff:
         return _compare(*args.diff, as_json=args.json)
     settings, clock = settings_of(args), Clock()
     folder = os.getcwd()
-    if args.export:
+    if args.export is not None:
         return _export(args, folder, clock)
     python = user_python(args.python)
     source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
@@ -97,7 +97,7 @@ def answered(source: LiveSource) -> Snapshot:
 def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
     path: str = args.export
     if not path.endswith(_ENDINGS):
-        raise UsageError(f"--export {clean(path)}: the name ends in .txt (pip) or .yml (conda)")
+        raise UsageError(f"--export {clean(path) or 'is empty'}: the name ends in .txt (pip) or .yml (conda)")
     found = read_python(user_python(args.python), folder, clock)
     if found.error:
         raise UnknownError(f"{found.executable or 'python3'}: {found.error}")

@@ -110,6 +110,7 @@ def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
         (("/etc/hostname/x",), "input: /etc/hostname/x: Not a directory"),
         (("/proc/self",), "unknown: /proc/self holds no data: proc belongs to the kernel"),
         (("/dev/null",), "unknown: /dev/null: not a folder, a file or a disk"),
+        (("", "--seconds", "2"), "usage: PATH is empty"),
         (("/tmp", "--seconds", "1"), "usage: argument --seconds: 1 is outside 2 to 600 seconds"),
         (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
         (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a size"),
