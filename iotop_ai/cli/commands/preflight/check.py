@@ -77,7 +77,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
         "--workers", metavar="COUNT", type=_workers, default=4, help="number of loader workers, 0 to 256 (default 4)"
     )
     group.add_argument(
-        "--samples-per-s", metavar="RATE", type=_per_s, help="samples per second that the training needs"
+        "--samples-per-s", metavar="RATE", type=_demand, help="samples per second that the training needs"
     )
     group.add_argument(
         "--step-time",
@@ -194,6 +194,13 @@ def _per_s(text: str) -> float:
     return float(number)
 
 
+def _demand(text: str) -> float:
+    rate = _per_s(text)
+    if not rate:
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0; write 240")
+    return rate
+
+
 def _await(text: str) -> float:
     """Return the milliseconds of a latency that has a unit."""
     if text[-1:].isdigit():  # a number without a unit would be read as seconds, which the user hardly means
@@ -216,7 +223,10 @@ def _size(text: str) -> int:
 
 def _step(text: str) -> float:
     """Return the seconds of a step's duration that has a unit."""
-    return _await(text) / 1000
+    seconds = _await(text) / 1000
+    if not seconds:
+        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0; write 50ms")
+    return seconds
 
 
 def _share(text: str) -> float:

@@ -121,6 +121,8 @@ def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
         (("/tmp", "--min-gpu", "90%"), "usage: --min-gpu needs --samples-per-s"),
         (("/tmp", "--batch", "32"), "usage: --step-time and --batch go together"),
         (("/tmp", "--samples-per-s", "240"), "usage: a forecast needs --dataset or --sample-size"),
+        (("/tmp", "--samples-per-s", "0"), "usage: argument --samples-per-s: '0' is not more than 0"),
+        (("/tmp", "--batch", "4", "--step-time", "0ms"), "usage: argument --step-time: '0ms' is not more than 0"),
         (("/tmp", "--dataset", "--python", "/nonexistent"), "usage: --python /nonexistent is not a program"),
         (("/tmp", "--sample-size", "1T"), "usage: argument --sample-size: 1T is outside 4k to 4M"),
     ],
