@@ -35,7 +35,7 @@ def _row(one: Measured) -> tuple[str, ...]:
     rate = number(None if bytes_per_s is None else bytes_per_s / KIB**2, 1) if has_bytes else "-"
     per_s = number(one.ops_per_s, 0 if (one.ops_per_s or 0) >= 100 else 1)
     times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and one.name != WRITE else []
-    time_cells = [number(value, 2 if value >= 1 else 3) for value in times] or ["-"] * 3
+    time_cells = [number(value, 2 if (value or 0) >= 1 else 3) for value in times] or ["-"] * 3
     at_least = "+" if one.cpu_bound and has_bytes else ""
     return phase_title(one).replace(" ", "\N{NO-BREAK SPACE}"), str(one.depth), rate, per_s, *time_cells, at_least
 

@@ -31,12 +31,15 @@ class Phase(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """The times of single operations in ms; ``most_ms`` is the longest."""
+    """The times of single operations in ms; ``most_ms`` is the longest.
+
+    p90_ms, p99_ms: None if there were too few operations for it (``enough_for``)
+    """
 
     mean_ms: float
     p50_ms: float
-    p90_ms: float
-    p99_ms: float
+    p90_ms: float | None
+    p99_ms: float | None
     most_ms: float
 
 
@@ -132,17 +135,29 @@ def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bo
     return (*files, *out, last)
 
 
+def enough_for(percent: int, operations: int) -> bool:
+    """Whether this percentile of so many times, by nearest rank, is not just the longest of them."""
+    return _rank(percent, operations) < operations
+
+
+def _rank(percent: int, operations: int) -> int:
+    return -(-percent * operations // 100)
+
+
 def latency_of(times_ns: Sequence[int]) -> Latency | None:
     """The mean, the maximum, and percentiles by nearest rank; None without an operation."""
     if not times_ns:
         return None
     ordered = sorted(times_ns)
     most = len(ordered)
-
-    def rank(percent: int) -> float:
-        return ordered[-(-percent * most // 100) - 1] / 1e6
-
-    return Latency(sum(ordered) / most / 1e6, rank(50), rank(90), rank(99), ordered[-1] / 1e6)
+    p50, p90, p99 = (ordered[_rank(percent, most) - 1] / 1e6 for percent in (50, 90, 99))
+    return Latency(
+        sum(ordered) / most / 1e6,
+        p50,
+        p90 if enough_for(90, most) else None,
+        p99 if enough_for(99, most) else None,
+        ordered[-1] / 1e6,
+    )
 
 
 def fastest_read(results: Sequence[Measured]) -> float | None:

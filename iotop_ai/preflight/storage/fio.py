@@ -19,7 +19,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import run, start
 from iotop_ai.model.clean import clean
-from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase
+from iotop_ai.model.preflight.storage import RANDOM, Latency, Measured, Phase, enough_for
 from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError, Stop
 
 OVERHEAD_S = 0.35
@@ -87,8 +87,10 @@ def _measured(job: dict[str, Any], phase: Phase) -> Measured:
     if read["total_ios"]:
         most = float(times["max"])
         # A percentile of fio is the upper end of a bucket, which may exceed the longest time.
-        ranks = [min(most, float(times["percentile"][f"{percent}.000000"])) / 1e6 for percent in _PERCENTILES]
-        latency = Latency(float(times["mean"]) / 1e6, ranks[0], ranks[1], ranks[2], most / 1e6)
+        p50, p90, p99 = (min(most, float(times["percentile"][f"{percent}.000000"])) / 1e6 for percent in _PERCENTILES)
+        ops = int(read["total_ios"])
+        p90_ms, p99_ms = p90 if enough_for(90, ops) else None, p99 if enough_for(99, ops) else None
+        latency = Latency(float(times["mean"]) / 1e6, p50, p90_ms, p99_ms, most / 1e6)
     busy = float(job["usr_cpu"]) + float(job["sys_cpu"]) >= _BUSY_PERCENT
     seconds = float(read["runtime"]) / 1000
     name, block, depth, _ = phase

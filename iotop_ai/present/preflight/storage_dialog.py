@@ -13,7 +13,7 @@ from iotop_ai.present.preflight.storage import earlier_text, findings_text, phas
 from iotop_ai.present.screen.dialog import LABEL, Row, labelled, typing
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, plain
-from iotop_ai.present.text.units import brief, count
+from iotop_ai.present.text.units import UNKNOWN, brief, count
 
 TITLE = "CHECK STORAGE"
 SECONDS = 10.0
@@ -136,5 +136,7 @@ def _latency(latency: Latency) -> str:
     return f"p50 {_ms(latency.p50_ms)} p99 {_ms(latency.p99_ms)} ms"
 
 
-def _ms(value: float) -> str:
+def _ms(value: float | None) -> str:
+    if value is None:
+        return UNKNOWN
     return brief(value) if value >= 1 else f"{value:.2f}" if value >= 0.01 else "<0.01"

@@ -32,8 +32,15 @@ SMALL = Measured(FILES, 128 << 10, 4, 900, 900 << 17, 3.0)
 def test_percentiles_are_those_of_the_nearest_rank() -> None:
     found = latency_of([n * MS for n in range(1, 101)])
     assert found == Latency(50.5, 50.0, 90.0, 99.0, 100.0)
-    assert latency_of([7 * MS]) == Latency(7.0, 7.0, 7.0, 7.0, 7.0)
+    assert latency_of([7 * MS]) == Latency(7.0, 7.0, None, None, 7.0)
     assert latency_of([]) is None
+
+
+def test_a_percentile_that_is_just_the_longest_time_is_unknown() -> None:
+    for operations, p90, p99 in ((9, None, None), (10, 9.0, None), (99, 90.0, None), (100, 90.0, 99.0)):
+        found = latency_of([n * MS for n in range(1, operations + 1)])
+        assert found is not None
+        assert (found.p90_ms, found.p99_ms, found.most_ms) == (p90, p99, operations)
 
 
 @pytest.mark.parametrize("seconds", [2.0, 10.0, 60.0])

@@ -367,10 +367,14 @@ def test_the_reads_of_a_check_are_not_those_of_other_programs(tmp_path: Path, en
 def test_no_percentile_of_fio_exceeds_its_longest_time() -> None:
     percentiles = {"50.000000": 41_000_000, "90.000000": 99_000_000, "99.000000": 124_260_000}
     times = {"mean": 45_000_000.0, "max": 123_830_000, "percentile": percentiles}
-    read = {"total_ios": 90, "io_bytes": 90 << 16, "runtime": 400, "lat_ns": times}
+    read = {"total_ios": 100, "io_bytes": 100 << 16, "runtime": 400, "lat_ns": times}
     raw = json.dumps({"jobs": [{"error": 0, "usr_cpu": 1.0, "sys_cpu": 1.0, "read": read}]}).encode()
     (found,) = fio.parse_fio(raw, [Phase(RANDOM, 64 << 10, 16, 0.4)])
     assert found.latency == Latency(45.0, 41.0, 99.0, 123.83, 123.83)
+    read["total_ios"] = 99
+    raw = json.dumps({"jobs": [{"error": 0, "usr_cpu": 1.0, "sys_cpu": 1.0, "read": read}]}).encode()
+    (found,) = fio.parse_fio(raw, [Phase(RANDOM, 64 << 10, 16, 0.4)])
+    assert found.latency == Latency(45.0, 41.0, 99.0, None, 123.83)
 
 
 @pytest.mark.skipif(not shutil.which("fio"), reason="needs fio")
