@@ -21,7 +21,7 @@ _STARTING = "/multiprocessing/popen_"
 """This text in a traceback shows that a process was being started."""
 _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 _FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
-_PHASES = {"import": "importing the module", "build": "the factory", "start": "starting the workers"}
+_PHASES = {"import": "importing the module", "build": "running the factory", "start": "starting the workers"}
 SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
 """With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has room in any case.
 """

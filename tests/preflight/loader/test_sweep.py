@@ -79,7 +79,7 @@ def test_each_start_method_is_tried_and_a_pickle_failure_is_named(folder: Path) 
 def test_a_crash_of_the_loader_is_named(folder: Path) -> None:
     (run,) = swept(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
     assert run["failure"]["kind"] == "crash"
-    assert "SIGSEGV while the factory" in run["failure"]["text"]
+    assert "SIGSEGV while running the factory" in run["failure"]["text"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="needs root for a PID namespace")
