@@ -107,6 +107,14 @@ def test_the_curve_begins_without_workers() -> None:
     assert [one.samples_per_s for one in curve(runs, runs[0].configuration)] == [1, 2, 3]
 
 
+def test_the_curve_has_one_number_of_files_at_once() -> None:
+    runs = [
+        run(workers, rate)._replace(configuration=Configuration(workers, 32, interleave=interleave))
+        for workers, interleave, rate in ((0, 1, 10), (2, 1, 20), (0, 4, 30), (2, 4, 40))
+    ]
+    assert [one.samples_per_s for one in curve(runs, runs[1].configuration)] == [10, 20]
+
+
 def test_a_patch_has_only_arguments_that_reached_the_loader() -> None:
     one = run(4, 1, prefetch=3, start="spawn")
     assert patch_text(one) == "batch_size=32, num_workers=4"

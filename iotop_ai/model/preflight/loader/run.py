@@ -122,7 +122,8 @@ def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
     found = {}
     for run in runs:
         one = run.configuration
-        alone = not one.workers and (one.batch_size, one.pin) == (of.batch_size, of.pin)
+        # Without workers, a configuration has no prefetch and no start method.
+        alone = not one.workers and one == of._replace(workers=0, prefetch=None, start="")
         if run.steady is not None and (alone or one._replace(workers=of.workers) == of):
             found[one.workers] = run
     return [found[workers] for workers in sorted(found)]
