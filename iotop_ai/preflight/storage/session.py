@@ -108,9 +108,11 @@ class Session:
         holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
             part = " before its first hole" if holes else ""
-            raise OSError(
-                errno.EINVAL, f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed"
-            )
+            text = f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed"
+            if not (read and opened.kind == "file"):
+                raise OSError(errno.EINVAL, text)
+            self._emit.note(f"only the dataset's files are read: the file {text}")
+            return
         if holes:
             self._emit.note(f"the file has holes, which are not stored: its first {size // MIB} MB are read")
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")

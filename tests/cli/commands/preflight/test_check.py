@@ -77,6 +77,17 @@ def test_a_dataset_gets_a_forecast(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 50
 
 
+def test_a_dataset_of_one_small_file_gets_a_forecast(tmp_path: Path) -> None:
+    path = tmp_path / "train.bin"
+    path.write_bytes(os.urandom(300_000))
+    done = iotop("check", str(path), *QUICK, "--dataset", "--samples-per-s", "1", "--min-gpu", "1%", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, found["failed"]) == (0, "", None)
+    assert [one["met"] for one in found["thresholds"]] == [True]
+    note = "only the dataset's files are read: the file holds less than 8 MB: too little to show a disk's speed"
+    assert found["findings"][-1] == note
+
+
 def test_the_forecast_counts_samples_of_the_given_size(tmp_path: Path) -> None:
     asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
     done = iotop("check", str(tmp_path), *QUICK, *asked)
