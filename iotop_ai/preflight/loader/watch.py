@@ -33,6 +33,8 @@ class TreeWatch:
         self.helpers: list[int] = []
         self._ticks: dict[int, int] = {}
         self._ticks_base: dict[int, int] = {}
+        self._ended: set[int] = set()
+        """The processes that ended before the measurement, such as a program that the factory ran."""
         self._reads: dict[int, tuple[int, int]] = {}
         self._reads_base: dict[int, tuple[int, int]] = {}
         self._samples = self._blocked = self._running = 0
@@ -140,6 +142,7 @@ class TreeWatch:
         self.sample()
         self._samples = self._blocked = self._running = 0
         self._points.clear()
+        self._ended = self._ticks.keys() - set(self.pids)
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
         self._base_ns = self._clock.monotonic_ns()
 
@@ -149,7 +152,8 @@ class TreeWatch:
         for pid in self.pids:
             self._read_io(pid)
         seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)
-        ticks = {pid: now - self._ticks_base.get(pid, 0) for pid, now in self._ticks.items()}
+        measured = self._ticks.keys() - self._ended
+        ticks = {pid: self._ticks[pid] - self._ticks_base.get(pid, 0) for pid in measured}
         main = ticks.pop(self._pid, None)
         for helper in self.helpers:
             ticks.pop(helper, None)

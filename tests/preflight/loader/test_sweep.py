@@ -37,6 +37,15 @@ def test_more_workers_give_more_samples(folder: Path) -> None:
     assert processes_in(folder) == []
 
 
+def test_a_program_that_ended_before_the_first_batch_is_not_a_worker(tmp_path: Path) -> None:
+    lines = ("import subprocess", "def make(num_workers):", "    subprocess.run(['sleep', '1'])", "    return busy()",
+             "def busy():", "    while True: yield [sum(range(10_000))] * 8")  # fmt: skip
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    (run,) = swept(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
+    assert run["main_cores"] > 0.1
+    assert run["worker_cores"] == run["main_cores"]
+
+
 def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
     done = run_loader(folder, "mine:make", "--workers", "0,1,2", *QUICK)
     assert done.returncode == 0, done.stderr
