@@ -228,6 +228,42 @@ def test_an_instance_that_is_removed_while_it_is_read_ends_no_figure(
     assert state["memory_reserved_bytes"] == MIG["mem_reserved"]
 
 
+@pytest.mark.parametrize("function", ["nvmlGpmMigSampleGet", "nvmlGpmMetricsGet"])
+def test_an_instance_that_is_removed_while_it_is_sampled_gets_figures_when_it_is_back(
+    library: Path, asker: Start, tmp_path: Path, function: str
+) -> None:
+    conf = tmp_path / "gpu.conf"
+    present = MIG | {"mig2.gpm.2": 12.5}
+    machine(conf, [present])
+    ask = asker(library, every_s=0.15)
+    ask("first")
+
+    def has_figures(reading: Any) -> bool:
+        found = reading["value"][uuid(0)]["value"]["instances"]
+        return [one["sm_percent"] for one in found] == [71.5, 12.5]
+
+    ask.until(has_figures)
+    if function == "nvmlGpmMigSampleGet":
+        machine(conf, [present | {"err.nvmlGpmMigSampleGet": 2}])
+    else:
+        # The two instances are made anew in the other order, so that their samples do not fit those from before.
+        machine(conf, [present | {"mig0.gi": MIG["mig2.gi"], "mig2.gi": MIG["mig0.gi"]}])
+    ask.until(lambda r: not has_figures(r))
+    ask("sweep")
+    machine(conf, [present])
+    ask.until(has_figures)
+
+
+def test_a_gpm_sample_is_freed_if_there_is_no_second_one(library: Path, asker: Start, tmp_path: Path) -> None:
+    conf = tmp_path / "gpu.conf"
+    machine(conf, [HOPPER], gpm_samples=1)
+    ask = asker(library, every_s=0.15)
+    ask("first")
+    ask("sweep")
+    machine(conf, [HOPPER], gpm_samples=2)
+    ask.until(lambda r: r["value"][uuid(0)]["value"]["gpm_sm_percent"] == 31.25)
+
+
 def test_mig_is_noticed_when_it_is_switched_on(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     # The call that lists the instances is slow, so its answer is kept for some sweeps.

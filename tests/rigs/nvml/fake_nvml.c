@@ -17,6 +17,7 @@
  *   gpu0.fi.198.per_s=1000       a field that grows by this much per second; gpu0.energy_mw=... does it for energy
  *   gpu0.samples=US:PERCENT,...  the buffer of nvmlDeviceGetSamples
  *   gpu0.gpm.2=31.5              a GPM metric; its samples must lie 100 ms apart, as on a real GPU
+ *   gpm_samples=1                how many GPM samples may exist at a time
  *   gpu0.mig=1 gpu0.mig_slots=7  MIG; gpu0.mig0.gi=1 gpu0.mig0.uuid=MIG-... gpu0.mig0.mem_total=... gpu0.mig0.gpm.2=...
  *   gpu0.events=8                the event types; xid_seq=1 xid_gpu=0 xid=79 is one event each time that xid_seq grows
  *   wait_ret=999                 nvmlEventSetWait returns this
@@ -40,7 +41,8 @@ typedef unsigned U32;
 typedef unsigned long long U64;
 typedef void *Handle;
 
-enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
+enum { OK = 0, UNINITIALIZED = 1, INVALID = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15,
+       NO_MEMORY = 20 };
 enum { FIRST_HANDLE = 1000, MOST_PROCESSES = 64 };
 
 static int opened, generation; /* the number of present users; how often the library went from no user to one */
@@ -760,9 +762,15 @@ EXPORT Ret nvmlGpmQueryDeviceSupport(Handle handle, U32 *out)
 	return OK;
 }
 
+static U64 gpm_samples;
+
 EXPORT Ret nvmlGpmSampleAlloc(struct gpm_sample **out)
 {
+	U64 most;
 	ENTER();
+	if (number("gpm_samples", &most) && gpm_samples >= most)
+		return NO_MEMORY;
+	gpm_samples++;
 	*out = calloc(1, sizeof **out);
 	return OK;
 }
@@ -770,6 +778,7 @@ EXPORT Ret nvmlGpmSampleAlloc(struct gpm_sample **out)
 EXPORT Ret nvmlGpmSampleFree(struct gpm_sample *sample)
 {
 	ENTER();
+	gpm_samples--;
 	free(sample);
 	return OK;
 }

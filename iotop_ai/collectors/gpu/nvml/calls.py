@@ -100,13 +100,15 @@ class NvmlCalls:
         label: str = "",
         handle: Any = None,
         bare: bool = False,
+        removable: bool = False,
         **keywords: Any,
     ) -> Any:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
         handle: the handle of a MIG instance, if the call is not for the whole GPU. bare: whether to make the call
-        without a handle. Raises GpuUnavailable when this GPU cannot be read, and Unavailable when the driver does not
-        work at all.
+        without a handle. removable: whether the arguments name a MIG instance, or samples of one, although the call is
+        made without the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
+        when the driver does not work at all.
         """
         label = label or function
         key = (uuid, _key(label, handle))
@@ -124,8 +126,8 @@ class NvmlCalls:
                 raise gpu_unavailable(error) from None
             if error.value in (UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH):
                 raise driver_unavailable(error) from None
-            # The handle of an instance that was just removed is not valid, but that of the next instance is.
-            if error.value in NEVER and (handle is None or error.value != INVALID):
+            # An instance that was just removed is not valid, but the next instance is.
+            if error.value in NEVER and (error.value != INVALID or (handle is None and not removable)):
                 self._never.add(key)
             return None
 

@@ -96,7 +96,7 @@ class GpmReader:
             sampled = self._calls.get(uuid, _SAMPLE, pair.new)
         else:
             label = f"nvmlGpmMigSampleGet.{instance}"
-            sampled = self._calls.get(uuid, "nvmlGpmMigSampleGet", instance, pair.new, label=label)
+            sampled = self._calls.get(uuid, "nvmlGpmMigSampleGet", instance, pair.new, label=label, removable=True)
         if sampled is None:
             return dict.fromkeys(METRICS)
         if pair.at_ns is not None:
@@ -116,8 +116,10 @@ class GpmReader:
             calls.give_up(uuid, _QUERY)
             return None
         first = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
-        second = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
-        if first is None or second is None:
+        second = None if first is None else calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
+        if second is None:
+            if first is not None:
+                calls.get(uuid, "nvmlGpmSampleFree", first, bare=True)
             return None
         pair = self._pairs[uuid, instance] = SamplePair(first, second)
         return pair
@@ -130,7 +132,8 @@ class GpmReader:
         for i, number in enumerate(METRICS.values()):
             request.metrics[i].metricId = number
         out: dict[str, float | None] = dict.fromkeys(METRICS)
-        if self._calls.get(uuid, _METRICS, request, bare=True) is not None:
+        # The samples are of two instances if the older instance was removed and its number was given to another.
+        if self._calls.get(uuid, _METRICS, request, bare=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value
                 if request.metrics[i].nvmlReturn == 0 and value >= 0:
