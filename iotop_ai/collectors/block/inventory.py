@@ -132,7 +132,7 @@ class BlockInfoCollector:
     def _ask_temperatures(self, now: int) -> None:
         if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
             self._asked_ns = now
-            self._temperatures.ask(self._alone, self._moved)
+            self._temperatures.ask({self._keys[name]: info for name, info in self._alone.items()}, self._moved)
             self._moved = set()
 
     def _ask_members(self, mounts: tuple[Mount, ...], now: int) -> None:
@@ -152,7 +152,7 @@ class BlockInfoCollector:
             name: info._replace(
                 holders=tuple(holders.get(name, ())),
                 mounts=tuple(at.get(name, ())),
-                temperature_celsius=celsius.get(name),
+                temperature_celsius=celsius.get(self._keys[name]),
             )
             for name, info in self._alone.items()
         }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 
 from iotop_ai.collectors.block.identity import nvme_controller
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.counters import BlockInfo, BlockKey
 
 
 def read_temperature(root: Root, name: str) -> float | None:
@@ -29,7 +29,7 @@ def read_temperature(root: Root, name: str) -> float | None:
 
 
 class Temperatures:
-    """Keeps the newest temperatures by kernel name. ``ask`` starts to read them on a thread and returns at once.
+    """Keeps the newest temperatures by device. ``ask`` starts to read them on a thread and returns at once.
 
     A disk that does not answer blocks only this thread; the disks are read again only after the thread has ended.
     """
@@ -38,36 +38,36 @@ class Temperatures:
         self._root = root
         self._start = start or self._on_thread
         self._busy = threading.Lock()
-        self.celsius: Mapping[str, float] = {}
+        self.celsius: Mapping[BlockKey, float] = {}
 
-    def ask(self, infos: Mapping[str, BlockInfo], moved: Container[str]) -> None:
+    def ask(self, infos: Mapping[BlockKey, BlockInfo], moved: Container[str]) -> None:
         """Start to read the disks that have a sensor. moved: the names of the disks with recent I/O.
 
         An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
         "Known Issues").
         """
-        names = [
-            info.name
-            for info in infos.values()
+        keys = [
+            key
+            for key, info in infos.items()
             if info.kind == "disk"
             and info.transport in ("nvme", "ata", "scsi")
             and (info.transport == "nvme" or info.rotational is False or info.name in moved)
         ]
-        if not names:
+        if not keys:
             self.celsius = {}
         elif self._busy.acquire(blocking=False):
             try:
-                self._start(lambda: self._round(names))
+                self._start(lambda: self._round(keys))
             except RuntimeError:  # this user has too many threads; a later call may be able to start one
                 self._busy.release()
         else:
             # A sensor does not answer, so the earlier values are not the present temperatures.
             self.celsius = {}
 
-    def _round(self, names: list[str]) -> None:
+    def _round(self, keys: list[BlockKey]) -> None:
         try:
-            found = {name: read_temperature(self._root, name) for name in names}
-            self.celsius = {name: value for name, value in found.items() if value is not None}
+            found = {key: read_temperature(self._root, key.name) for key in keys}
+            self.celsius = {key: value for key, value in found.items() if value is not None}
         finally:
             self._busy.release()
 

@@ -15,12 +15,13 @@ from iotop_ai.collectors.block.temperature import Temperatures, read_temperature
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
-from iotop_ai.model.block.counters import BlockInfo, Mount
+from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.tree import folded
 from tests.clocks import SetClock
 from tests.machines import machine, names
 
 SECOND = 10**9
+SDA, SDB = BlockKey("sda", 1), BlockKey("sdb", 2)
 
 
 class Watched:
@@ -209,6 +210,19 @@ def test_a_replugged_disk_is_described_anew_at_once(tmp_path: Path) -> None:
     assert before.keys() - watched.read(1).keys() == {"sda", "sda1"}
 
 
+def test_a_replaced_disk_does_not_show_the_temperature_of_the_earlier_disk(tmp_path: Path) -> None:
+    watched = Watched(machine("made-laptop", tmp_path))
+    assert watched.read()["nvme0n1"].temperature_celsius == 44.85
+    disk = (tmp_path / "sys/block/nvme0n1").resolve()
+    replace(disk / "diskseq", "99\n")
+    stats = tmp_path / "proc/diskstats"
+    replace(stats, stats.read_text().replace("nvme0n1 ", "nvme0n1 9", 1))
+    (sensor,) = tmp_path.rglob("temp1_input")
+    replace(sensor, "21850\n")
+    assert watched.read(1)["nvme0n1"].temperature_celsius is None
+    assert watched.read(30)["nvme0n1"].temperature_celsius == 21.85
+
+
 def test_a_changed_setting_is_noticed_within_half_a_minute(tmp_path: Path) -> None:
     watched = Watched(machine("made-laptop", tmp_path))
     watched.read()
@@ -240,9 +254,9 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
         sensor.parent.mkdir(parents=True)
         sensor.write_text("36000\n")
     temperatures = Temperatures(Root(str(tmp_path)), start=lambda work: work())
-    temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved={"sdb"})
-    assert temperatures.celsius == {"sdb": 36.0}
-    temperatures.ask({"sda": hdd("sda"), "sdb": hdd("sdb")}, moved=set())
+    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, moved={"sdb"})
+    assert temperatures.celsius == {SDB: 36.0}
+    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, moved=set())
     assert temperatures.celsius == {}, "an old value is shown as the present one"
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
 
@@ -265,16 +279,16 @@ def test_a_temperature_from_before_a_sensor_hung_is_not_shown(tmp_path: Path) ->
     (tmp_path / "sys/block/sda/device/hwmon/hwmon0/temp1_input").write_text("36000")
     waiting: list[Callable[[], None]] = []
     temperatures = Temperatures(Root(str(tmp_path)), start=waiting.append)
-    ssd = {"sda": BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)}
+    ssd = {SDA: BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)}
     temperatures.ask(ssd, moved=())
     waiting[0]()
-    assert temperatures.celsius == {"sda": 36.0}
+    assert temperatures.celsius == {SDA: 36.0}
     temperatures.ask(ssd, moved=())  # the thread hangs in this round
-    assert temperatures.celsius == {"sda": 36.0}
+    assert temperatures.celsius == {SDA: 36.0}
     temperatures.ask(ssd, moved=())
     assert (temperatures.celsius, len(waiting)) == ({}, 2)
     waiting[1]()
-    assert temperatures.celsius == {"sda": 36.0}
+    assert temperatures.celsius == {SDA: 36.0}
 
 
 def test_temperatures_come_later_if_no_thread_can_start(tmp_path: Path) -> None:
@@ -288,10 +302,10 @@ def test_temperatures_come_later_if_no_thread_can_start(tmp_path: Path) -> None:
 
     temperatures = Temperatures(machine("made-laptop", tmp_path), start=start)
     disk = BlockInfo("nvme0n1", 259, 0, "disk", "nvme0n1", transport="nvme")
-    temperatures.ask({"nvme0n1": disk}, moved=())
+    temperatures.ask({BlockKey("nvme0n1", 0): disk}, moved=())
     assert temperatures.celsius == {}
-    temperatures.ask({"nvme0n1": disk}, moved=())
-    assert temperatures.celsius == {"nvme0n1": 44.85}
+    temperatures.ask({BlockKey("nvme0n1", 0): disk}, moved=())
+    assert temperatures.celsius == {BlockKey("nvme0n1", 0): 44.85}
 
 
 @pytest.mark.parametrize(("milli", "celsius"), [("-273150", None), ("-273000", None), ("-5000", -5), ("0", 0)])
@@ -305,11 +319,12 @@ def test_a_temperature_of_absolute_zero_is_unknown(milli: str, celsius: float | 
 def test_temperatures_are_read_by_a_thread(tmp_path: Path) -> None:
     root = machine("made-laptop", tmp_path)
     temperatures = Temperatures(root)
-    temperatures.ask(read_infos(root), set())
+    infos = Watched(root).read()
+    temperatures.ask({BlockKey(name, 0): info for name, info in infos.items()}, set())
     for thread in threading.enumerate():
         if thread.name == "disk-temperature":
             thread.join(5)
-    assert temperatures.celsius == {"nvme0n1": 44.85}
+    assert temperatures.celsius == {BlockKey("nvme0n1", 0): 44.85}
 
 
 def read_infos(root: Root) -> dict[str, BlockInfo]:
