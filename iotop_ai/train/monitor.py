@@ -103,9 +103,12 @@ class Monitor:
         """Send the last steps, then let the recorder take a last Snapshot and end."""
         steps.COUNTER.send()
         recorder, self._recorder = self._recorder, None
-        if recorder is None or recorder.send not in steps.COUNTER.listeners:  # in a forked child, which must not end it
+        if recorder is None:
             return
-        steps.COUNTER.listeners.remove(recorder.send)
+        try:
+            steps.COUNTER.listeners.remove(recorder.send)
+        except ValueError:  # another thread ends it, or this is a forked child, which must not end it
+            return
         try:
             code = recorder.end(END_S)
         finally:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -192,23 +191,6 @@ def test_a_generator_that_is_not_exhausted_ends_its_recording_without_an_error(t
         break
     assert eventually(lambda: is_closed(tmp_path / "run.iotop.jsonl"))
     assert list(loaded(tmp_path / "run.iotop.jsonl").marks) == []
-
-
-def test_several_threads_may_ask_at_the_same_time(tmp_path: Path) -> None:
-    answers = []
-    with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
-        m.verdict(wait=60)
-
-        def ask(wait: float) -> None:
-            answers.extend(m.verdict(wait) is not None for _ in range(60))
-
-        threads = [threading.Thread(target=ask, args=(wait,)) for wait in (0, 60, 60)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert m.error == ""
-    assert answers == [True] * 180
 
 
 def test_a_forked_child_leaves_the_answers_to_its_parent(tmp_path: Path) -> None:
