@@ -11,19 +11,23 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.job.task_states import REMOTE
+
+if TYPE_CHECKING:
+    from iotop_ai.model.block.counters import Mount
 
 T = TypeVar("T")
 HOME_TIMEOUT_S = 1.0
 """How long the start, a key press or the exit waits for the user's home, in seconds."""
 
-_stuck: dict[str, threading.Thread] = {}
-"""The thread of each call that exceeded its timeout, by place.
+_stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
+"""The thread of each call that exceeded its timeout, and the mount that held the place then, by place.
 
-While such a thread hangs, new calls for the same place fail at once.
+While such a thread hangs, new calls for the same place fail at once, unless another mount holds the place now: a thread
+that hangs in a dead mount goes on to hang after the mount was replaced.
 """
 
 
@@ -31,15 +35,16 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
     """Return the result of ``call``, which accesses ``place``.
 
     Raises the exceptions of ``call``, and TimeoutError after ``seconds``. The thread of a late call goes on; until it
-    ends, further calls for the same place fail at once.
+    ends or another filesystem is mounted at the place, further calls for the same place fail at once.
     """
     if sys.is_finalizing():  # no thread can start any more, and we would wait for the result forever
         return call()
     place = os.fspath(place)
     before = _stuck.get(place)
     if before is not None:
-        before.join(0.0)
-        if before.is_alive():
+        earlier, mount = before
+        earlier.join(0.0)
+        if earlier.is_alive() and mount == _mount_of(place):
             raise TimeoutError(errno.ETIMEDOUT, "no answer", place)
         _stuck.pop(place, None)
     results: list[T] = []
@@ -55,11 +60,25 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        _stuck[place] = thread
+        _stuck[place] = thread, _mount_of(place)
         raise TimeoutError(errno.ETIMEDOUT, f"no answer for {seconds:g} s", place)
     if errors:
         raise errors[0]
     return results[0]
+
+
+def _mount_of(place: str) -> Mount | None:
+    """Return the mount that holds a place, without access to it; None if the place is not an absolute path."""
+    if not place.startswith("/"):
+        return None
+    from iotop_ai.collectors.machine.mounts import every_mount, mount_of  # imported here, because it is rarely needed
+
+    try:
+        mount = mount_of(place, every_mount(Root().read("proc/self/mountinfo")))
+    except OSError:
+        return None
+    # A mount that becomes read-only is still the same.
+    return None if mount is None else mount._replace(read_only=False)
 
 
 def blocked_threads() -> int:

@@ -1,10 +1,15 @@
 """A call that never returns blocks only its own thread."""
 
+import shutil
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import iotop_ai
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker, call_with_timeout
 
 
@@ -29,6 +34,40 @@ def test_a_place_that_hangs_is_waited_for_once() -> None:
     while any(thread.name == "with-timeout" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
+
+
+_REMOUNT = """
+import subprocess, sys, threading
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
+
+def call(hang):
+    try:
+        return call_with_timeout(0.2, sys.argv[1] + "/home", threading.Event().wait if hang else lambda: "an answer")
+    except TimeoutError as error:
+        return error.strerror
+
+def mount(*words):
+    subprocess.run(["mount", *words, sys.argv[1]], check=True)
+
+mount("-t", "tmpfs", "dead")
+print(call(hang=True))
+print(call(hang=False))
+mount("-o", "remount,ro")
+print(call(hang=False))
+subprocess.run(["umount", "-l", sys.argv[1]], check=True)
+mount("-t", "tmpfs", "alive")
+print(call(hang=False))
+"""
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="needs unshare")
+def test_a_place_is_asked_again_after_another_filesystem_is_mounted_there(tmp_path: Path) -> None:
+    argv = ["unshare", "-rm", sys.executable, "-c", _REMOUNT, str(tmp_path)]
+    top = Path(iotop_ai.__file__).parent.parent
+    done = subprocess.run(argv, cwd=top, capture_output=True, text=True, check=False)
+    if "unshare" in done.stderr:
+        pytest.skip(f"cannot mount: {done.stderr.strip()}")
+    assert done.stdout.splitlines() == ["no answer for 0.2 s", "no answer", "no answer", "an answer"], done.stderr
 
 
 def test_only_one_call_runs_and_none_starts_while_it_hangs() -> None:
