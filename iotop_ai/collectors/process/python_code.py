@@ -107,13 +107,21 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     if not frame.file.startswith("/") or frame.line < 1:
         return ""
     try:
-        raw = call_with_timeout(_SOURCE_TIMEOUT_S, os.path.dirname(frame.file), lambda: _source(pid, uid, frame.file))
+        place = _folder_of(pid, frame.file)
+        raw = call_with_timeout(_SOURCE_TIMEOUT_S, place, lambda: _source(pid, uid, frame.file))
     except OSError:
         return ""
     lines = raw.splitlines()
     if frame.line > len(lines):
         return ""
     return clean(clean_bytes(lines[frame.line - 1].replace(b"\t", b" "), 400).strip())
+
+
+def _folder_of(pid: int, path: str) -> str:
+    """Return a name of the folder that differs from the names of folders that other mount namespaces have there."""
+    folder = os.readlink(f"/proc/{pid}/root").rstrip("/") + os.path.dirname(path)
+    namespace = os.readlink(f"/proc/{pid}/ns/mnt")
+    return folder if namespace == os.readlink("/proc/self/ns/mnt") else f"{namespace} {folder}"
 
 
 def _source(pid: int, uid: int | None, path: str) -> bytes:

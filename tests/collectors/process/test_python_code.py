@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.process.python_code import SAMPLES, py_spy_path, read_python_code, source_line
 from iotop_ai.model.process.stack import StackFrame
 from iotop_ai.model.reading import Status
@@ -98,3 +101,21 @@ def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path:
     assert source_line(pid, HERE, own._replace(file=str(tmp_path / "c.py"))) == ""
     assert source_line(pid, HERE, own._replace(file="<string>")) == ""
     assert source_line(pid, HERE, own._replace(file="/dev/zero")) == ""
+
+
+@pytest.mark.skipif(HERE != 0 or not shutil.which("unshare"), reason="needs root for a mount namespace")
+def test_a_folder_that_hangs_in_one_container_is_read_in_another(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\ntwo\n")
+    released = threading.Event()
+    process = subprocess.Popen(["unshare", "-m", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        frame = StackFrame("f", str(tmp_path / "a.py"), 2)
+        with pytest.raises(TimeoutError):
+            call_with_timeout(0.05, str(tmp_path), released.wait)
+        assert source_line(os.getpid(), HERE, frame) == ""
+        assert source_line(process.pid, HERE, frame) == "two"
+    finally:
+        released.set()
+        process.communicate()
