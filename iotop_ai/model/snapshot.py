@@ -71,7 +71,7 @@ def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: in
 
 
 class Host(NamedTuple):
-    """The machine and the user; constant within a session, unless the machine is renamed."""
+    """The machine and the user; constant within a session, but the name of the user may be found later."""
 
     name: str
     boot_id: str

@@ -7,7 +7,7 @@ import os
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S
-from iotop_ai.collectors.process.users import Users
+from iotop_ai.collectors.process.users import Lookup, Users, look_up_name
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
 from iotop_ai.model.snapshot import Host, OwnCost
@@ -15,24 +15,43 @@ from iotop_ai.model.snapshot import Host, OwnCost
 _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 
 
-def read_host(root: Root) -> Host:
-    """Return the Host of this session.
+class HostReader:
+    """Reads the Host of this session once. A user name that the name service did not have is looked up again later.
 
-    Its boot_id is the boot time if the kernel has no boot ID; "" if neither exists.
+    look_up: a function like ``look_up_name``. Only one thread at a time may use it.
     """
-    uname = os.uname()
-    users = Users(root, timeout_s=HOME_TIMEOUT_S)
-    host = Host(
-        name=root.text_or("proc/sys/kernel/hostname") or ("" if root.foreign else clean(uname.nodename)),
-        boot_id=root.text_or("proc/sys/kernel/random/boot_id") or _boot_time(root),
-        kernel=root.text_or("proc/sys/kernel/osrelease") or ("" if root.foreign else clean(uname.release)),
-        euid=os.geteuid(),
-        user=users.name(os.geteuid()),
-        ptrace=_reads_others(root),
-        container=read_container(root),
-    )
-    users.close()
-    return host
+
+    def __init__(self, root: Root, clock: Clock, look_up: Lookup = look_up_name) -> None:
+        uname, self._euid = os.uname(), os.geteuid()
+        self._users: Users | None = Users(root, look_up, HOME_TIMEOUT_S, clock)
+        self._host = Host(
+            name=root.text_or("proc/sys/kernel/hostname") or ("" if root.foreign else clean(uname.nodename)),
+            boot_id=root.text_or("proc/sys/kernel/random/boot_id") or _boot_time(root),
+            kernel=root.text_or("proc/sys/kernel/osrelease") or ("" if root.foreign else clean(uname.release)),
+            euid=self._euid,
+            user=self._users.name(self._euid),
+            ptrace=_reads_others(root),
+            container=read_container(root),
+        )
+        if self._host.user != str(self._euid):
+            self.close()
+
+    def read(self) -> Host:
+        """Return the Host, and do not wait for the user name.
+
+        The boot_id is the boot time if the kernel has no boot ID; "" if neither exists. The user is the UID as text
+        while the name is unknown.
+        """
+        if self._users is not None and (name := self._users.late_names().get(self._euid)):
+            self._host = self._host._replace(user=name)
+            self.close()
+        return self._host
+
+    def close(self) -> None:
+        """End the thread that looks for the user name."""
+        if self._users is not None:
+            self._users.close()
+            self._users = None
 
 
 def _boot_time(root: Root) -> str:

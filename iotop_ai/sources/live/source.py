@@ -17,7 +17,7 @@ from iotop_ai.collectors.io.root import Root, root_from_options
 from iotop_ai.collectors.job.collector import JobCollector
 from iotop_ai.collectors.machine.cpu import CpuCollector
 from iotop_ai.collectors.machine.filesystem import FilesystemCollector
-from iotop_ai.collectors.machine.host import OwnCostReader, read_host
+from iotop_ai.collectors.machine.host import HostReader, OwnCostReader
 from iotop_ai.collectors.machine.kernel_log.collector import KernelLogCollector
 from iotop_ai.collectors.machine.memory import MemoryCollector
 from iotop_ai.collectors.machine.mounts import MountsCollector
@@ -85,7 +85,7 @@ class LiveSource:
         self._events: deque[Event] = deque(maxlen=MOST_EVENTS)
         self._newest_events: tuple[int, tuple[Event, ...]] = (0, ())
         """The number and the events of the newest Snapshot."""
-        self._host = read_host(self._root)
+        self._host = HostReader(self._root, self._clock)
         self._own = OwnCostReader(self._root, self._clock)
         self._mounts = MountsCollector(self._root, self._clock)
         self._state_files: StateFiles | None = None
@@ -225,9 +225,9 @@ class LiveSource:
             self._newest_events = (self._seq, events)
         cost = rounded_cost(self._own.read(self._clock.monotonic_ns() - at_ns, late_ns))
         self._in_flight = None
-        suspended_ns = self._suspended()
+        suspended_ns, host = self._suspended(), self._host.read()
         snapshot = Snapshot(
-            self._seq, at_ns, wall_ns, interval_s, self._host, events, cost, **readings, suspended_ns=suspended_ns
+            self._seq, at_ns, wall_ns, interval_s, host, events, cost, **readings, suspended_ns=suspended_ns
         )
         return self._with_derived_events(snapshot)
 
@@ -421,3 +421,4 @@ class LiveSource:
         if marks is not None:
             marks.close()
         self._own.close()
+        self._host.close()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.host import read_container, read_host
+from iotop_ai.collectors.machine.host import HostReader, read_container
+from iotop_ai.collectors.process.users import RETRY_S
+from tests.clocks import SetClock
+from tests.waiting import until
 
 
 def tree(path: Path, files: dict[str, str]) -> Root:
@@ -23,12 +28,24 @@ def tree(path: Path, files: dict[str, str]) -> Root:
 )
 def test_with_two_capabilities_other_users_processes_are_read(tmp_path: Path, caps: str, reads: bool) -> None:
     root = tree(tmp_path, {"proc/self/status": f"Name:\tx\nCapEff:\t{caps}\n"})
-    assert read_host(root).ptrace is reads
+    assert HostReader(root, Clock()).read().ptrace is reads
 
 
 def test_without_a_boot_id_the_boot_time_identifies_the_boot(tmp_path: Path) -> None:
     root = tree(tmp_path, {"proc/stat": "cpu 1 2\nbtime 1700000000\n"})
-    assert read_host(root).boot_id == "btime 1700000000"
+    assert HostReader(root, Clock()).read().boot_id == "btime 1700000000"
+
+
+def test_a_user_name_that_was_not_found_at_first_is_looked_up_again() -> None:
+    names, clock = {}, SetClock(0)
+    host = HostReader(Root(), clock, lambda uid: names[uid])
+    assert host.read().user == str(os.geteuid())
+    names[os.geteuid()] = "alice"
+    assert host.read().user == str(os.geteuid())
+    clock.now_ns += int(RETRY_S * 1e9)
+    until(lambda: host.read().user == "alice")
+    host.close()
+    assert host.read().user == "alice"
 
 
 def test_a_virtual_machine_from_an_image_is_not_a_container(tmp_path: Path) -> None:
