@@ -5,7 +5,6 @@ from __future__ import annotations
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.reading import Status
 
@@ -15,13 +14,7 @@ MOST_A_READING = 64
 
 Others are read in rotation.
 """
-
-
-class _Core(NamedTuple):
-    """The last values of a core; None for a value that is unknown."""
-
-    khz: int | None
-    throttles: int | None
+_OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
 
 class ClocksCollector:
@@ -37,9 +30,11 @@ class ClocksCollector:
         self._root = root
         self._cpus: list[str] | None = None
         self._next = 0
-        self._cores: dict[str, _Core] = {}
-        self._packages: dict[str, str] = {}
+        self._khz: dict[str, int | None] = {}
+        self._packages: set[str] = set()
         self._counting: set[str] = set()
+        self._counts: dict[tuple[str, str], int] = {}
+        """The newest known throttle counts by (CPU, name)."""
         self._base: tuple[int | None, int | None] = (None, None)
 
     def read(self) -> ClockState:
@@ -52,26 +47,21 @@ class ClocksCollector:
         turn = (cpus + cpus)[self._next : self._next + min(MOST_A_READING, len(cpus))]
         self._next = (self._next + len(turn)) % len(cpus)
         for cpu in turn:
-            here = f"{CPUS}/{cpu}"
-            self._cores[cpu] = _Core(
-                self._number(f"{here}/cpufreq/scaling_cur_freq"),
-                self._number(f"{here}/thermal_throttle/core_throttle_count") if cpu in self._counting else None,
-            )
-        khz = [core.khz for core in self._cores.values() if core.khz is not None]
+            self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
+            if cpu in self._counting:
+                self._count(cpu, _OF_CORE)
+        khz = [one for one in self._khz.values() if one is not None]
         # The sum of the counts is complete only after every core has been read once.
-        whole = len(self._cores) == len(cpus)
-        counts = [core.throttles for core in self._cores.values() if core.throttles is not None]
-        name = "thermal_throttle/package_throttle_count"
-        first = [self._number(f"{CPUS}/{cpu}/{name}") for cpu in self._packages.values()]
-        packages = [count for count in first if count is not None]
+        counts = [self._counts.get((cpu, _OF_CORE)) for cpu in self._counting]
+        packages = [self._count(cpu, _OF_PACKAGE) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
             least,
             mean,
             most,
             *self._base,
-            core_throttles=sum(counts) if counts and whole else None,
-            package_throttles=sum(packages) if packages else None,
+            core_throttles=_sum(counts),
+            package_throttles=_sum(packages),
         )
 
     def _find(self) -> None:
@@ -82,12 +72,14 @@ class ClocksCollector:
             for name in sorted(names, key=lambda name: int(name[3:]))
             if self._root.exists(f"{CPUS}/{name}/cpufreq") or self._root.exists(f"{CPUS}/{name}/thermal_throttle")
         ]
+        packages: dict[str, str] = {}
         first: dict[str, str] = {}
         for name in found:
-            self._packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
+            packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
             # All threads of a core show the same throttle count.
             first.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
-        self._counting = set(first.values())
+        self._packages = {name for name in packages.values() if self._root.exists(f"{CPUS}/{name}/{_OF_PACKAGE}")}
+        self._counting = {name for name in first.values() if self._root.exists(f"{CPUS}/{name}/{_OF_CORE}")}
         if found:
             here = f"{CPUS}/{found[0]}"
             base = self._number(f"{here}/cpufreq/base_frequency")
@@ -95,6 +87,13 @@ class ClocksCollector:
             base = nominal_mhz * 1000 if nominal_mhz else base
             self._base = (base, self._number(f"{here}/cpufreq/cpuinfo_max_freq"))
         self._cpus = found
+
+    def _count(self, cpu: str, name: str) -> int | None:
+        """Return a throttle count of a CPU; the last one while the CPU is offline, so that a sum does not jump."""
+        count = self._number(f"{CPUS}/{cpu}/{name}")
+        if count is not None:
+            self._counts[cpu, name] = count
+        return self._counts.get((cpu, name))
 
     def _number(self, relative: str) -> int | None:
         try:
@@ -104,3 +103,9 @@ class ClocksCollector:
 
     def close(self) -> None:
         """Do nothing: no file stays open."""
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    """Return the sum; None if a count is unknown, or if there is none."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known and len(known) == len(counts) else None

@@ -127,6 +127,20 @@ def test_the_threads_of_a_core_count_its_throttles_once(tmp_path: Path) -> None:
     assert ClocksCollector(root, Clock()).read().core_throttles == 10
 
 
+def test_cpus_that_are_offline_for_a_while_were_not_throttled(tmp_path: Path) -> None:
+    cores(tmp_path, 4, 1_000_000, 5)
+    collector = ClocksCollector(Root(str(tmp_path)), Clock())
+    before = collector.read()
+    folder, away = tmp_path / "sys/devices/system/cpu/cpu1/thermal_throttle", tmp_path / "away"
+    folder.rename(away)
+    offline = collector.read()
+    away.rename(folder)
+    for found in (offline, collector.read()):
+        rates = clock_rates(before, found, 5.0)
+        assert (rates.core_throttles_per_s, rates.package_throttles_per_s) == (0.0, 0.0)
+        before = found
+
+
 @pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
 def test_a_machine_without_these_files_has_that_status(collector: type, tmp_path: Path) -> None:
     reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
