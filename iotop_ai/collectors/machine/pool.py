@@ -169,9 +169,9 @@ class PoolCollector:
                 continue
             here = f"{BTRFS}/{uuid}"
             files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
-            each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files if raw]
+            each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files]
             sums = [sum(int(found[n]) for found in each if found.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
-            # The error_stats of a missing device contain "invalid" in place of counts.
+            # The error_stats of a missing device contain "invalid" in place of counts. Others cannot be read this time.
             known = each and (any(sums) or all(each))
             label = clean_bytes(self._raw(f"{here}/label").strip())
             out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)

@@ -165,6 +165,14 @@ def test_errors_of_a_btrfs_with_a_missing_device_are_unknown(tree: Path) -> None
     assert collector.read().btrfs[UUID] == BtrfsErrors("data")
 
 
+def test_errors_of_a_btrfs_with_a_device_that_cannot_be_read_are_unknown(tree: Path) -> None:
+    put(tree, {f"sys/fs/btrfs/{UUID}/devinfo/1/error_stats": "write_errs 0\nread_errs 0\n"})
+    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    assert collector.read().btrfs[UUID].whole == 0
+    (tree / f"sys/fs/btrfs/{UUID}/devinfo/2").mkdir()
+    assert collector.read().btrfs[UUID] == BtrfsErrors("data")
+
+
 def shown(tree: Path) -> Frame:
     collector = PoolCollector(Root(str(tree)), Clock(), ALL)
     before = snapshot(0, 2 * S, pools=ok(collector.read(), 2 * S))
