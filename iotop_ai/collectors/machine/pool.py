@@ -99,6 +99,8 @@ class DatasetSum:
         for name, found in sets.items():
             before = self._seen.get(name, ())
             counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
+            if name in self._seen and not before:
+                before = counts  # it could not be read until now, and it may have been mounted for long
             if any(count < was for count, was in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
             for at, count in enumerate(counts):

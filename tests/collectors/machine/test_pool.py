@@ -135,6 +135,19 @@ def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path
     assert nread(**{f"s{n:03}": 1 for n in range(MOST_SETS + 1)}) is None
 
 
+def test_a_dataset_that_cannot_be_read_at_first_does_not_add_the_bytes_of_its_whole_life(tree: Path) -> None:
+    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    path = "proc/spl/kstat/zfs/tank/objset-0x41"
+    found = []
+    for text in ("", OBJSET.format(writes=9, nwritten=9, reads=9, nread=6_000_000)):
+        put(tree, {path: text})
+        found.append(collector.read())
+    rates = pool_rates(found[0], found[1], 2.0).zfs["tank"]
+    assert (rates.read_bytes_per_s, rates.writes_per_s) == (0.0, 0.0)
+    put(tree, {path: OBJSET.format(writes=9, nwritten=9, reads=9, nread=6_000_500)})
+    assert pool_rates(found[1], collector.read(), 2.0).zfs["tank"].read_bytes_per_s == 250.0
+
+
 def test_without_a_mount_of_these_kinds_nothing_is_read(tmp_path: Path, tree: Path) -> None:
     with pytest.raises(Unavailable, match="no ZFS, btrfs or Lustre"):
         PoolCollector(Root(str(tree)), Clock(), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
