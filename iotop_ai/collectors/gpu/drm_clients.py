@@ -97,7 +97,11 @@ class DrmClients:
         self._clock = clock
         self._sweep = 0
         self._open: dict[int, list[str]] = {}
-        self._last_busy: dict[tuple[str, str, str], int] = {}
+        self._last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
+        """(busy, number of the sweep) by (device, client, engine).
+
+        A client stays known until all processes have been searched for it, because a child may have it open.
+        """
         self._cycles: dict[tuple[str, str], tuple[int, int]] = {}
         """(all cycles of an engine, the time when they were read) by (device, engine).
 
@@ -119,7 +123,7 @@ class DrmClients:
                 if client is not None:
                     clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
-        busy: dict[tuple[str, str, str], int] = {}
+        busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
             worked = self._note(client, self.at_ns, span_ns, busy)
             share = None if not span_ns or worked is None else min(100, round(100 * worked / span_ns))
@@ -131,7 +135,8 @@ class DrmClients:
                 "compute" if _computes(client) or (old and old.kind == "compute") else "graphics",
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
-        self._last_busy = busy
+        oldest = self._sweep - SEARCH_EVERY_SWEEPS
+        self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | busy
         for _, client in clients.values():
             for name, (_, whole) in client.engines.items():
                 if whole is not None:
@@ -141,7 +146,9 @@ class DrmClients:
             for device in {*self._busy, *processes}
         }
 
-    def _note(self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], int]) -> int | None:
+    def _note(
+        self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], tuple[int, int]]
+    ) -> int | None:
         """Add the work of a client's engines since the previous sweep; return the busy time of its main engines.
 
         None at the first sweep of an engine that counts cycles, because the count at the previous sweep is unknown.
@@ -150,8 +157,8 @@ class DrmClients:
         for name, (number, whole) in client.engines.items():
             field, key = ENGINES[name], (client.device, client.number, name)
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
-            old = self._last_busy.get(key, 0)
-            seen[key] = max(number, old)
+            old, _ = self._last_busy.get(key, (0, 0))
+            seen[key] = max(number, old), self._sweep
             grown = max(0, number - old)
             if whole is not None:
                 before = self._cycles.get((client.device, name))

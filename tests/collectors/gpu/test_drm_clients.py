@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.collectors.gpu.amd_metrics import Throttle
 from iotop_ai.collectors.gpu.drm import DrmSweep
-from iotop_ai.collectors.gpu.drm_clients import Client, DrmClients, kfd_processes, parse_client
+from iotop_ai.collectors.gpu.drm_clients import SEARCH_EVERY_SWEEPS, Client, DrmClients, kfd_processes, parse_client
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons, reasons_text
@@ -113,6 +113,23 @@ def test_a_device_that_two_processes_share_counts_once(tmp_path: Path) -> None:
     client(tmp_path, 51, amd(40 * S + S // 2))
     # A new client counts as busy for at most the time since the last sweep.
     assert clients.read()[SLOT].busy_ns == {"graphics_ns": S // 4 + S // 4 + S}
+
+
+def test_a_client_that_a_child_keeps_open_does_not_repeat_its_work(tmp_path: Path) -> None:
+    """The child is found a few sweeps after the end of its parent."""
+    clock = SetClock(S)
+    clients = DrmClients(Root(str(tmp_path)), clock)
+    client(tmp_path, 50, amd(40 * S))
+    clients.read()
+    (tmp_path / "proc/50").rename(tmp_path / "proc/54")
+    client(tmp_path, 54, amd(40 * S + S // 10))
+    found = []
+    for _ in range(2 * SEARCH_EVERY_SWEEPS):
+        clock.now_ns += S
+        use = clients.read()[SLOT]
+        found += [one.sm_percent for one in use.processes]
+    assert use.busy_ns == {"graphics_ns": S // 10}
+    assert found == [10, *[0] * (len(found) - 1)]
 
 
 def test_cycles_are_a_share_of_all_cycles_over_all_engines_of_a_kind(tmp_path: Path) -> None:
