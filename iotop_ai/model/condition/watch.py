@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockKey
 from iotop_ai.model.condition.figures import values
 from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.frame import Frame
@@ -37,13 +38,14 @@ class ClauseWatch:
         """For each object for which the comparison is true, the monotonic time in ns since which it has been true."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
+        self._disks: dict[str, BlockKey] = {}
 
     def add(self, frame: Frame) -> ClauseResult:
         """Take in a Frame and return the clause's result.
 
-        The time for which an object meets the clause ends at a gap, at an unknown value, or when the object disappears.
-        It continues while the object is not read again. The result is unknown if every value is unknown, and "not met"
-        if the objects whose values were known have disappeared.
+        The time for which an object meets the clause ends at a gap, at an unknown value, when the object disappears, or
+        when another disk takes its name. It continues while the object is not read again. The result is unknown if
+        every value is unknown, and "not met" if the objects whose values were known have disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
@@ -51,6 +53,7 @@ class ClauseWatch:
             self._since.clear()
         else:
             begin_ns -= round(frame.sample.seconds * 1e9)
+        self._forget_replaced_disks(frame)
         judged = (
             self._take_findings(frame, begin_ns) if self.clause.figure is None else self._take_values(frame, begin_ns)
         )
@@ -68,6 +71,16 @@ class ClauseWatch:
     def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
         """The clause's result of now, but about another one of the objects that meet the clause."""
         return seen._replace(name=name, value=self._known.get(name), held_s=(now_ns - self._since[name]) / 1e9)
+
+    def _forget_replaced_disks(self, frame: Frame) -> None:
+        """End the time of each disk whose name another disk has now."""
+        table = frame.snapshot.block.value
+        if table is None or self.clause.figure is None or self.clause.figure.family not in ("disks", "smart"):
+            return
+        disks = {key.name: key for key in table}
+        for name in [name for name in self._since if self._disks.get(name, disks.get(name)) != disks.get(name)]:
+            del self._since[name]
+        self._disks = disks
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
         """Take in the Frame's findings; returns whether the rules judged this Frame."""

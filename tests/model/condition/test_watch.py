@@ -151,6 +151,14 @@ def test_a_removed_disk_meets_no_condition() -> None:
     assert live("disks.loop0.busy_ratio > 30% for 20s", gone)[42:] == [True, *[False] * 20]
 
 
+def test_a_replaced_disk_does_not_inherit_the_time_of_the_earlier_disk() -> None:
+    """The requests in flight are known at once, unlike the rates of a new disk."""
+    old = slow_disk()[-1].snapshot.block.value or {}
+    new = {key._replace(diskseq=key.diskseq + 1000): counters for key, counters in old.items()}
+    found = with_repeated_readings(30, block=Reading(new, Status.OK))
+    assert live("disks.loop0.in_flight >= 0 for 20s", found)[42:] == [True, *[False] * 19, *[True] * 11]
+
+
 def test_a_figure_that_is_not_read_again_keeps_its_value() -> None:
     assert over("disks.loop0.busy_ratio > 30% for 60s", with_repeated_readings(20)).met is True
 
