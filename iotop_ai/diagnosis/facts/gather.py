@@ -187,7 +187,7 @@ def gather(
         io_pressure_ratio=pressure_ratio(window, "io"),
         allowed_cores=None if cpu is None else cpu.allowed,
         physical_cores=None if cpu is None else cpu.physical,
-        jobs=job_facts(snapshot, history, gpu, limits, periods, carry.memory, cache.job_sums),
+        jobs=job_facts(snapshot, history, gpu, cache.job_sums, limits, periods, carry.memory),
         periods=periods,
         lazy=lazy,
         carry=carry,

@@ -230,16 +230,15 @@ def job_facts(
     snapshot: Snapshot,
     history: tuple[Sample, ...],
     gpu: GpuFacts,
+    sums: JobSums,
     limits: Thresholds = LIMITS,
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
-    sums: JobSums | None = None,
 ) -> tuple[JobFacts, ...]:
     """The facts of every job in the Snapshot; () if no job is known. sums: what the last decision kept."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
-    sums = sums or JobSums()
     sums.keep_only(table.jobs)
     window = recent_window(history, snapshot.at_ns, limits.window_s, ("jobs",), limits, periods)
     long = recent_window(history, snapshot.at_ns, limits.long_window_s, ("jobs",), limits, periods)
@@ -258,8 +257,6 @@ def job_facts(
         least = limits.gate if computing else 0.0
         lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
         wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
-        moved = sums.moved(window, job, snapshot.processes.value)
-        blocked = _weighted(rates, "blocked_tasks")
         out.append(
             JobFacts(
                 job,
@@ -274,14 +271,14 @@ def job_facts(
                 _weighted(rates, "main_disk_ratio"),
                 _weighted(rates, "main_running_ratio"),
                 _main_disk(window, key),
-                None if blocked is None else blocked * len(job.ranks),
+                _blocked_tasks(rates, job),
                 _waits_hidden(rates),
                 _weighted(rates, "worker_disk_ratio"),
                 _weighted(rates, "worker_cpu_ratio"),
                 _weighted(rates, "worker_cpu_wait_ratio"),
                 _weighted(rates, "worker_idle_ratio"),
                 _growth(window, job),
-                *moved,
+                *sums.moved(window, job, snapshot.processes.value),
                 busy,
                 len(job.gpus) or (gpu.used if len(table.jobs) == 1 and gpu.pids is None else 0),
                 _age_s(snapshot, job),
@@ -294,6 +291,12 @@ def job_facts(
             )
         )
     return tuple(out)
+
+
+def _blocked_tasks(rates: Sequence[JobRates], job: Job) -> float | None:
+    """The mean number of the job's tasks in state D at one moment."""
+    per_rank = _weighted(rates, "blocked_tasks")
+    return None if per_rank is None else per_rank * len(job.ranks)
 
 
 def _waits_hidden(rates: Sequence[JobRates]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.diagnosis.facts.time_shares import shares_over
+from iotop_ai.diagnosis.facts.time_window import shares_over
 from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from iotop_ai.diagnosis.facts.window import Window
+from collections.abc import Sequence
+
+from iotop_ai.diagnosis.facts.window import Window, recent_window
+from iotop_ai.diagnosis.thresholds import LIMITS
 from iotop_ai.model.job.records import JobPlace
 from iotop_ai.model.job.time_shares import DATA, LOST, TimeShares, combined
 from iotop_ai.model.process.records import ProcessKey
+from iotop_ai.model.sample import Sample
 
 OTHER_CAUSES = tuple(name for name in LOST if name not in DATA)
 
@@ -14,6 +18,14 @@ def window_shares(window: Window, key: ProcessKey) -> TimeShares | None:
     """The job's time shares over all samples of the window together; None if no sample counted them."""
     parts = [s.jobs.value.times[key] for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
     return combined(parts)
+
+
+def shares_over(
+    history: Sequence[Sample], now_ns: int, key: ProcessKey, seconds: float = LIMITS.window_s
+) -> TimeShares | None:
+    """The job's time shares over the last ``seconds``, by default over the verdict's window; None if its time was not
+    counted."""
+    return window_shares(recent_window(history, now_ns, seconds, ("jobs",), LIMITS), key)
 
 
 def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:

@@ -71,7 +71,7 @@ def window_shares(frame: Frame) -> TimeShares | None:
     # The first picture has no interval yet, so it does not need the import.
     if job is None or not any(s.jobs.value is not None and job.key in s.jobs.value.times for s in frame.history):
         return None
-    from iotop_ai.diagnosis.facts.time_shares import shares_over
+    from iotop_ai.diagnosis.facts.time_window import shares_over
 
     return shares_over(frame.history, frame.snapshot.at_ns, job.key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.diagnosis.facts.time_shares import shares_over
+from iotop_ai.diagnosis.facts.time_window import shares_over
 from iotop_ai.model.process.records import ProcessKey
 from tests.job_times import growing, job_key, not_counted, slow_disk
 
