@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Protocol
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -349,9 +349,19 @@ def _is_same(one: Snapshot, other: Snapshot) -> bool:
 
 
 def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[Snapshot | Keyframe]:
-    """The items of a part that follow a Snapshot. first: the index of the block that contains the Snapshot."""
+    """The items of a part that follow a Snapshot. first: the index of the block that contains the Snapshot.
+
+    A damaged file may contain the Snapshot twice. Only what follows the last copy in the block is returned, because the
+    reader would otherwise come to the same Snapshot again, without end.
+    """
     items = part.items(first)
+    following: list[Snapshot | Keyframe] = []
+    found = False
     for item in items:
+        if found and isinstance(item, Keyframe):
+            return chain(following, (item,), items)
         if _is_same(_snapshot(item), newest):
-            break
-    return items
+            following, found = [], True
+        elif found:
+            following.append(item)
+    return iter(following)

@@ -239,6 +239,19 @@ def test_frames_that_are_appended_are_read(tmp_path: Path) -> None:
     assert cursor.forward() is None
 
 
+@pytest.mark.parametrize("copied", [1, 2], ids=["the last line", "the last two lines"])
+def test_a_file_whose_last_snapshots_are_there_twice_has_an_end(tmp_path: Path, copied: int) -> None:
+    path = record(tmp_path / "a", lived(3, 12))
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    whole = [line for line in lines if not line.startswith(b'{"k":"end"')]
+    last = [line for line in whole if line.startswith(b'{"k":"snap"')][-copied:]
+    Path(path).write_bytes(b"".join([*whole, *last]))
+    cursor = FrameCursor([FileRecording(path)])
+    cursor.seek(0)
+    steps = sum(cursor.forward() is not None for _ in range(60))
+    assert steps == 11 + copied
+
+
 def test_the_frames_in_memory_are_played_and_grow() -> None:
     live = lived(5, 140)
     ring = Ring()
