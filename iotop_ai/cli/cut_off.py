@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.model.clean import clean
 from iotop_ai.playback.selection import RecordedFrames
 
@@ -19,7 +18,4 @@ def warn_of_truncation(recording: RecordedFrames) -> None:
     for part in recording.source.parts:
         if part.cut_bytes and not part.path.endswith(_PART):
             many = "byte is" if part.cut_bytes == 1 else f"{part.cut_bytes} bytes are"
-            print(
-                f"{clean(part.path)} is cut off: its last {many} left out, and what followed is missing",
-                file=sys.stderr,
-            )
+            print_notice(f"{clean(part.path)} is cut off: its last {many} left out, and what followed is missing")

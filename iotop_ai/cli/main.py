@@ -259,8 +259,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-    if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)) and sys.stderr is not None:
-        print(ignored, file=sys.stderr)
+    if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)):
+        _notice(ignored)
     code = 0
     try:
         try:
@@ -286,9 +286,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _fail(word: str, text: str, code: int) -> int:
     if isinstance(sys.exc_info()[1], OSError):
         _drop_stdout()
-    if sys.stderr is not None:
-        print(f"{word}: {clean(text)}", file=sys.stderr)
+    _notice(f"{word}: {clean(text)}")
     return code
+
+
+def _notice(text: str) -> None:
+    from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
+
+    print_notice(text)
 
 
 def _drop_stdout() -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from types import TracebackType
 
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.monitor_sockets import send_mark
 from iotop_ai.model.clean import clean
@@ -33,7 +34,7 @@ def mark_everywhere(text: str) -> None:
     try:
         send_mark(text, os.environ)
     except (OSError, IotopError) as error:
-        print(f"not marked in the recordings: {clean(str(error))}", file=sys.stderr)
+        print_notice(f"not marked in the recordings: {clean(str(error))}")
 
 
 class Progress:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +205,23 @@ def test_closed_streams_end_without_a_traceback(closing: str) -> None:
     )
     expected = {">&-": (2, "unknown: standard output is closed\n"), ">&- 2>&-": (2, ""), "<&-": (0, "")}
     assert (done.returncode, done.stderr) == expected[closing]
+
+
+@pytest.mark.parametrize("closing", ["2>/dev/full", "2>&-"])
+def test_a_lost_message_changes_neither_the_output_nor_the_exit_code(closing: str, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.iotop.jsonl.gz"
+    whole_part = SLOW_DISK.read_bytes()
+    cut.write_bytes(whole_part + whole_part[:-9])
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        shell = ["/bin/sh", "-c", f'exec "$@" {closing}', "sh", *command(*arguments)]
+        return subprocess.run(shell, cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+
+    missing = run("diagnose", str(tmp_path / "missing"))
+    assert (missing.returncode, missing.stdout) == (2, "")
+    judged, whole = run("diagnose", "--json", str(cut)), iotop("diagnose", "--json", str(cut))
+    assert "is cut off" in whole.stderr
+    assert (judged.returncode, judged.stdout) == (whole.returncode, whole.stdout)
 
 
 def test_an_old_terminal_encoding_breaks_nothing() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.job import check_job
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.diagnosis.engine import with_job_verdict
 from iotop_ai.diagnosis.facts.leading_job import job_with, without_others
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -128,7 +129,7 @@ def watch(
 def print_status(text: str) -> None:
     """Print a line to stderr if stderr is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
-        print(text, file=sys.stderr, flush=True)
+        print_notice(text)
 
 
 def exit_code_of(finding: Finding | None) -> int:

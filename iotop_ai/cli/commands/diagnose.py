@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from itertools import chain, islice
 
@@ -13,6 +12,7 @@ from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.json.diagnosis import Diagnosis, render_diagnosis_json
 from iotop_ai.model.condition.over_run import ConditionOverRun
@@ -94,7 +94,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
                 diagnosis.add(last)
             show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
     for event in islice(chain.from_iterable(played.source.times.set_backs.values()), _MOST_CHANGES):
-        print(f"diagnose: {clock(event.wall_ns)}: {event.text}", file=sys.stderr)
+        print_notice(f"diagnose: {clock(event.wall_ns)}: {event.text}")
     return last
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 from iotop_ai import __version__
 from iotop_ai.cli.options.common import parse_interval
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.model.clean import clean
@@ -68,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
         with file.stream() as part:
             writer.write(part, frames(snapshots))
         file.commit()
-    print(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}", file=sys.stderr)
+    print_notice(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}")
     return 0
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    print_notice(text)
 
 
 def default_name(log: str) -> str:

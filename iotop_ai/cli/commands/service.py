@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import os
 import stat
-import sys
 from importlib.resources import files
 
 from iotop_ai.cli.options.alerts import find_alerts
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.spawn import own_program
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UnknownError
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     words = program()
     print(unit(words, user=args.user), end="")
     for line in _advice(words, user=args.user):
-        print(f"service: {clean(line)}", file=sys.stderr)
+        print_notice(f"service: {clean(line)}")
     return 0
 
 

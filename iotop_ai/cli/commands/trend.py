@@ -10,6 +10,7 @@ import sys
 from iotop_ai.cli.options.common import add_source_flags, parse_count, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.terminal import draws_glyphs
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.export.text.trend import Trend
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.pipeline import frames
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     """Watch, then print; Ctrl-C stops the watching early. Return 0."""
     settings = resolve_devices(settings_of(args))
     if sys.stderr is not None and sys.stderr.isatty():
-        print(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints", file=sys.stderr)
+        print_notice(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints")
     trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
     # In the C locale Python writes UTF-8 too, but terminals with that locale have no braille characters.
     unicode = draws_glyphs(os.environ) and (sys.stdout.encoding or "").lower().startswith("utf")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -35,7 +34,9 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
     try:
         file = read_config(path, required=bool(config or environ.get(CONFIG_VARIABLE)))
     except TimeoutError as error:  # the monitor starts even if the home does not answer
-        print(f"settings: {clean(str(path))}: {error.strerror}; using the defaults", file=sys.stderr)
+        from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
+
+        print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults")
         file = None
     if file is not None and file.problems:
         raise UsageError(file.located(file.problems[0]))

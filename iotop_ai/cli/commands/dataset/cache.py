@@ -15,6 +15,7 @@ from iotop_ai.actions.kernel_switch import DROP_CACHES, right_to
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached, read_levels, read_memory_room, room_for_data
@@ -123,7 +124,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
             f"Cost: {caches.COST}.",
             _running_jobs(settings),
         ]
-        print("\n".join(lines), file=sys.stderr)
+        print_notice("\n".join(lines))
     if not confirm(caches.WORD, args.yes):
         raise NotDoneError("not confirmed")
     with Progress(clock) as show:

@@ -19,6 +19,7 @@ from iotop_ai.actions.stage.verify import verify
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress, confirm, mark_everywhere
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
@@ -95,7 +96,7 @@ class Stage:
         why = stage.refusal(self._plan, self._speed, update=self._args.update, anyway=self._args.anyway)
         if why:
             self._report(None, why)
-            print(f"not copied: {why}", file=sys.stderr)
+            print_notice(f"not copied: {why}")
             return PROBLEM
         if self._args.dry_run:
             self._report(None, "")
@@ -117,7 +118,7 @@ class Stage:
         if not outcome.done:
             raise failed[0] if failed else NotDoneError(outcome.text)
         done = self._verify()
-        print(stage.verified_text(done), file=sys.stderr)
+        print_notice(stage.verified_text(done))
         self._report(done, "")
         if done.wrong:
             return PROBLEM
@@ -161,7 +162,7 @@ class Stage:
                 show("flushing to the disk ...", now=True)
                 sync_filesystem_of(self._ends.folder)
             except KeyboardInterrupt:
-                print("interrupted: the same command resumes the copy", file=sys.stderr)
+                print_notice("interrupted: the same command resumes the copy")
                 raise
             except OSError as error:
                 raise UnknownError(f"{clean(str(error.filename or self._ends.target))}: {error.strerror}") from None
@@ -179,7 +180,7 @@ class Stage:
             )
 
     def _print(self, lines: list[str]) -> None:
-        print("\r\x1b[K" * sys.stderr.isatty() + "\n".join(lines), file=sys.stderr)
+        print_notice("\r\x1b[K" * sys.stderr.isatty() + "\n".join(lines))
 
     def _report(self, done: Verified | None, refused: str) -> None:
         """Print the new path to stdout if the copy is correct; with --json, print the JSON object instead."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from iotop_ai.cli.commands.fleet.options import FleetOptions, add_fleet_flags, fleet_options
 from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.model.clean import clean
@@ -49,10 +49,10 @@ def _print_once(options: FleetOptions) -> int:
 
         print_lines(fleet_lines(fleet, machines))
     if fleet.partial:
-        print(f"unknown: not answered: {', '.join(fleet.partial)}", file=sys.stderr)
+        print_notice(f"unknown: not answered: {', '.join(fleet.partial)}")
     if not machines:
         words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
-        print(f"unknown: no machine{words}", file=sys.stderr)
+        print_notice(f"unknown: no machine{words}")
     if any(one.troubled for one in machines) or (any(one.counts for one in fleet.alerts) and not options.pattern):
         return 1
     return 2 if not machines or fleet.partial else 0

@@ -11,6 +11,7 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.selftest import Target, self_test
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import add_smart_type, settings_of
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
@@ -142,11 +143,11 @@ class Health:
         for name, disk in self._disks.items():
             state = before[name].value
             if state is None or not disk.device:
-                print(f"{name}: not done: {before[name].reason}", file=sys.stderr)
+                print_notice(f"{name}: not done: {before[name].reason}")
                 code = UNKNOWN
                 continue
             if state.self_tests is False:
-                print(f"{name}: not done: the disk has no self-test, or this smartctl cannot start it", file=sys.stderr)
+                print_notice(f"{name}: not done: the disk has no self-test, or this smartctl cannot start it")
                 code = UNKNOWN
                 continue
             target = Target(name, state.device, state.device_type)
@@ -174,7 +175,7 @@ class Health:
             if state is None or reading.status is not Status.OK:
                 lost += 1
                 if lost >= LOST_POLLS:
-                    print(f"{name}: cannot follow the self-test: {reading.reason}", file=sys.stderr)
+                    print_notice(f"{name}: cannot follow the self-test: {reading.reason}")
                     return UNKNOWN
             elif not state.self_test_runs:
                 break
@@ -182,12 +183,12 @@ class Health:
                 lost = 0
                 text = f"{name}: {state.self_test_progress}"
                 if text != last_text and sys.stderr.isatty():
-                    print(text, file=sys.stderr)
+                    print_notice(text)
                 last_text = text
             collector.pause(POLL_S)
         last = state.self_test_log[0] if state.self_test_log else None
         if last is None or (before is not None and state.self_test_log == before.self_test_log):
-            print(f"{name}: finished, but the disk's log has no result", file=sys.stderr)
+            print_notice(f"{name}: finished, but the disk's log has no result")
             return UNKNOWN
         print(f"{name}: {last.kind}: {last.status}")
         return HEALTHY if last.passed else PROBLEM if last.passed is False else UNKNOWN

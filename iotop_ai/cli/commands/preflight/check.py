@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from iotop_ai.cli.options.common import parse_count, settings_of
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
@@ -107,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
         text = storage_check_text(report, min(width, _WIDTH), plain)
         print(text.replace("\N{NO-BREAK SPACE}", " "))
     if report.exit_code == 2:
-        print(f"unknown: {missing_text(report)}", file=sys.stderr)
+        print_notice(f"unknown: {missing_text(report)}")
     return report.exit_code
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from typing import Any
 
 from iotop_ai.cli.options.common import add_machine_flags, settings_of
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.export.atomic_file import OutFile
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print(text)
     if found.exit_code == 2:
         names = [check.name for check in found.checks if check.state is State.UNKNOWN]
-        print(f"unknown: {', '.join(names)}", file=sys.stderr)
+        print_notice(f"unknown: {', '.join(names)}")
     return found.exit_code
 
 
@@ -107,7 +107,7 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
         with out.stream() as stream:
             stream.write(text.encode())
         out.commit()
-    print(f"wrote {clean(path)}: {len(found.imported)} packages of {found.executable}", file=sys.stderr)
+    print_notice(f"wrote {clean(path)}: {len(found.imported)} packages of {found.executable}")
     return 0
 
 

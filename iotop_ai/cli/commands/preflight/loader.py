@@ -10,6 +10,7 @@ import sys
 
 from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.export.json.loader import render_loader_json
 from iotop_ai.export.text.loader import loader_text
@@ -118,7 +119,7 @@ def _explain(report: Report) -> None:
     """Print the first failure to standard error."""
     failed = next((one.failure for one in report.runs if one.failure is not None), None)
     if failed is not None:
-        print(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failed.text}", file=sys.stderr)
+        print_notice(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failed.text}")
 
 
 def _numbers(text: str, least: int, most: int) -> list[int]:
