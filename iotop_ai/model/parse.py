@@ -113,7 +113,8 @@ def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone:
     for day in {last.date() + timedelta(days=n) for n in (-1, 0, 1)} | {
         first.date() + timedelta(days=n) for n in (-1, 0)
     }:
-        moment = datetime.combine(day, of_day, zone)
-        found.append(_wall_ns(moment if zone is not None else moment.astimezone()))
+        for fold in (0, 1):  # when summer time ends, an hour of the day comes twice
+            moment = datetime.combine(day, of_day.replace(fold=fold), zone)
+            found.append(_wall_ns(moment if zone is not None else moment.astimezone()))
     within = [ns for ns in found if begin_ns <= ns <= end_ns]
     return max(within) if within else min(found, key=lambda ns: max(begin_ns - ns, ns - end_ns))

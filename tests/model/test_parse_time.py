@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,13 @@ def test_in_a_long_recording_a_time_of_day_is_its_last_occurrence() -> None:
     begin, end = at("2026-11-18T00:00:00"), at("2026-11-21T10:00:00")
     assert parse_time_ns("09:00", begin, end, UTC) == at("2026-11-21T09:00:00")
     assert parse_time_ns("11:00", begin, end, UTC) == at("2026-11-20T11:00:00")
+
+
+@pytest.mark.parametrize("minutes", [0, 60], ids=["summer time", "winter time"])
+def test_an_hour_that_comes_twice_is_the_one_within_the_recording(minutes: int) -> None:
+    begin = at("2026-11-01T05:10:00") + minutes * 60 * S  # 01:10 in New York, where summer time ends at 02:00
+    wanted = at("2026-11-01T05:30:00") + minutes * 60 * S
+    assert parse_time_ns("01:30", begin, begin + 1800 * S, ZoneInfo("America/New_York")) == wanted
 
 
 def test_without_a_time_zone_that_of_the_machine_applies() -> None:
