@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from types import TracebackType
 from typing import BinaryIO
 
@@ -16,14 +17,14 @@ class OutFile:
     """A file that is written as OUT.PID.part, and renamed to OUT by ``commit``.
 
     If the ``with`` block ends without a commit, the part file is removed. Without ``force``, an existing OUT raises
-    UsageError, even if it appears while the part is written. The mode is 0600, because exports name users and programs.
+    UsageError, even if it appears while the part is written; a folder, device, pipe or socket always does. The mode is
+    0600, because exports name users and programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
         self.path = path
         self._force = force
-        if os.path.isdir(path):
-            raise UsageError(f"{clean(path)} is a folder")
+        _check_kind(path)
         if os.path.lexists(path) and not force:
             raise UsageError(f"{clean(path)} exists; --force replaces it")
         try:
@@ -73,3 +74,18 @@ class OutFile:
         if self._open:
             os.unlink(self._part, dir_fd=self._folder)
             self._close()
+
+
+def _check_kind(path: str) -> None:
+    """Raise UsageError for a folder, and for a device, pipe or socket, which a file would replace instead of fill.
+
+    Root would otherwise turn /dev/null into a file for all programs of the machine.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # nothing is there yet, or the attempt to write names the reason
+        return
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"{clean(path)} is a folder")
+    if not stat.S_ISREG(mode):
+        raise UsageError(f"{clean(path)} is a device, pipe or socket, not a file")

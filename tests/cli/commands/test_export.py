@@ -184,6 +184,19 @@ def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytes
     assert out.read_text().startswith("time,")
 
 
+def test_force_does_not_put_a_file_in_place_of_a_pipe(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe, link = tmp_path / "pipe.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for path in (pipe, link):
+        assert export(recording, "-o", str(path), "--force") == 2
+        assert "not a file" in capsys.readouterr().err
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
 def test_root_is_refused_a_file_that_others_can_write(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mode = recording.stat().st_mode
