@@ -187,6 +187,8 @@ def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
     before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
     if found.same_disk:
         return f"r_await of {first} {'fell' if less else 'rose'} from {before} to {after} ms"
+    if first == second:  # the kernel gave the name to another disk, as after a restart
+        return f"its data lies on another disk, named {second} too (r_await {before} -> {after} ms)"
     return f"its data lies on {second} (r_await {after} ms) instead of {first} ({before} ms)"
 
 
@@ -200,8 +202,8 @@ def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
     less = read.after < read.before
     if less != better or abs(read.difference or 0.0) < _MOVED * max(read.before, read.after):
         return ""
-    first, second = found.job_disks
-    disk = first if first == second else "its disk"
+    first, _ = found.job_disks
+    disk = first if found.same_disk else "its disk"
     pair = f"{value_text(read.before, read.unit)} -> {value_text(read.after, read.unit)}"
     why = "a warmer cache, or less data" if less else "a colder cache, or more data"
     return f"it reads {'less' if less else 'more'} from {disk} ({pair}): {why}"

@@ -118,6 +118,18 @@ def test_a_disk_that_became_faster_is_named() -> None:
     assert sentence(compared(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
 
 
+def test_another_disk_of_the_same_name_is_not_named_instead_of_itself() -> None:
+    """As after a restart, the kernel gave the slow disk's name to the fast disk."""
+    slow, fast = story("slow", True), story("fast_disk", True)
+    own = next(one for one in fast.devices if one.name == "loop2")
+    assert own.info is not None
+    devices = (own._replace(name="loop0", info=own.info._replace(size_bytes=1 << 40)),)
+    found = compared(slow, fast._replace(devices=devices, jobs=(fast.jobs[0]._replace(disk="loop0"),)))
+    assert found.job_disks == ("loop0", "loop0")
+    assert not found.same_disk
+    assert sentence(found).endswith("its data lies on another disk, named loop0 too (r_await 20 -> 3 ms)")
+
+
 def test_cpus_are_the_cause_only_if_they_are_full_in_the_slower_run() -> None:
     calm, full = (Change("cpu.all.busy_ratio", "CPUs busy", "ratio", *pair) for pair in ((0.2, 0.6), (0.6, 0.99)))
     wait = Change("data_wait", "without data", "ratio", 0.40, 0.50, Interval(0.06, 0.14))
