@@ -24,7 +24,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_inpu
 from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
 from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
-from iotop_ai.present.verdict.class_names import CLASS_NAMES
+from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
 from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text
 from iotop_ai.store.format.codec import TotalsLine
@@ -124,7 +124,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     if (earlier := len(spans) - _MOST_CHANGES) > 0:
         yield _line("time", f"... {plural(earlier, 'earlier change')}")
     for span in spans[-_MOST_CHANGES:]:
-        name = CLASS_NAMES.get(span.class_id, span.class_id)
+        name = class_name(span.class_id, span.state)
         text = f"{clock(span.wall_ns)} {span.state.value:<8} {name} for {length(span.seconds)}"
         yield _line("time", text)
 

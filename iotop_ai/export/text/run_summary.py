@@ -7,7 +7,7 @@ from collections.abc import Callable
 from iotop_ai.model.block.counters import block_totals, is_leaf
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.units import duration, rate, size
-from iotop_ai.present.verdict.class_names import CLASS_NAMES
+from iotop_ai.present.verdict.class_names import class_name
 
 
 class RunSummary:
@@ -28,7 +28,7 @@ class RunSummary:
             return
         self._seconds += seconds
         first = frame.verdict.primary
-        name = CLASS_NAMES.get(first.class_id, first.class_id)
+        name = class_name(first.class_id, first.state)
         what = (first.state.value, "measuring" if frame.verdict.measuring else name)
         self._states[what] = self._states.get(what, 0.0) + seconds
         if not frame.verdict.measuring:

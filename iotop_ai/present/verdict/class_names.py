@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from iotop_ai.model.verdict_class import State
+
 CLASS_NAMES = {
     "job_died": "a process ended",
     "hung": "hung",
@@ -37,3 +39,12 @@ CLASS_NAMES = {
     "failing_disk": "failing disk",
     "unknown": "cause not seen",
 }
+
+_WITHOUT_JOB = {State.BUSY: "something is at its limit", State.CALM: "nothing is slow"}
+
+
+def class_name(class_id: str, state: State) -> str:
+    """The display name of a finding's class; that of "unknown" depends on the state, which may be BUSY or CALM."""
+    if class_id == "unknown" and state in _WITHOUT_JOB:
+        return _WITHOUT_JOB[state]
+    return CLASS_NAMES.get(class_id, class_id)

@@ -42,6 +42,16 @@ def test_changes_that_are_left_out_are_counted() -> None:
     assert (lines[0].split(maxsplit=1)[1], len(lines)) == ("... 10 earlier changes", 21)
 
 
+def test_a_machine_without_a_job_has_no_unseen_cause() -> None:
+    diagnosis = Diagnosis()
+    for state in (State.BUSY, State.CALM, State.UNSURE):
+        diagnosis.spans.append(VerdictSpan(0, "unknown", state, 20 * S))
+    lines = [line for line in _text(diagnosis, play((IDLE, 1))[-1], 0) if line.startswith("time ")]
+    assert [line.split(maxsplit=3)[3] for line in lines] == [
+        "something is at its limit for 20 s", "nothing is slow for 20 s", "cause not seen for 20 s",
+    ]  # fmt: skip
+
+
 def test_one_job_is_selected_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(SLOW_DISK), "--allow-root", "--json"])
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
