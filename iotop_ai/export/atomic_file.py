@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import stat
-from types import TracebackType
+import threading
+from types import FrameType, TracebackType
 from typing import BinaryIO
 
 from iotop_ai.collectors.io.own_file import create_part, give_name, parent_of
@@ -12,13 +15,16 @@ from iotop_ai.collectors.io.trust import others_may_rename
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
 
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_open_files: list[OutFile] = []
+
 
 class OutFile:
     """A file that is written as OUT.PID.part, and renamed to OUT by ``commit``.
 
-    If the ``with`` block ends without a commit, the part file is removed. Without ``force``, an existing OUT raises
-    UsageError, even if it appears while the part is written; a folder, device, pipe or socket always does. The mode is
-    0600, because exports name users and programs.
+    If the ``with`` block ends without a commit, or SIGTERM or SIGHUP ends the program, the part file is removed.
+    Without ``force``, an existing OUT raises UsageError, even if it appears while the part is written; a folder,
+    device, pipe or socket always does. The mode is 0600, because exports name users and programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
@@ -39,6 +45,8 @@ class OutFile:
         except OSError as error:
             raise InputError(f"{clean(path)}: {error.strerror}") from None
         self._open = True
+        _open_files.append(self)
+        _catch_ending()
 
     def stream(self) -> BinaryIO:
         """A stream that writes to the part file. Open it once, and close it before ``commit``."""
@@ -64,6 +72,13 @@ class OutFile:
         os.close(self._fd)
         os.close(self._folder)
         self._open = False
+        _open_files.remove(self)
+        _release_ending()
+
+    def remove_part(self) -> None:
+        """Remove the part file, because a signal ends the program."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._part, dir_fd=self._folder)
 
     def __enter__(self) -> OutFile:
         return self
@@ -89,3 +104,29 @@ def _check_kind(path: str) -> None:
         raise UsageError(f"{clean(path)} is a folder")
     if not stat.S_ISREG(mode):
         raise UsageError(f"{clean(path)} is a device, pipe or socket, not a file")
+
+
+def _catch_ending() -> None:
+    """Handle the signals that would end the program at once and leave the part files behind.
+
+    A signal that the program handles itself, or ignores as under nohup, is left alone.
+    """
+    if threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, _end)
+
+
+def _release_ending() -> None:
+    if not _open_files and threading.current_thread() is threading.main_thread():
+        for number in _ENDING:
+            if signal.getsignal(number) == _end:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    """Remove the part files, then let the signal end the program as it would have."""
+    for file in tuple(_open_files):
+        file.remove_part()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from iotop_ai.cli.commands import export as export_command
 from iotop_ai.cli.main import main
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.export.atomic_file import OutFile
+from iotop_ai.export.tables.frames import NAMES
 from iotop_ai.pipeline import frames
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
@@ -182,6 +185,24 @@ def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytes
     assert out.read_text() == "mine"
     assert export(recording, "-o", str(out), "--force") == 0
     assert out.read_text().startswith("time,")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_part_of_a_file(recording: Path, tmp_path: Path, number: signal.Signals) -> None:
+    process = subprocess.Popen(
+        command("export", "-", "-o", f"{tmp_path}/"), cwd=TOP, env=PLAIN, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with process:
+        assert process.stdin is not None
+        process.stdin.write(recording.read_bytes())
+        process.stdin.flush()
+        end_s = time.monotonic() + 20
+        while len(list(tmp_path.glob("*.part"))) != len(NAMES) and time.monotonic() < end_s:
+            time.sleep(0.05)
+        assert len(list(tmp_path.iterdir())) == len(NAMES)
+        process.send_signal(number)
+        assert process.wait(20) == -number
+    assert not list(tmp_path.iterdir())
 
 
 def test_force_does_not_put_a_file_in_place_of_a_pipe(
