@@ -13,28 +13,38 @@ from iotop_ai.collectors.health.commands import TEST_COMMANDS, is_device, is_typ
 from iotop_ai.collectors.health.helper_client import SmartProcess
 from iotop_ai.collectors.health.json_access import integer, text
 from iotop_ai.collectors.health.logs import too_old_for_nvme_tests
-from iotop_ai.collectors.health.parse import messages_of, parse_json, refusal
+from iotop_ai.collectors.health.parse import messages_of, parse_json, parse_state, refusal
 from iotop_ai.collectors.health.smartctl_path import find_smartctl
+from iotop_ai.collectors.health.targets import read_identity
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.clean import clean
+from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_text
 from iotop_ai.model.reading import Status
 
 TIMEOUT_S = 20.0
+_CALLS = 3
+"""The most calls of smartctl to read a disk: its JSON with and without sudo, then its text."""
 BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abort": "self-test aborted"}
 
 
 class Target(NamedTuple):
-    """A disk: its name, its device node, and its type for ``smartctl -d``."""
+    """A disk: its name, its device node, its type for ``smartctl -d``, and the identity of the disk that is meant."""
 
     name: str
     device: str
     kind: str
+    identity: DiskIdentity = DiskIdentity()
 
 
-def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True) -> Outcome:
-    """Send one of TEST_COMMANDS to a disk. Never raises. Blocks for up to TIMEOUT_S, or twice that if sudo is tried.
+def self_test(
+    what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True, root: Root | None = None
+) -> Outcome:
+    """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises. Each smartctl that it
+    runs may take TIMEOUT_S, or twice that if sudo is tried.
 
-    smartctl: the path that the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``.
+    smartctl: the path that the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root:
+    the machine's files, which tell the disk from another one; None to ask only the disk itself.
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
@@ -42,7 +52,7 @@ def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Aud
     def act() -> Outcome:
         helper = SmartProcess(clock)
         try:
-            return _ask(helper, what, target, find_smartctl(smartctl, live))
+            return _checked(helper, what, target, find_smartctl(smartctl, live), root)
         except Unavailable as why:
             return Outcome(False, clean(why.reason), clean(why.remedy))
         finally:
@@ -51,9 +61,52 @@ def self_test(what: str, target: Target, smartctl: str, clock: Clock, audit: Aud
     return audited(audit, action, place, act)
 
 
-def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outcome:
-    if what not in TEST_COMMANDS or not (is_device(target.device) and is_type(target.kind)):
+def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
+    """Send the command if the disk is still the one that is meant. Without a sure answer, nothing is sent.
+
+    A disk that was replaced while the command ran makes the outcome a failure, since either disk may have got it.
+    """
+
+    def other_in_sysfs() -> bool:
+        return root is not None and target.identity.is_other(read_identity(root, target.name))
+
+    answers = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
+    other = answers and target.identity.is_other(_read_answer(helper, target, smartctl))
+    if other or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
+        return Outcome(False, f"not done: {replaced_text(target.name)}")
+    outcome = _ask(helper, what, target, smartctl)
+    if other_in_sysfs():
+        return Outcome(False, f"unknown whether it was done: {replaced_text(target.name)}")
+    return outcome
+
+
+def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIdentity:
+    """The identity that the disk answers now. Raises Unavailable if it does not answer."""
+    _require_valid(target)
+    request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
+    response = helper.ask({**request, "device": target.device, "type": target.kind}, _CALLS * TIMEOUT_S + 5)
+    if response.get("timed_out"):
+        raise Unavailable(Status.FAILED, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
+    answer, values = parse_json(str(response.get("out", ""))), response.get("pysmart_values")
+    if answer is None and not values:
+        stderr = clean(str(response.get("stderr", "")).strip(), 160) or "smartctl's answer is unreadable"
+        raise Unavailable(Status.FAILED, stderr, "self-tests need smartctl 7.0 or newer")
+    why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
+    if why is not None:
+        raise why
+    state = parse_state(answer, values if isinstance(values, dict) else None, target.device, target.kind)
+    return answered_identity(state)
+
+
+def _require_valid(target: Target) -> None:
+    if not (is_device(target.device) and is_type(target.kind)):
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
+
+
+def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outcome:
+    if what not in TEST_COMMANDS:
+        raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
+    _require_valid(target)
     request = {"do": what, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
     response = helper.ask({**request, "device": target.device, "type": target.kind}, 2 * TIMEOUT_S + 5)
     outcome = outcome_of(what, response)

@@ -14,6 +14,8 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.actions.selftest import Target, outcome_of, self_test
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
+from iotop_ai.model.health.identity import DiskIdentity
 from tests.rigs.smart import Smartctl, why_no_smartctl
 
 WHY = why_no_smartctl()
@@ -62,6 +64,38 @@ def test_a_smartctl_that_silently_starts_no_test_has_failed(tmp_path: Path) -> N
     audit = Audit(Clock(), tmp_path / "state")
     outcome = self_test("short", Target("nvme8n1", "/dev/nvme8", "nvme"), str(smartctl.path), Clock(), audit)
     assert not outcome.done
+
+
+@needs_smartctl
+def test_a_disk_that_was_replaced_gets_no_command(tmp_path: Path) -> None:
+    """Its own answer, or its number in sysfs, tells it from the disk that is meant."""
+    smartctl = Smartctl(tmp_path)
+    smartctl.sata("sda")
+    number = smartctl.tree / "sys/block/sda/diskseq"
+    number.write_text("9\n")
+    audit, root = Audit(Clock(), tmp_path / "state"), Root(str(smartctl.tree))
+    for meant in (DiskIdentity(8), DiskIdentity(smart_serial="OTHER"), DiskIdentity(9, smart_model="OTHER")):
+        for what in ("short", "abort"):
+            outcome = self_test(
+                what, SDA._replace(identity=meant), str(smartctl.path), Clock(), audit, live=False, root=root
+            )
+            assert outcome == Outcome(False, "not done: sda is another disk now, or was connected anew")
+    assert not [call for call in smartctl.asked() if {"-t", "-X"} & set(call.split())]
+    same = SDA._replace(identity=DiskIdentity(9))
+    assert self_test("short", same, str(smartctl.path), Clock(), audit, live=False, root=root).done
+
+
+def test_a_disk_that_is_replaced_while_the_command_runs_is_reported(tmp_path: Path) -> None:
+    number = tmp_path / "root/sys/block/sda/diskseq"
+    number.parent.mkdir(parents=True)
+    number.write_text("8\n")
+    script = tmp_path / "smartctl"
+    script.write_text(f'#!/bin/sh\necho 9 > {number}\necho \'{{"smartctl": {{"exit_status": 0}}}}\'\n')
+    script.chmod(0o755)
+    audit, meant = Audit(Clock(), tmp_path / "state"), SDA._replace(identity=DiskIdentity(8))
+    root = Root(str(tmp_path / "root"))
+    outcome = self_test("short", meant, str(script), Clock(), audit, live=False, root=root)
+    assert outcome == Outcome(False, "unknown whether it was done: sda is another disk now, or was connected anew")
 
 
 def test_without_an_audit_log_nothing_is_done(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _disk(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     device = base + "/device/"
     info = info._replace(
         model=root.text_or(device + "model") or root.text_or(device + "name"),
-        serial=_serial(root, base),
+        serial=read_serial(root, base),
         firmware=next(filter(None, (root.text_or(device + f) for f in ("firmware_rev", "rev", "fwrev"))), ""),
     )
     if info.transport == "nvme":
@@ -215,8 +215,8 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
     return "virtual" if info.transport == "virtual" else "disk"
 
 
-def _serial(root: Root, base: str) -> str:
-    """Return the serial number, or else the world-wide name.
+def read_serial(root: Root, base: str) -> str:
+    """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name.
 
     The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user can read.
     """

@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterable
 
-from iotop_ai.collectors.block.identity import nvme_controllers
+from iotop_ai.collectors.block.identity import nvme_controllers, read_serial
 from iotop_ai.collectors.block.temperature import read_temperature
 from iotop_ai.collectors.health.commands import is_device, is_type
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
+from iotop_ai.model.health.identity import DiskIdentity
 from iotop_ai.model.health.smart import SmartState
 
 VOLUME_ASKED = "a RAID volume: the disks behind it are queried"
@@ -166,6 +167,12 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
         io_errors=errors,
         io_timeouts=timeouts,
     )
+
+
+def read_identity(root: Root, name: str) -> DiskIdentity:
+    """Return what sysfs tells now of the disk with this name; for a disk behind a RAID controller, of its volume."""
+    base = f"sys/block/{name.partition('/')[0]}"
+    return DiskIdentity(root.number_or_none(f"{base}/diskseq") or 0, read_serial(root, base))
 
 
 def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...]:

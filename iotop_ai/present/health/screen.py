@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.identity import replaced_text
 from iotop_ai.present.health.detail import body_rows, detail_rows
 from iotop_ai.present.health.table import list_rows
 from iotop_ai.present.health.view import Dialog, DiskRow, HealthView, accepted_words, disk_row, disk_rows, why_no_test
@@ -85,7 +86,9 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
-    text.append([Span(f" {dialog.error}", "warn")] if dialog.error else [])
+    replaced = one is not None and dialog.identity.is_other(one.identity)
+    error = f"{replaced_text(dialog.disk)}: Esc leaves it." if replaced else dialog.error
+    text.append([Span(f" {error}", "warn")] if error else [])
     title = f" self-test of {dialog.disk} "
     rows = [row(width, [Span(title.ljust(width), "block-warn")])]
     return [*rows, *(row(width, spans or [Span(" ")], background="panel") for spans in text)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.identity import DiskIdentity, answered_identity, replaced_text
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block import devices
@@ -23,6 +25,8 @@ class Dialog(NamedTuple):
     """The text typed so far."""
     error: str = ""
     """Why the last input was refused; "" if it was not."""
+    identity: DiskIdentity = DiskIdentity()
+    """The disk that had this name when the dialog opened."""
 
 
 class HealthView(NamedTuple):
@@ -50,6 +54,8 @@ class DiskRow(NamedTuple):
     health: Health
     cure: str = ""
     """The advice, if the verdict names the disk as failing; otherwise ""."""
+    identity: DiskIdentity = DiskIdentity()
+    """What tells this disk from another one that gets its name."""
 
     @property
     def state(self) -> SmartState | None:
@@ -64,10 +70,30 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
     infos = devices.infos(frame)
     names = [name for name, info in infos.items() if info.kind == "disk" and not info.slaves]
     names = sorted({*names, *readings}, key=devices.natural)
+    numbers = {key.name: key.diskseq for key in frame.snapshot.block.value or ()}
     return [
-        DiskRow(name, readings.get(name), reading_health(readings.get(name), smart), _cure(frame, name))
+        DiskRow(
+            name,
+            readings.get(name),
+            reading_health(readings.get(name), smart),
+            _cure(frame, name),
+            _identity(name, readings.get(name), numbers, infos),
+        )
         for name in names
     ]
+
+
+def _identity(
+    name: str,
+    reading: Reading[SmartState] | None,
+    numbers: Mapping[str, int],
+    infos: Mapping[str, BlockInfo],
+) -> DiskIdentity:
+    """A disk's identity. A disk behind a RAID controller has the kernel's figures of its volume."""
+    block = name.partition("/")[0]
+    info, state = infos.get(block), None if reading is None else reading.value
+    kernel = DiskIdentity(numbers.get(block, 0), "" if info is None else info.serial)
+    return kernel if state is None else kernel.completed(answered_identity(state))
 
 
 def _cure(frame: Frame, name: str) -> str:
@@ -112,6 +138,13 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
         nvme = row.state.protocol == "nvme"
         return f"{row.name} has no self-test" + (" with this smartctl: 7.4 starts an NVMe's" if nvme else "")
     return ""
+
+
+def why_not_answer(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
+    """Why the open dialog can start nothing; "" if it can. row: the disk that has the dialog's name now."""
+    if row is not None and dialog.identity.is_other(row.identity):
+        return replaced_text(row.name)
+    return why_no_test(row, view._replace(disk=dialog.disk))
 
 
 def accepted_words(row: DiskRow) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from textual.events import Key, Paste
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.selftest import Target, self_test
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import Root
 from iotop_ai.present.health.detail import most_scroll
 from iotop_ai.present.health.screen import health_screen_rows, target_disk
 from iotop_ai.present.health.view import (
@@ -19,6 +20,7 @@ from iotop_ai.present.health.view import (
     disk_rows,
     next_disk,
     why_no_test,
+    why_not_answer,
     worst_disk,
 )
 from iotop_ai.present.screen.actions import SCREENS
@@ -200,12 +202,12 @@ class HealthScreen(TimedScreen):
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
-            self.show(dialog=Dialog(one.name))
+            self.show(dialog=Dialog(one.name, identity=one.identity))
 
     def _decide(self, dialog: Dialog) -> None:
         """Run the typed command if the dialog offered it."""
         one = disk_row(self.main.newest, dialog.disk)
-        why = why_no_test(one, self.health._replace(disk=dialog.disk))
+        why = why_not_answer(one, dialog, self.health)
         if why or one is None or one.state is None:
             self.show(dialog=None)
             self.answer(f"failed: {why}")
@@ -215,18 +217,20 @@ class HealthScreen(TimedScreen):
             self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
             return
         self.show(dialog=None)
-        self._act(word, Target(one.name, one.state.device, one.state.device_type))
+        identity = one.identity.completed(dialog.identity)
+        self._act(word, Target(one.name, one.state.device, one.state.device_type, identity))
 
     def _act(self, word: str, target: Target) -> None:
         """Run smartctl on a thread, then query the disks. The screen shows the answer, and the recording gets
         an event.
         """
         source = self._source
+        root: Root | None = getattr(source, "root", None)
 
         def work() -> ActionResult:
             clock = Clock()
             smartctl = source.smartctl if isinstance(source, SmartRefresher) else ""
-            outcome = self_test(word, target, smartctl, clock, Audit(clock))
+            outcome = self_test(word, target, smartctl, clock, Audit(clock), root=root)
             if outcome.done and isinstance(source, SmartRefresher):
                 source.refresh_smart()
             answer = f"{'done' if outcome.done else 'failed'}: {target.name}: {outcome.full_text}"

@@ -312,6 +312,59 @@ async def test_on_a_paused_screen_no_self_test_starts_on_a_disk_that_is_gone() -
         assert shown.app.main.view.message == "failed: sda is gone"
 
 
+@pytest.mark.parametrize("changed", ["diskseq", "serial", "smart_serial", "smart_wwn"])
+async def test_no_self_test_starts_on_another_disk_that_has_taken_the_name(changed: str) -> None:
+    first = known(ill())
+    async with showing(first) as shown:
+        await shown.press("h", "T", *"short")
+        assert "another disk" not in shown.text
+        await shown.frame(known(ill(), **{changed: "other"}))
+        assert "sda is another disk now" in shown.text
+        await shown.press("enter")
+        assert shown.app.main.view.message == "failed: sda is another disk now, or was connected anew"
+        assert shown.health.health.dialog is None
+        assert isinstance(shown.source, Own)
+        assert (shown.source.events, shown.source.asked) == ([], 0)
+
+
+async def test_a_self_test_of_the_same_disk_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not known of a disk for a moment does not make it another one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with showing(known(ill())) as shown:
+        await shown.press("h", "T", *"short")
+        await shown.frame(known(ill(), serial="", smart_wwn=""))
+        await shown.press("enter")
+        end = time.monotonic() + 30
+        while "no smartctl at /nowhere/smartctl" not in shown.text:
+            assert time.monotonic() < end, shown.text
+            await shown.pilot.pause(0.02)
+
+
+def known(frame: Frame, **changed: str) -> Frame:
+    """The Frame with all that tells sda from another disk. changed: what is different."""
+    identity = {"serial": "Z1", "smart_serial": "ZC1A7F4K", "smart_wwn": "5000c500", **changed}
+    snapshot = frame.snapshot
+    assert snapshot.block.value is not None
+    assert snapshot.disks.value is not None
+    assert snapshot.smart.value is not None
+    block = {
+        key._replace(diskseq=9) if key.name == "sda" and "diskseq" in changed else key: counters
+        for key, counters in snapshot.block.value.items()
+    }
+    disks = {**snapshot.disks.value, "sda": snapshot.disks.value["sda"]._replace(serial=identity["serial"])}
+    reading = snapshot.smart.value["sda"]
+    assert reading.value is not None
+    state = reading.value._replace(serial=identity["smart_serial"], wwn=identity["smart_wwn"])
+    smart = {**snapshot.smart.value, "sda": reading._replace(value=state)}
+    return frame._replace(
+        snapshot=snapshot._replace(
+            block=snapshot.block._replace(value=block),
+            disks=snapshot.disks._replace(value=disks),
+            smart=snapshot.smart._replace(value=smart),
+        )
+    )
+
+
 @needs_smartctl
 async def test_a_smartctl_that_hangs_does_not_block_the_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -1,0 +1,46 @@
+"""What tells a disk from another disk that later gets the same kernel name."""
+
+from __future__ import annotations
+
+from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.model.health.smart import SmartState
+
+
+class DiskIdentity(NamedTuple):
+    """A disk's identity; 0 and "" stand for what is unknown.
+
+    diskseq: the number in /sys/block/X/diskseq, which is new each time a disk is connected (Linux 5.15)
+    serial: the serial number or world-wide name that the kernel has in /sys/block/X
+    smart_model, smart_serial, smart_wwn: the disk's own answer to smartctl. The serial number alone is not enough,
+        because some disks have the same one as others of their model.
+    """
+
+    diskseq: int = 0
+    serial: str = ""
+    smart_model: str = ""
+    smart_serial: str = ""
+    smart_wwn: str = ""
+
+    def is_other(self, now: DiskIdentity) -> bool:
+        """Whether ``now`` is another disk, or the same one connected anew. What is unknown is not compared."""
+        return any(one and other and one != other for one, other in zip(self, now, strict=True))
+
+    def completed(self, other: DiskIdentity) -> DiskIdentity:
+        """This identity, with what is unknown taken from ``other``."""
+        return DiskIdentity(
+            self.diskseq or other.diskseq,
+            self.serial or other.serial,
+            self.smart_model or other.smart_model,
+            self.smart_serial or other.smart_serial,
+            self.smart_wwn or other.smart_wwn,
+        )
+
+
+def answered_identity(state: SmartState) -> DiskIdentity:
+    """The identity that the disk itself reports."""
+    return DiskIdentity(smart_model=state.model, smart_serial=state.serial, smart_wwn=state.wwn)
+
+
+def replaced_text(name: str) -> str:
+    """The reason why nothing is done to this disk any more."""
+    return f"{name} is another disk now, or was connected anew"
