@@ -131,8 +131,6 @@ class HealthScreen(TimedScreen):
                 event.prevent_default()
                 self.action_test()
             return
-        if event.key == "ctrl+c":
-            return
         event.stop()
         event.prevent_default()
         if event.key == "escape":

@@ -160,6 +160,26 @@ async def test_the_dialog_takes_every_key_and_escape_closes_it() -> None:
         assert (shown.source.events, shown.source.asked) == ([], 0)
 
 
+async def test_ctrl_c_quits_from_the_dialog_as_from_every_other_place() -> None:
+    async with showing() as shown:
+        await shown.press("h", "T", *"short")
+        await shown.pilot.press("ctrl+c")
+        await shown.pilot.pause()
+        assert shown.app._exit
+    assert isinstance(shown.source, Own)
+    assert (shown.app.return_code, shown.source.events, shown.source.asked) == (0, [], 0)
+
+
+async def test_ctrl_c_with_another_meaning_does_not_act_below_the_dialog() -> None:
+    view = VIEW._replace(keymap=(("app.interrupt", ("ctrl+x",)), ("health.back", ("ctrl+c",))))
+    async with showing(view=view) as shown:
+        await shown.press("h", "T", *"short", "ctrl+c")
+        assert shown.health.health.dialog is not None
+        assert shown.health.health.dialog.typed == "short"
+        await shown.press("escape", "ctrl+c")
+        assert not isinstance(shown.app.screen, HealthScreen)
+
+
 @pytest.mark.parametrize(
     ("view", "live"),
     [
