@@ -120,11 +120,11 @@ class MonitorApp(TerminalApp):
 
     def on_past_samples(self, message: PastSamples) -> None:
         """Show older Samples in the graphs."""
-        self.main.time.show_past(message.at_ns, message.past)
+        self.main.time.show_past(message)
 
     def on_timeline_update(self, message: TimelineUpdate) -> None:
         """Show the part of the time line that has been read so far."""
-        self.main.time.show_timeline(message.timeline)
+        self.main.time.show_timeline(message)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:
         """Show the rules that fire, and ring the bell once for a message about new ones."""

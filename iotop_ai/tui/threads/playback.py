@@ -50,41 +50,49 @@ class PlaybackState(NamedTuple):
     judged_anew: bool = False
 
 
-class PlaybackFrame(Message):
+class PlaybackMessage(Message):
+    """A message of a playback. It may arrive after that playback was closed, or after another one has begun."""
+
+    def __init__(self, playback: PlaybackThread) -> None:
+        self.playback = playback
+        super().__init__()
+
+
+class PlaybackFrame(PlaybackMessage):
     """The present Frame. early: whether it is the Frame of a keyframe, shown while the Frames up to the target are
     decoded.
     """
 
-    def __init__(self, frame: Frame, state: PlaybackState, *, early: bool = False) -> None:
+    def __init__(self, playback: PlaybackThread, frame: Frame, state: PlaybackState, *, early: bool = False) -> None:
         self.frame = frame
         self.state = state
         self.early = early
-        super().__init__()
+        super().__init__(playback)
 
     def can_replace(self, message: Message) -> bool:
         """Whether ``message``, which was queued later, makes this message obsolete."""
-        return isinstance(message, PlaybackFrame)
+        return isinstance(message, PlaybackFrame) and message.playback is self.playback
 
 
-class PastSamples(Message):
+class PastSamples(PlaybackMessage):
     """The Samples older than the history of the Frame at ``at_ns``."""
 
-    def __init__(self, at_ns: int, past: tuple[Sample, ...]) -> None:
+    def __init__(self, playback: PlaybackThread, at_ns: int, past: tuple[Sample, ...]) -> None:
         self.at_ns = at_ns
         self.past = past
-        super().__init__()
+        super().__init__(playback)
 
 
-class TimelineUpdate(Message):
+class TimelineUpdate(PlaybackMessage):
     """The part of the time line that has been read so far."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, playback: PlaybackThread, timeline: Timeline) -> None:
         self.timeline = timeline
-        super().__init__()
+        super().__init__(playback)
 
     def can_replace(self, message: Message) -> bool:
         """Whether ``message``, which was queued later, makes this message obsolete."""
-        return isinstance(message, TimelineUpdate)
+        return isinstance(message, TimelineUpdate) and message.playback is self.playback
 
 
 class _SeekRequest(NamedTuple):
@@ -270,7 +278,7 @@ class PlaybackThread:
         self._post()
 
     def _early(self, frame: Frame) -> None:
-        self._app.post_message(PlaybackFrame(frame, self._state, early=True))
+        self._app.post_message(PlaybackFrame(self, frame, self._state, early=True))
 
     def _post(self) -> None:
         frame = self._cursor.frame
@@ -283,7 +291,8 @@ class PlaybackThread:
         ended = self._cursor.peek() is None
         with self._ready:
             state, self._state = self._state, self._state._replace(note="")
-        self._app.post_message(PlaybackFrame(frame, state._replace(ended=ended, judged_anew=self._cursor.judged_anew)))
+        state = state._replace(ended=ended, judged_anew=self._cursor.judged_anew)
+        self._app.post_message(PlaybackFrame(self, frame, state))
 
     def _restart_clock(self) -> None:
         frame = self._cursor.frame
@@ -382,7 +391,7 @@ class PlaybackThread:
         self._past_for = frame
         self._samples = (boot, [*past, *(s._replace(processes=Rated()) for s in frame.history)])
         self._past_complete = len(past) < slots - _MISSING_ALLOWED
-        self._app.post_message(PastSamples(frame.snapshot.at_ns, past))
+        self._app.post_message(PastSamples(self, frame.snapshot.at_ns, past))
         return True
 
     def _read_timeline(self) -> bool:
@@ -394,5 +403,5 @@ class PlaybackThread:
         now = self._clock.monotonic_ns()
         if not more or now - self._timeline_sent_ns > TIMELINE_S * _SECOND:
             self._timeline_sent_ns = now
-            self._app.post_message(TimelineUpdate(self._timeline_reader.timeline(self._end_ns)))
+            self._app.post_message(TimelineUpdate(self, self._timeline_reader.timeline(self._end_ns)))
         return more

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_time_ns
-from iotop_ai.model.sample import Sample
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.source import Source
 from iotop_ai.tui.screens.main.recording_actions import LONGEST_MARK, RecordingActions
@@ -16,7 +15,13 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.view_changes import interval_after, past_after, typed
 
 if TYPE_CHECKING:
-    from iotop_ai.tui.threads.playback import PlaybackFrame, PlaybackThread
+    from iotop_ai.tui.threads.playback import (
+        PastSamples,
+        PlaybackFrame,
+        PlaybackMessage,
+        PlaybackThread,
+        TimelineUpdate,
+    )
 
 SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
 LONGEST_TIME = 40
@@ -51,10 +56,14 @@ class TimeActions:
         """The thread that decides which Frame is shown; None while the screen shows now."""
         return self.playback if self._state.in_past else None
 
+    def _is_closed(self, message: PlaybackMessage) -> bool:
+        """Whether the message comes from a playback that was closed in the meantime."""
+        return self._moving is None or message.playback is not self._moving
+
     def show_playback(self, message: PlaybackFrame) -> None:
-        """Show the Frame of the playback, unless the screen has returned to now in the meantime."""
+        """Show the Frame of the playback, unless that was closed in the meantime."""
         state = self._state
-        if self._moving is None:
+        if self._is_closed(message):
             return
         frame, playback = message.frame, message.state
         if state.view.mode == "back":
@@ -77,16 +86,16 @@ class TimeActions:
         else:
             state.canvas.redraw_if_in_front()
 
-    def show_past(self, at_ns: int, past: tuple[Sample, ...]) -> None:
-        """Show the Samples older than the history of the Frame at ``at_ns``, if that Frame is still on the screen."""
-        if self._state.in_past and self._state.frame.snapshot.at_ns == at_ns:
-            self._state.update(past=past)
+    def show_past(self, message: PastSamples) -> None:
+        """Show the Samples older than the history of a Frame, if that Frame is still on the screen."""
+        if not self._is_closed(message) and self._state.frame.snapshot.at_ns == message.at_ns:
+            self._state.update(past=message.past)
             self._state.canvas.redraw()
 
-    def show_timeline(self, timeline: Timeline) -> None:
+    def show_timeline(self, message: TimelineUpdate) -> None:
         """Show the part of the time line that has been read so far."""
-        if self._moving is not None:
-            self._state.update(timeline=timeline)
+        if not self._is_closed(message):
+            self._state.update(timeline=message.timeline)
             self._state.canvas.redraw()
 
     def source_ended(self) -> None:

@@ -20,6 +20,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 from iotop_ai.playback.player import FrameCursor
 from iotop_ai.playback.session_recording import SessionRecorder
+from iotop_ai.playback.timeline_reader import TimelineReader
 from iotop_ai.present.screen.view import View
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
@@ -206,6 +207,43 @@ async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() ->
         await session.until(lambda: session.shown != LIVE[0])
         await session.press("end")
         await session.until(lambda: session.app.main.view.mode == "live")
+
+
+async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
+    async with living() as session:
+        time_actions = session.app.main.time
+        await session.come(1, 112)
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[111] and "STARVED" in session.text("timeline"))
+        closed = time_actions.playback
+        assert closed is not None
+        await session.press("end")
+        await session.until(lambda: session.app.main.view.mode == "live")
+        assert closed.close()
+
+        def send() -> None:
+            """Send what it would have sent, had it been slower."""
+            closed._closing = False
+            closed._post()
+            closed._past_for, closed._samples = None, ("", [])
+            assert closed._read_past()
+            closed._end_ns += 10_000_000_000
+            closed._timeline_reader = TimelineReader(closed._cursor.parts, closed._cursor.begin_wall_ns)
+            closed._timeline_complete, closed._timeline_sent_ns = False, 0
+            assert closed._read_timeline()
+
+        send()
+        await session.pilot.pause()
+        assert session.shown == LIVE[112]
+        assert session.app.main.view.timeline is None
+        await session.press("at", *"-30s", "enter")
+        await session.until(lambda: session.shown == LIVE[82] and "STARVED" in session.text("timeline"))
+        assert time_actions.playback is not closed
+        before = session.app.main.view
+        send()
+        await session.pilot.pause()
+        assert session.shown == LIVE[82]
+        assert session.app.main.view.timeline == before.timeline
 
 
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
