@@ -24,7 +24,7 @@ from iotop_ai.tui.threads.staleness import CHECK_S
 if TYPE_CHECKING:
     from iotop_ai.playback.session_recording import SessionRecorder
     from iotop_ai.tui.threads.alerts import AlertsChanged, LiveAlerts
-    from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackThread, TimelineUpdate
+    from iotop_ai.tui.threads.playback import PastSamples, PlaybackFailed, PlaybackFrame, PlaybackThread, TimelineUpdate
 
 STOP_WAIT_S = 0.4
 """When the app ends: the longest wait in seconds for running actions and readings together."""
@@ -159,6 +159,14 @@ class MonitorApp(TerminalApp):
             self.exit(return_code=2)
         elif self.main.view.remote:
             self.main.time.source_ended()
+
+    def on_playback_failed(self, message: PlaybackFailed) -> None:
+        """End the app if the recording that it shows failed. A failed look-back leaves the live screen as it is."""
+        if self.main.time.playback_failed(message):
+            self.main.update_front()
+        else:
+            self.failure = message.error
+            self.exit(return_code=2)
 
     def picture(self) -> str:
         """The SVG of the screen in front, without secrets."""

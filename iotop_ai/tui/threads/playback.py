@@ -16,7 +16,6 @@ from iotop_ai.model.sample import GAP_FACTOR, Sample
 from iotop_ai.playback.player import Cancelled, FrameCursor
 from iotop_ai.playback.timeline_reader import TimelineReader
 from iotop_ai.present.screen.view import Timeline
-from iotop_ai.tui.messages import SourceEnded
 from iotop_ai.tui.threads.source import MessageReceiver
 
 log = logging.getLogger(__name__)
@@ -93,6 +92,14 @@ class TimelineUpdate(PlaybackMessage):
     def can_replace(self, message: Message) -> bool:
         """Whether ``message``, which was queued later, makes this message obsolete."""
         return isinstance(message, TimelineUpdate) and message.playback is self.playback
+
+
+class PlaybackFailed(PlaybackMessage):
+    """The playback has ended with this error."""
+
+    def __init__(self, playback: PlaybackThread, error: Exception) -> None:
+        self.error = error
+        super().__init__(playback)
 
 
 class _SeekRequest(NamedTuple):
@@ -260,9 +267,9 @@ class PlaybackThread:
                                 self._ready.wait(wait_s)
                 except Cancelled:
                     continue
-        except Exception as error:  # the app ends, and prints it as one line
+        except Exception as error:  # the app shows or prints it as one line
             log.exception("the recording failed")
-            self._app.post_message(SourceEnded(error))
+            self._app.post_message(PlaybackFailed(self, error))
 
     def _serve(self, request: _SeekRequest) -> None:
         if request.wall_ns is not None:

@@ -22,8 +22,14 @@ from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.last_hour import Ring
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.sink import FileSink
-from iotop_ai.tui.messages import SourceEnded
-from iotop_ai.tui.threads.playback import PastSamples, PlaybackFrame, PlaybackState, PlaybackThread, TimelineUpdate
+from iotop_ai.tui.threads.playback import (
+    PastSamples,
+    PlaybackFailed,
+    PlaybackFrame,
+    PlaybackState,
+    PlaybackThread,
+    TimelineUpdate,
+)
 from tests.clocks import SetClock
 from tests.store.scenario import clock_set_back, lived
 from tests.tui.recorded import record, recorder_of, stalling, written
@@ -81,7 +87,7 @@ def playback(tmp_path: Path, live: list[Frame], app: FakeApp) -> Iterator[Playba
     playback.start()
     yield playback
     assert playback.close()
-    assert not [m for m in app.messages if isinstance(m, SourceEnded)]
+    assert not [m for m in app.messages if isinstance(m, PlaybackFailed)]
 
 
 def test_seeks_and_steps_give_their_frames(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
@@ -380,7 +386,7 @@ def test_a_damaged_recording_is_reported(tmp_path: Path, live: list[Frame], app:
     playback = PlaybackThread(cursor, app, Clock())
     playback.start()
     playback.seek(live[149].snapshot.wall_ns)
-    ended = app.until(lambda m: isinstance(m, SourceEnded))
-    assert isinstance(ended, SourceEnded)
+    ended = app.until(lambda m: isinstance(m, PlaybackFailed))
+    assert isinstance(ended, PlaybackFailed)
     assert "line" in str(ended.error)
     assert playback.close()

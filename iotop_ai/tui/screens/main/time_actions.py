@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import timedelta, timezone
 from typing import TYPE_CHECKING
 
-from iotop_ai.model.errors import UsageError
+from iotop_ai.model.clean import clean
+from iotop_ai.model.errors import IotopError, UsageError
 from iotop_ai.model.parse import parse_time_ns
 from iotop_ai.present.screen.view import Timeline
 from iotop_ai.store.source import Source
@@ -17,6 +18,7 @@ from iotop_ai.tui.view_changes import interval_after, past_after, typed
 if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import (
         PastSamples,
+        PlaybackFailed,
         PlaybackFrame,
         PlaybackMessage,
         PlaybackThread,
@@ -97,6 +99,16 @@ class TimeActions:
         if not self._is_closed(message):
             self._state.update(timeline=message.timeline)
             self._state.canvas.redraw()
+
+    def playback_failed(self, message: PlaybackFailed) -> bool:
+        """Return to now with the error if a look-back failed; returns False if the program's own recording failed."""
+        if self._state.view.mode == "replay":
+            return False
+        if not self._is_closed(message):
+            error = message.error
+            text = str(error) if isinstance(error, IotopError) else f"{type(error).__name__}: {error}"
+            self._return_to_now(f"failed: looking back: {clean(text)}")
+        return True
 
     def source_ended(self) -> None:
         """Keep the last Frame of a remote source that has ended. The user can still look back at the last hour."""

@@ -246,6 +246,29 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
         assert session.app.main.view.timeline == before.timeline
 
 
+async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() -> None:
+    async with living() as session:
+        await session.come(1, 120)
+        first = session.ring._closed[0]
+        session.ring._closed[0] = first._replace(data=b"damaged")
+        for _ in range(2):
+            await session.press("at", *"-20s", "enter")
+            await session.until(lambda: "failed: looking back: " in session.screen())
+            assert session.app.main.view.mode == "live"
+            assert session.app.main.time.playback is None
+            assert session.shown == LIVE[120]
+            session.app.main.state.change("")
+        assert session.app.failure is None
+        assert session.app._staleness is not None
+        assert session.app._staleness._task is not None
+        assert not session.app._staleness._task.done()
+        await session.come(121, 122)
+        assert session.shown == LIVE[122]
+        session.ring._closed[0] = first
+        await session.press("at", *"-20s", "enter")
+        await session.until(lambda: session.shown == LIVE[102])
+
+
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
     async with living() as session:
         session.app.keeper = SessionRecorder(Clock())  # this recorder has no ring
