@@ -75,7 +75,7 @@ class PaletteScreen(PanelScreen):
         """Choose the entry that was clicked."""
         event.stop()
         entry = next((entry for entry in self._entries if KEY_PREFIX + entry.action.name == event.key), None)
-        if entry is not None and self.is_current:
+        if entry is not None:
             self._choose(entry.action)
 
     def on_wheeled(self, event: Wheeled) -> None:
@@ -84,6 +84,8 @@ class PaletteScreen(PanelScreen):
         self._move(event.step)
 
     def _choose(self, action: Action) -> None:
+        if not self.is_current:  # an earlier key or click in the same burst of input has chosen already
+            return
         # The app calls ``take``, because a screen cannot await its removal.
         self.app.pop_screen()
         self.app.call_later(self._take, action)

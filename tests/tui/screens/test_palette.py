@@ -1,6 +1,7 @@
 """The list of all actions: a key opens it, typing searches it, and Enter or a click runs an action."""
 
 import pytest
+from textual.events import Key
 
 from iotop_ai.present.screen.actions import SCREENS
 from iotop_ai.present.screen.help import TITLES
@@ -55,6 +56,16 @@ async def test_all_keys_that_arrive_together_go_into_the_search() -> None:
         assert palette(shown).typed == "oar"
         assert not shown.view.only_active
         assert shown.view.base is None
+
+
+async def test_a_second_enter_before_the_list_has_gone_runs_nothing() -> None:
+    async with showing() as shown:
+        await shown.press("h", "colon", *"next")
+        screen, health = palette(shown), shown.app.screen_stack[-2]
+        screen.on_key(Key("enter", "\r"))
+        screen.on_key(Key("enter", "\r"))
+        await shown.pilot.pause()
+        assert shown.app.screen is health
 
 
 async def test_a_colon_typed_in_a_filter_does_not_open_the_list() -> None:
