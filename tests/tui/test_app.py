@@ -154,6 +154,18 @@ async def test_help_opens_and_closes(key: str) -> None:
         assert len(shown.screen()) == len(before)
 
 
+async def test_the_help_shows_and_leaves_its_last_page_after_the_terminal_has_grown() -> None:
+    async with showing((60, 15)) as shown:
+        await shown.press("question_mark")
+        while "any key goes back" not in "\n".join(shown.screen()):
+            await shown.press("space")
+        await shown.pilot.resize_terminal(100, 40)
+        await shown.pilot.pause()
+        assert " 3/3 " in shown.screen()[0]
+        await shown.press("pageup")
+        assert " 2/3 " in shown.screen()[0]
+
+
 async def test_tab_goes_through_the_panels_in_a_circle() -> None:
     async with showing() as shown:
         assert shown.view.focus == "banner"

@@ -31,6 +31,15 @@ class HelpScreen(PanelScreen):
         """The rows of the page."""
         return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
 
+    def on_resize(self) -> None:
+        """Stay on the page that is shown, which is the last one if the new size has fewer pages. Textual then calls the
+        handler of the base class, which draws.
+        """
+        self.page = min(self.page, self._last_page())
+
+    def _last_page(self) -> int:
+        return pages(*self.app.size, self._view, self._screen_below) - 1
+
     async def on_key(self, event: Key) -> None:
         """Show another page, or close the help. The keys of the palette open the palette of the screen below."""
         if event.key == "ctrl+z":
@@ -42,7 +51,7 @@ class HelpScreen(PanelScreen):
             await self.app.run_action("palette")
             return
         step = _STEPS.get(event.key, 0)
-        last = pages(*self.app.size, self._view, self._screen_below) - 1
+        last = self._last_page()
         if step and 0 <= self.page + step <= last:
             self.page += step
             self.draw()
