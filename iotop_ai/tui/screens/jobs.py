@@ -11,7 +11,7 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.widgets.lines import RowClicked
+from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 
 class JobsScreen(DetailScreen):
@@ -45,6 +45,11 @@ class JobsScreen(DetailScreen):
             else:
                 self.cursor = pid
                 self.draw()
+
+    def on_wheeled(self, event: Wheeled) -> None:
+        """Move as the arrow keys do."""
+        event.stop()
+        self.action_move(event.step)
 
     def action_move(self, step: int) -> None:
         """Mark another job, but do not go past the first or the last."""

@@ -184,6 +184,20 @@ async def test_a_click_marks_a_job_and_a_second_click_selects_it() -> None:
         assert app.main.frame.verdict.job_pid == 500
 
 
+async def test_the_wheel_moves_in_the_list_of_jobs() -> None:
+    async with showing(two(JOB_STARVED, FED)) as (app, pilot):
+        await pilot.press("J")
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+        app.screen.panel.post_message(Wheeled(app.screen.panel, 3))
+        await pilot.pause()
+        assert app.screen.cursor == 500
+        assert "pid 500" in text(app)
+        app.screen.panel.post_message(Wheeled(app.screen.panel, -3))
+        await pilot.pause()
+        assert app.screen.cursor == 50
+
+
 async def test_on_another_panel_enter_opens_that_panel() -> None:
     async with showing(play((JOB_STARVED, 25))[-1]) as (app, pilot):
         while app.main.view.focus != "disk":
