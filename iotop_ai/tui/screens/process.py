@@ -71,23 +71,27 @@ class ProcessDetailScreen(ScrolledScreen):
         self._read()
         super().follow()
 
-    def _read(self, *, now: bool = False) -> None:
-        """Read the process, unless the last reading is recent. now: read it in any case."""
+    def _read(self) -> None:
+        """Read the process, unless the last reading is recent. What was never read is read also while paused."""
         root = self._machine.root
-        if root is None or self._absent() or not (self._live or now or not self._came_ns):
+        if root is None or self._absent():
             return
         if self._threads is None:
             self._threads = DetailThreads(root, self.post_message)
         at_ns, key = self._clock.monotonic_ns(), self.page.key
-        if (now or at_ns - self._asked_whole_ns >= WHOLE_NS) and self._threads.read_whole(key, self._uid()):
+        if self._is_due(self._asked_whole_ns, WHOLE_NS) and self._threads.read_whole(key, self._uid()):
             self._asked_whole_ns = at_ns
-        if (now or at_ns - self._asked_ns >= EVERY_NS) and self._threads.read(key):
+        if self._is_due(self._asked_ns, EVERY_NS) and self._threads.read(key):
             self._asked_ns = at_ns
+
+    def _is_due(self, asked_ns: int, every_ns: int) -> bool:
+        return not asked_ns or (self._live and self._clock.monotonic_ns() - asked_ns >= every_ns)
 
     def on_detail_read(self, message: DetailRead) -> None:
         """Show the details that were read."""
         new, page = message.detail, self.page
         if new.key != page.key:
+            self._read()  # the thread had no time for the process that is shown now
             return
         before = page.before
         if page.detail is not None:
@@ -114,8 +118,8 @@ class ProcessDetailScreen(ScrolledScreen):
         key = next_process(self.main.frame, self.main.view, self.page.key, step)
         if key is not None and key != self.page.key:
             self.page = ProcessPage(key)
-            self._came_ns = 0
-            self._read(now=True)
+            self._came_ns = self._asked_ns = self._asked_whole_ns = 0
+            self._read()
         self.draw()
 
     def action_code(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.collectors.process.python_code import py_spy_path
+from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.view import View
@@ -96,6 +97,39 @@ async def test_down_and_enter_open_a_process_with_its_files_and_environment(
         await pilot.press("escape")
         await pilot.pause()
         assert app.screen is app.main
+
+
+@pytest.mark.parametrize("paused", [False, True])
+async def test_the_next_process_is_read_in_full_although_the_previous_one_was_still_being_read(
+    child: subprocess.Popen[bytes], paused: bool
+) -> None:
+    view = View(pattern=f"pid = {child.pid} or pid = {os.getpid()}", only_active=False)
+    async with watching(view) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await whole(app, pilot, again, WAIT_S)
+        assert isinstance(app.screen, ProcessDetailScreen)
+        if paused:
+            await pilot.press("space")
+        first, threads = app.screen.page.key, app.screen._threads
+        assert threads is not None
+        assert threads._whole.wait(WAIT_S)
+        assert threads._whole._running.acquire(timeout=WAIT_S)  # as if it had to wait for a lock of the process
+        await pilot.press("n")
+        await pilot.pause(0.2)
+        threads._whole._running.release()
+        assert app.screen.page.key != first
+        await whole(app, pilot, again, 5)
+
+
+async def whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
+    """Wait until the process is shown with the parts that rarely change."""
+    end = time.monotonic() + seconds
+    assert isinstance(app.screen, ProcessDetailScreen)
+    while app.screen.page.detail is None or app.screen.page.detail.environ.status is Status.PENDING:
+        assert time.monotonic() < end, text(app)
+        app.post_message(message())
+        await pilot.pause(0.05)
 
 
 async def test_a_signal_can_be_sent_from_the_screen(child: subprocess.Popen[bytes]) -> None:
