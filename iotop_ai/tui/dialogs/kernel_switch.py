@@ -36,7 +36,10 @@ class KernelSwitchScreen(DialogScreen):
 
     def on_mount(self) -> None:
         """Check the permission on a thread, because sudo may be slow."""
-        threading.Thread(target=self._check_permission, name="permission", daemon=True).start()
+        try:
+            threading.Thread(target=self._check_permission, name="permission", daemon=True).start()
+        except RuntimeError as error:  # this user has too many threads
+            self.post_message(PermissionResult(Right("", str(error)), 0.0))
 
     def _check_permission(self) -> None:
         right = right_to(self.switch, self._root)

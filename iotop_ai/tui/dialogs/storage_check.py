@@ -57,10 +57,16 @@ class CheckScreen(DialogScreen):
             if not os.path.isabs(path):
                 self.check = self.check._replace(error="type a full path: /data, or /dev/nvme0n1")
                 return
+            thread = CheckThread(path, self.seconds, write=self.check.write, post_message=self.post_message)
+            try:
+                thread.start()
+            except RuntimeError as error:  # this user has too many threads
+                self.check = self.check._replace(error=f"failed: {error}")
+                return
+            self._thread = thread
             self.text = path
             self.check = self.check._replace(step="...", error="")
             self._note(f"storage check of {clean(path)}")
-            self._thread = CheckThread(path, self.seconds, write=self.check.write, post_message=self.post_message)
 
     def press(self, event: Key) -> None:
         """Stop a running check with the first Esc, and close the dialog with the next."""

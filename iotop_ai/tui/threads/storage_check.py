@@ -52,6 +52,9 @@ class CheckThread:
         self._running: StorageCheck | None = None
         self._stopped = False
         self._thread = threading.Thread(target=self._run, name="storage-check", daemon=True)
+
+    def start(self) -> None:
+        """Start the check. Raises RuntimeError when this user has too many threads."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -83,7 +86,7 @@ class CheckThread:
                 report, end = gather(report, running.messages(), clock, lambda r, p: self._show(r, p, len(phases)))
             finally:
                 running.close()
-        except (IotopError, OSError, ValueError) as error:
+        except (IotopError, OSError, ValueError, RuntimeError) as error:  # RuntimeError: too many threads
             self._post_message(CheckEnded(None, str(error)))
             return
         if self._stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,12 @@ from textual.pilot import Pilot
 
 from iotop_ai.present.screen.view import Problem
 from iotop_ai.tui.app import MonitorApp
+from iotop_ai.tui.dialogs.drop_caches import DropCachesScreen
 from iotop_ai.tui.dialogs.notice import NoticeScreen
+from iotop_ai.tui.dialogs.process import DelayScreen
 from iotop_ai.tui.dialogs.storage_check import CheckScreen
 from iotop_ai.tui.threads.doctor import ProblemsFound
+from tests.rigs.threads import no_thread
 from tests.tui.scene import made_frames
 from tests.tui.shown import showing, text
 
@@ -30,6 +34,42 @@ async def until(pilot: Pilot[None], dialog: CheckScreen, word: str) -> None:
         if word in text(pilot.app) or dialog.check.error:  # type: ignore[arg-type]
             return
     raise AssertionError(text(pilot.app))  # type: ignore[arg-type]
+
+
+async def test_without_a_thread_the_check_is_refused_and_the_screen_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = opened(app, tmp_path, notes, 2.0)
+        await pilot.pause()
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            await pilot.press("enter")
+            await pilot.pause()
+        assert "can't start new thread" in text(app)
+        assert dialog._thread is None
+        assert notes == []
+        await pilot.press("enter")
+        await until(pilot, dialog, "Esc:close")
+        assert dialog.check.report is not None
+
+
+@pytest.mark.parametrize("open_dialog", ["drop_caches", "delay_accounting"])
+async def test_without_a_thread_a_kernel_switch_cannot_be_set(
+    open_dialog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        screen = {"drop_caches": DropCachesScreen, "delay_accounting": DelayScreen}[open_dialog]
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            app.push_screen(screen(app.main._backdrop(), app.main.action_threads))
+            await pilot.pause()
+            await pilot.pause()
+        assert "can't start new thread" in text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.main
 
 
 async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:

@@ -133,10 +133,14 @@ class TimeActions:
 
     def _look_back_at(self, playback: PlaybackThread, wall_ns: int) -> None:
         state, begin = self._state, playback.span()[0]
+        try:
+            playback.start()
+        except RuntimeError as error:  # this user has too many threads
+            state.change(f"failed: {error}")
+            return
         self.playback = playback
         line = Timeline(begin, max(begin + 1, state.newest.snapshot.wall_ns), begin)
         state.change(self._recording.kept_text(), mode="back", playing=False, speed=1.0, back_s=0.0, timeline=line)
-        playback.start()
         playback.seek(wall_ns)
 
     def now(self) -> bool:

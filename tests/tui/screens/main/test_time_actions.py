@@ -28,6 +28,7 @@ from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.threads.actions import ActionResult
+from tests.rigs.threads import no_thread
 from tests.tui.recorded import stalling
 from tests.tui.shown import text
 from tests.tui.test_app import Upstream
@@ -267,6 +268,19 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
         session.ring._closed[0] = first
         await session.press("at", *"-20s", "enter")
         await session.until(lambda: session.shown == LIVE[102])
+
+
+async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with living() as session:
+        await session.come(1, 100)
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            await session.press("left_square_bracket")
+        assert "failed: can't start new thread" in session.screen()
+        assert session.app.main.view.mode == "live"
+        assert session.app.main.time.playback is None
+        await session.press("left_square_bracket")
+        await session.until(lambda: session.shown == LIVE[99])
 
 
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
