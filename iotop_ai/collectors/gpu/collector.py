@@ -299,7 +299,8 @@ class GpuCollector:
         xid = self._last_xid.get(state.uuid)
         if xid is not None:
             state = state._replace(last_xid=xid.number, last_xid_at_ns=xid.at_ns)
-        return state._replace(recovery=self._recovery.get(state.uuid))
+        watched = self._watch is not None and state.uuid in self._watch.registered
+        return state._replace(recovery=self._recovery.get(state.uuid), xid_watched=watched)
 
     def _with_xid(self, uuid: str, reason: str) -> str:
         xid = self._last_xid.get(uuid)

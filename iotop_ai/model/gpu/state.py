@@ -189,6 +189,10 @@ class GpuState(NamedTuple):
     """When the six engine times, graphics_ns to jpeg_ns, were read."""
     recovery: int | None = None
     """The recovery that the newest Xid 154 in the kernel's log asks for; the codes are those of GpuDetail.recovery."""
+    xid_watched: bool | None = None
+    """Whether the driver has been asked to report this GPU's Xids; None if not recorded. Without a watch, the absence
+    of an Xid means nothing.
+    """
 
 
 GpuTable = Mapping[str, Reading[GpuState]]

@@ -103,7 +103,8 @@ def _health(state: GpuState, detail: GpuDetail) -> list[Field]:
     if detail.rows_corrected is not None or detail.rows_uncorrected is not None:
         rows = (detail.rows_corrected or 0) + (detail.rows_uncorrected or 0)
         out.append(Field("rows", f"{rows} remapped", ", reset pending" if detail.rows_pending else ""))
-    out.append(Field("Xid", "none seen" if state.last_xid is None else str(state.last_xid)))
+    none = "unknown, not watched" if state.xid_watched is False else "none seen"
+    out.append(Field("Xid", none if state.last_xid is None else str(state.last_xid)))
     if detail.slowdown_celsius is not None:
         out.append(Field("slowdown", str(detail.slowdown_celsius), " C"))
     if state.margin_celsius is not None:

@@ -293,6 +293,7 @@ def test_an_xid_is_an_event_and_stays_as_a_state_of_its_gpu(library: Path, asker
     ask = asker(library)
     ask("first")
     ask.until(lambda _: "nvmlEventSetWait_v2" in ask.log.read_text())
+    ask.until(lambda r: r["value"][uuid(1)]["value"]["xid_watched"])
     machine(conf, [HOPPER, HOPPER], xid_seq=1, xid_gpu=1, xid=31)
     (event,) = ask.until(lambda r: bool(r["events"]), "events")["events"]
     assert (event["uuid"], event["number"]) == (uuid(1), 31)
@@ -323,7 +324,7 @@ def test_a_gpu_that_could_not_be_registered_once_is_registered_later(
     refuses = HOPPER | {"err.nvmlDeviceRegisterEvents": 999}
     machine(conf, [HOPPER if others else refuses, refuses])
     ask = asker(library)
-    ask("first")
+    assert ask("first")["value"][uuid(1)]["value"]["xid_watched"] is False
     ask.until(lambda _: ask.log.read_text().count("nvmlDeviceRegisterEvents") >= 2)
     machine(conf, [HOPPER, HOPPER])
     calls = len(ask.log.read_text())

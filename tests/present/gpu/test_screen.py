@@ -8,11 +8,13 @@ import pytest
 
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.gpu.state import GpuInstance, GpuProcess
+from iotop_ai.model.gpu.detail import GpuDetail
+from iotop_ai.model.gpu.state import GpuInstance, GpuProcess, GpuState
 from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.gpu.context import idle_seconds
+from iotop_ai.present.gpu.facts import _health
 from iotop_ai.present.gpu.graphs import gpu_graphs
 from iotop_ai.present.gpu.groups import gpus, selected_gpu
 from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
@@ -167,6 +169,15 @@ def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert "another rank is late" in text("GPU-0007")
     assert text("GPU-0000").splitlines()[1].startswith(" OK ")
     assert "3 of 8  b/n" in text()
+
+
+def test_without_a_watch_for_xids_none_seen_is_not_claimed() -> None:
+    state, detail = GpuState("GPU-1", 0, "H100"), GpuDetail("GPU-1")
+    shown = {
+        watched: next(one.value for one in _health(state._replace(xid_watched=watched), detail) if one.label == "Xid")
+        for watched in (False, True, None)
+    }
+    assert shown == {False: "unknown, not watched", True: "none seen", None: "none seen"}
 
 
 def test_the_screen_has_graphs_facts_and_processes() -> None:

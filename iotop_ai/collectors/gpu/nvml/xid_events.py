@@ -49,6 +49,8 @@ class XidWatch:
         self._api = api
         self._handles = dict(handles)
         self._found: deque[XidEvent] = deque(maxlen=_MOST_EVENTS)
+        self.registered: frozenset[str] = frozenset()
+        """The GPUs whose Xids the driver reports at the moment."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpu-xid", daemon=True)
 
@@ -126,6 +128,7 @@ class XidWatch:
                     self._found.append(found)
             return bool(named) or not left
         finally:
+            self.registered = frozenset()
             api.nvmlEventSetFree(events)
 
     def _register(self, handles: Mapping[str, Any], events: Any, named: dict[int, str]) -> dict[str, Any]:
@@ -143,6 +146,7 @@ class XidWatch:
                     left[uuid] = handle
             else:
                 named[_address(handle)] = uuid
+        self.registered = frozenset(named.values())
         return left
 
 
