@@ -16,7 +16,7 @@ from iotop_ai.cli.stdout import print_lines
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.health.collector import TIMEOUT_S, SmartCollector
 from iotop_ai.collectors.health.history import DiskHistory, HealthHistory
-from iotop_ai.collectors.health.targets import Disk, disks_named, smart_disks, with_given_types
+from iotop_ai.collectors.health.targets import Disk, disks_named, read_identity, smart_disks, with_given_types
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
 from iotop_ai.collectors.state.folder import state_folder
@@ -24,6 +24,7 @@ from iotop_ai.export.json.health import render_health_json, render_history_json
 from iotop_ai.export.text.health import health_lines, history_text
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.health.identity import answered_identity, replaced_text
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
@@ -137,6 +138,7 @@ class Health:
         """Send the self-test command to each disk; with --wait also wait for the results. Return the exit code."""
         if self._unmatched:
             raise UnknownError(f"no such disk: {clean(', '.join(self._unmatched))}")
+        known = {name: read_identity(self._root, name) for name in self._disks}
         before = self._query(collector)
         started: list[str] = []
         code = HEALTHY
@@ -150,9 +152,15 @@ class Health:
                 print_notice(f"{name}: not done: the disk has no self-test, or this smartctl cannot start it")
                 code = UNKNOWN
                 continue
-            target = Target(name, state.device, state.device_type)
+            target = Target(name, state.device, state.device_type, known[name].completed(answered_identity(state)))
             outcome = self_test(
-                self._args.test, target, self._settings.smartctl, self._clock, Audit(self._clock), self._root.live
+                self._args.test,
+                target,
+                self._settings.smartctl,
+                self._clock,
+                Audit(self._clock),
+                self._root.live,
+                self._root,
             )
             print(f"{name}: {outcome.text}{_duration_text(self._args.test, state) if outcome.done else ''}")
             if outcome.done:
@@ -177,6 +185,9 @@ class Health:
                 if lost >= LOST_POLLS:
                     print_notice(f"{name}: cannot follow the self-test: {reading.reason}")
                     return UNKNOWN
+            elif before is not None and answered_identity(before).is_other(answered_identity(state)):
+                print_notice(f"{name}: cannot follow the self-test: {replaced_text(name)}")
+                return UNKNOWN
             elif not state.self_test_runs:
                 break
             else:

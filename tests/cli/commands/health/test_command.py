@@ -210,6 +210,20 @@ def test_the_command_waits_for_a_self_test_of_a_sas_disk(
     assert capsys.readouterr().out == "sda: Background short: Ok\n"
 
 
+def test_the_result_of_another_disk_with_the_same_name_is_not_the_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = SmartState("sda", "ata", "X", "S", "1", "PASS", "ok", (), self_test_left_percent=90)
+    passed = SelfTest("Short offline", "Completed without error", True)
+    new = before._replace(serial="T", self_test_left_percent=None, self_test_log=(passed,))
+    answers = [before, new]
+    monkeypatch.setattr(health.Health, "_next_reading", lambda *_: Reading(answers.pop(0), Status.OK))
+    command = health.Health.__new__(health.Health)
+    assert command._result(SimpleNamespace(pause=lambda _: None), "sda", before) == 2  # type: ignore[arg-type]
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("another disk now")) == ("", 1)
+
+
 @needs_smartctl
 def test_a_disk_without_self_tests_is_reported(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
