@@ -1,4 +1,4 @@
-"""Detects a copy to the same disk. Such a copy does not make reading faster, even if a probe seems to show that."""
+"""Detects a copy to the same disk. Such a copy does not make reading faster, even if a measurement suggests it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
-    """Return the storage that both ends share, such as "vda" or "the same filesystem"; "" for none or unknown."""
+    """Return the target's storage if the source is on it too, such as "vda" or "the same filesystem".
+
+    Returns "" if it is not, or if that is unknown.
+    """
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:
         return "the same filesystem"
@@ -25,10 +28,10 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
         return ""
     finally:
         mounts.close()
-    left = _disks(ends.source, source, mounts, infos, root)
-    right = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
+    source_disks = _disks(ends.source, source, mounts, infos, root)
+    target_disks = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
     # A target that has a further disk (a cache, a wider array) may be faster.
-    return ", ".join(sorted(right)) if right and right <= left else ""
+    return ", ".join(sorted(target_disks)) if target_disks and target_disks <= source_disks else ""
 
 
 def _disks(path: str, device: int, mounts: MountsCollector, infos: dict[str, BlockInfo], root: Root) -> set[str]:

@@ -1,6 +1,6 @@
 """Compares a copy with its original: the size of every file, and the content of all files or of a sample.
 
-The content is read from the disk.
+The content of the copy is read from the disk. The original may be read from the page cache.
 """
 
 from __future__ import annotations

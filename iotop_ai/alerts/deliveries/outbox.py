@@ -17,9 +17,13 @@ WAITING = 64
 """The most alerts that wait for delivery. A further alert is lost, and a line reports it."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
+"""The waits in seconds before the second and the third attempt to send a message."""
 LONGEST_WAIT_S = 30.0
+"""The longest wait for which a server may ask before the next attempt, in seconds."""
 TRIES_PER_MESSAGE = 4
-"""The most attempts per hour, as a multiple of ``at_most``: failed messages do not count towards ``at_most``."""
+"""The most messages to try per hour, sent or failed, as a multiple of ``at_most``, which limits only sent ones. A
+message counts once, however many attempts it takes.
+"""
 MOST_TIMEOUTS = 6
 """The most timeouts that one message can take: a mail or a service needs several steps, each with its own timeout."""
 
@@ -51,7 +55,7 @@ class Delivery(Protocol):
 
     @property
     def per_object(self) -> bool:
-        """Whether a program reads the messages. It gets a message for each object of an alert about several."""
+        """Whether a program reads the messages: an alert about several objects then sends one for each of them."""
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""``iotop-ai assets``: the files for other programs that come with the package."""
+"""``iotop-ai assets``: the files that this package ships for other programs."""
 
 from __future__ import annotations
 

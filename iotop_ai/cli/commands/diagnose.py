@@ -30,6 +30,7 @@ from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
+"""The most lines about changes of the verdict, about missing parts, and about a clock that was set back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Judge and print; return the exit code.
 
-    Without --fail-if the code is 1 when something slowed the job, and 2 when the verdict is unknown. With --fail-if it
-    is 1 when a condition is met.
+    Without --fail-if, the code is as in ``exit_code_of``: 1 for a problem of the job or the hardware, 2 without a clear
+    verdict. With --fail-if it is 1 when a condition is met.
     """
     conditions = [ConditionOverRun(one) for one in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
@@ -99,11 +100,12 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
 
 
 def _text(diagnosis: Diagnosis, last: Frame, pid: int) -> list[str]:
-    """Return the verdict, each finding with its evidence, how the jobs spent their time, and the verdicts over time."""
+    """Return all lines of the text; those about the conditions of --fail-if come last."""
     return [*_lines(diagnosis, last, pid), *fail_lines(diagnosis.outcomes())]
 
 
 def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
+    """Yield each finding with its evidence, how the jobs spent their time, and the verdicts over time."""
     findings = diagnosis.findings
     if not findings:
         yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")

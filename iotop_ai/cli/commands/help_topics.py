@@ -1,4 +1,4 @@
-"""``iotop-ai help TOPIC``: a command's options, or one of the topics that are not about a single command."""
+"""``iotop-ai help TOPIC``: a command's options, a column of the screen, or a topic that is not a command."""
 
 from __future__ import annotations
 
@@ -99,6 +99,7 @@ def _figures() -> Iterator[str]:
 
 
 def _is_about(entry: tuple[str, str], name: str) -> bool:
+    """Whether the name is the entry's title or a word of it, or a word with a hyphen in the entry's text."""
     term, text = entry
     return name == term or name in term.split() or ("-" in name and name in text.replace("(", " ").split())
 

@@ -30,8 +30,9 @@ class Setting(NamedTuple):
     """One setting.
 
     name: its key in the file, such as "marks.util" for ``util`` in the table ``marks``. field: the field of Settings,
-    or mark_FIELD for a field of Marks. allowed: the allowed values, as text. example: the line for it in the file that
-    ``config init`` writes.
+    or mark_FIELD for a field of Marks; mark_await is ``await_ms``. allowed: the allowed values, as text. text: its
+    description. example: the line for it in the file that ``config init`` writes. in_environment: whether an
+    environment variable can set it too.
     """
 
     name: str

@@ -18,7 +18,7 @@ else:
     import _signal as signal  # the C module, as the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
-"""The seconds that the start may take to its next check for a signal before the process ends by force."""
+"""How many seconds after a signal the process ends by force if the start has not checked for a signal by then."""
 
 
 class SignalledError(Exception):
@@ -48,7 +48,10 @@ class EndingSignals:
             raise SignalledError(number)
 
     def take(self) -> int | None:
-        """Return the number of the signal that has come, for a caller that ends now; None if none has come."""
+        """Return the number of the signal that has come; None if none has come.
+
+        The process then does not end by force any more, so the caller must end it.
+        """
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
         return self._number
@@ -59,7 +62,7 @@ class EndingSignals:
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
     def _end_by_force(self, _alarm: int, _frame: FrameType | None) -> None:
-        """End the process because a step of the start takes too long. The kernel closes the files of the source."""
+        """End the process because a step of the start takes too long. The kernel closes the open files."""
         assert self._number is not None
         self._give_back()
         os._exit(128 + self._number)

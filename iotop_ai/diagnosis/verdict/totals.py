@@ -20,10 +20,10 @@ Key = tuple[str, str, str]
 
 
 class VerdictTotalsBuilder:
-    """Adds up Frames, or totals of a later time.
+    """Adds up Frames in order of time, and totals of a later period.
 
     It keeps one total per class, subject and state, the changes of the verdict, and the time of each job. Before any
-    rule has a full window, only the time of the jobs is counted.
+    rule has a full window, only the time of the jobs and the time spent measuring are counted.
     """
 
     def __init__(self) -> None:
@@ -117,7 +117,9 @@ class VerdictTotalsBuilder:
 
 
 def _clearer(one: Finding, later: Finding) -> Finding:
-    """The surer of two findings, or the later one, unless its loss fades below the threshold."""
+    """The finding with the higher confidence. If both are equal, the later one, unless only its loss is below the
+    threshold.
+    """
     ranks = [(finding.confidence, (finding.lost_ratio or 0.0) >= LIMITS.gate) for finding in (one, later)]
     return later if ranks[1] >= ranks[0] else one
 

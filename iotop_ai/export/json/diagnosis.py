@@ -41,7 +41,7 @@ class Diagnosis(VerdictTotalsBuilder):
         self.missing: list[tuple[int, str]] = []
 
     def add(self, frame: Frame) -> None:
-        """Count an interval, and note a missing part of the recording before it."""
+        """Count an interval, evaluate the conditions on it, and note a missing part of the recording before it."""
         super().add(frame)
         for condition in self._conditions:
             condition.add(frame)
@@ -59,9 +59,9 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The findings, sorted by the time lost as the verdict, then by all time lost, then by duration.
+        """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
 
-        They are () if nothing was judged. A state without a loss that was shorter than a window was only a transition,
+        () if nothing was judged. A state without a loss that was shorter than a window was only a transition,
         and is left out unless there is nothing else.
         """
 
@@ -88,7 +88,7 @@ class Diagnosis(VerdictTotalsBuilder):
         """The share of time without data, 0..1; None if it was never known.
 
         It is about the verdict's job. If that job's time was not recorded, it is the mean of the shares that the
-        verdicts name.
+        findings report.
         """
         shares = shares_of(self.verdict_job_time)
         if shares is not None:
@@ -103,12 +103,12 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def goodput_ratio(self) -> float | None:
-        """The share of its time in which the verdict's job computed, 0..1; None if that was not recorded."""
+        """The share of the time of the verdict's job in which it computed, 0..1; None if that was not recorded."""
         shares = shares_of(self.verdict_job_time)
         return None if shares is None else round(shares.goodput, 4)
 
     def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:
-        """Each job with its time, the job watched for longest first. pid: only this job; 0 for all."""
+        """Each job with its time, sorted by the time watched, the longest first. pid: only this job; 0 for all."""
         found = [job for key, job in self.jobs.items() if pid in (0, key.pid)]
         return tuple(sorted(found, key=lambda job: (-job.counts.whole_ms, job.key)))
 

@@ -1,4 +1,4 @@
-"""Adds up disks, GPUs, links, processes and the machine over a run, interval by interval."""
+"""Adds up the figures of disks, GPUs, links, processes and the machine over a run, interval by interval."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ MOST_DEVICES = 256
 MOST_PROGRAMS = 4096
 MOST_PIDS = 10_000
 FULL, IDLE = 0.9, 0.1
+"""The busy_ratio at or above which a disk's time counts as ``full_s``, and below which a GPU's counts as ``idle_s``."""
 _FOLDED_KINDS = ("partition", "nvme-path")
+"""The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
-"""The kinds of devices of which most machines have many unused ones."""
+"""The kinds of devices that are listed only if they were used: most machines have many unused ones."""
 _MOST_UNUSED = MOST_DEVICES // 2
-"""When this many devices are followed, no further unused device is followed, so that there is room for disks."""
+"""From this number of devices on, further devices of ``_ONLY_USED_KINDS`` are added only once they are used, so that
+there is room for disks.
+"""
 
 
 class _Device:
@@ -179,7 +183,10 @@ class GpuFold:
         self.busy = Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Add an interval. A GPU that no longer answers keeps its row, which then shows the GPU's status."""
+        """Add an interval. A GPU with a failed Reading keeps its row, which then shows why the Reading failed.
+
+        A GPU that is missing from the Snapshot keeps its last status.
+        """
         rates = sample.gpu.value or {}
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
@@ -203,6 +210,7 @@ class LinkFold:
 
     def __init__(self, grid: Grid) -> None:
         self._links: dict[str, tuple[Track, Track, Any]] = {}
+        """For each interface: the bytes received, the bytes sent, and its newest state with a known speed."""
         self.received, self.sent = Track(grid.series()), Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
@@ -237,7 +245,10 @@ class LinkFold:
 
 
 class HealthFold:
-    """Collects the last known SMART answers of disks, of which at most MOST_DEVICES may be gone at the end."""
+    """Collects the last known SMART answer of each disk.
+
+    At most MOST_DEVICES disks are remembered; any other disk is listed only if the newest table contains it.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, Reading[SmartState]] = {}

@@ -28,7 +28,7 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
 
 def _row(one: FleetMachine) -> tuple[str, ...]:
     disk = one.disk
-    lost = one.lost_gpu_h
+    lost = one.lost_gpu_h  # None also for jobs without a GPU: their time is known, but not in GPU-hours
     return (
         field(one.name),
         field(one.state) if one.state else UNKNOWN,

@@ -14,7 +14,7 @@ from iotop_ai.model.metric import Metric
 
 
 class NfsOp(NamedTuple):
-    """One operation's per-op statistics: counts, bytes and cumulative ms; errors is None before Linux 5.3."""
+    """The counters of one kind of operation since the mount; times are sums in ms. errors: None before Linux 5.3."""
 
     ops: int
     trans: int
@@ -127,6 +127,7 @@ def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRat
 def _is_remount(before: NfsMount, after: NfsMount) -> bool:
     if before.age_s is not None and after.age_s is not None and after.age_s < before.age_s:
         return True
+    # These are the counters: the fields from normal_read_bytes to backlog.
     pairs = zip(before[3:11], after[3:11], strict=True)
     return any(isinstance(a, int) and isinstance(b, int) and b < a for a, b in pairs)
 
@@ -134,7 +135,8 @@ def _is_remount(before: NfsMount, after: NfsMount) -> bool:
 def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
     """The figures of one mount. Hits of the data cache are counted as in nfsiostat and limited to 0 to 1.
 
-    If the age has fallen, another filesystem was mounted at the same place, so the figures of the interval are unknown.
+    If the age or a counter has fallen, another filesystem was mounted at the same place, so the figures of the interval
+    are unknown.
     """
     if _is_remount(before, after):
         return NfsRates(None, None, None, None, None, {})
@@ -160,7 +162,7 @@ def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRa
 
 
 def netfs_rates(before: NetfsTable | None, after: NetfsTable, seconds: float | None) -> dict[str, NfsRates]:
-    """The rates of each NFS mount that is in both readings; FUSE has only levels."""
+    """The rates of each NFS mount that is in both readings; FUSE has no counters, and so no rates."""
     if before is None:
         return {}
     return {

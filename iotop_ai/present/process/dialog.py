@@ -45,7 +45,7 @@ class ProcessTarget(NamedTuple):
 
 
 def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """The processes of a shared row that still exist; None when all have ended."""
+    """The processes of a row that still exist; None when all have ended."""
     table = now.processes.value
     existing = () if table is None else tuple(key for key in keys if key in table.info)
     if table is None or not existing:
@@ -64,7 +64,9 @@ def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarge
 
 
 def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
-    """The owner and the command line of the process; for tagged processes, pid, name and owner of the first few."""
+    """The owner and the command line, for a group that of its first process; for tagged processes, pid, name and owner
+    of the first few.
+    """
     table = now.processes.value
     info = None if table is None else table.info.get(target.keys[0])
     if not target.names:

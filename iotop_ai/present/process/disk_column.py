@@ -60,8 +60,8 @@ def _disks(frame: Frame, view: View) -> _Disks:
 
 
 def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
-    """The disk of a job's mount; "" when unknown, because btrfs, ZFS and overlay have device numbers that belong to no
-    disk.
+    """The disk of a job's mount; "" when unknown, as on btrfs, ZFS and overlay, whose device numbers do not belong to
+    a disk.
     """
     device = devices.mount_device(frame, view, mount)
     if device is not None:
@@ -70,8 +70,8 @@ def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
 
 
 def disk_of(group: Group, frame: Frame, view: View) -> str:
-    """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if several disks are
-    possible.
+    """The short name of the group's disk, or "network"; "-" if the group has no I/O or its I/O is unknown, "?" if the
+    disk is unknown.
     """
     if group.idle or not group.io:
         return UNDEFINED
@@ -91,5 +91,5 @@ def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> b
 
 
 def _is_only(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
-    """Whether the bytes of the only disk that moved any are also those of the device, which may lie on top of it."""
+    """Whether the device is ``only``, or lies on top of it and has I/O. only: the only disk that moved any bytes."""
     return device.name == only.name or (device.rates.active and only.name in devices.leaves(device.name, frame))

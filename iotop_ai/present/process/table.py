@@ -74,10 +74,11 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
     "rchar": lambda g: g.rates.rchar_bytes_per_s,
     "wchar": lambda g: g.rates.wchar_bytes_per_s,
 }
-_SORTED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
+_MARKED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
+"""The columns whose titles are marked, by sort order. Any other sort order marks the column of the same name."""
 FRESH = 2
-"""The number of ticks after which a row shows the age of its cpu% and state: processes without I/O are read
-in turns.
+"""A row shows the age of its cpu% and state if they are more than this number of ticks old. They can be, because
+processes without I/O are not all read at every tick.
 """
 
 
@@ -177,7 +178,7 @@ def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> L
     if view.base is not None:
         at = tuple(p._replace(column=p.column._replace(title=p.column.title.removesuffix("/s"))) for p in at)
         note = f"sum of {duration(seconds)}"
-    marked = _SORTED.get(view.sort, (view.sort,))
+    marked = _MARKED.get(view.sort, (view.sort,))
     if table is not None and table.adaptive:
         # "adaptive" is shown rather than the order, because the marked title shows the order too.
         note = f"adaptive, {note}" if len(f"adaptive, {note}") <= room else "adaptive"
@@ -231,8 +232,10 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
-    """The age in seconds of the oldest reading of a member. 0 if it is from the last few ticks, and for an idle group:
-    idle processes are read in turns, so only the age in their rows would change.
+    """The age in seconds of the oldest reading of a member; 0 if it is from the last few ticks.
+
+    It is also 0 for an idle group. Idle processes are read in turns, so their rows would change at every tick, and
+    only in the age.
     """
     if group.idle or not table.stat_at:
         return 0
@@ -277,7 +280,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
     if value_of is not None:
         value = value_of(group)
         text, letter = scaled(value if seconds is None or value is None else value * seconds)
-        # The last column is kept for the letter, so that the figures align.
+        # A blank takes the place of a missing unit letter, so that the figures align.
         return text, token_of(text), f" {letter}" if letter else "  "
     if id_ == "user":
         return group.user, "dim", ""
@@ -336,7 +339,7 @@ def _fact(facts: _Facts, id_: str) -> str:
 
 
 def _wchan(group: Group, table: ProcessTable) -> str:
-    """The wait channel of the most members, with their number; "" when unknown."""
+    """The most common wait channel of the members and, for a group, how many wait in it; "" when unknown."""
     if len(group.keys) == 1:
         return table.wchan.get(group.keys[0]) or ""
     if not any_in_group(group.owner, table.wchan, table):
@@ -424,7 +427,11 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """An upper limit of the I/O of each hidden group, in words; "" when unknown. groups() puts the idle groups last."""
+    """An upper limit of the I/O of each hidden group, in words; "" if the I/O of all of them is unknown.
+
+    If only some are unknown, the limit is that of the others: another clause counts the unreadable processes.
+    ``groups`` puts the idle groups last.
+    """
     if hidden and all(g.io is None for g in hidden):
         return ""
     # In a tree, idle groups stand between the others.
@@ -439,7 +446,7 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
 
 
 def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) -> Line:
-    """The busiest process in one row: name, bytes, IO-wait, state."""
+    """The group with the most I/O in one row: name, bytes, IO-wait, state."""
     table = frame.snapshot.processes.value
     if table is None:
         return reason_row(width, frame.snapshot.processes)

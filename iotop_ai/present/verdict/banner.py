@@ -27,7 +27,8 @@ HUE = {
     State.OK: "ok",
     State.UNSURE: "unsure",
 }
-_SENTENCE = 10
+_TEXT_COLUMN = 10
+"""The column of the screen at which a row's text begins, after the state or the label."""
 SECOND_NS = 1_000_000_000
 MINUTE_NS = 60 * SECOND_NS
 HOUR_NS = 60 * MINUTE_NS
@@ -49,7 +50,7 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     if sure:
         sure = [*sure, Span(" ")]
     beside = spans_cells(sure) + 1 if sure and height < 6 else 0
-    since = _past(frame, view, width - beside)
+    since = _last_hour(frame, view, width - beside)
     if height >= 6:
         rows = [because, second, ruled, do, since]
     else:
@@ -70,9 +71,12 @@ def verdict_row(frame: Frame, view: View, width: int) -> Line:
 
 
 def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
-    """The last verdict, dimmed, with its age and the reason why no newer reading has arrived."""
+    """The last verdict, dimmed, with its age and the reason why no newer reading has arrived.
+
+    The reason has its own row, so the last of ``rows`` is left out.
+    """
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
-    room = width - _SENTENCE - 2 - cells(age.text)
+    room = width - _TEXT_COLUMN - 2 - cells(age.text)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
     out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
     out.append(_line(width, "dim", "now", silence_spans(view), []))
@@ -84,39 +88,39 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     state = frame.verdict.state
     block = Span(f" {state:<8}", f"block-{hue}")
     lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict, frame)], width - 30)
-    room = width - _SENTENCE - 2 - (spans_cells(lost) + 1 if lost else 0)
+    room = width - _TEXT_COLUMN - 2 - (spans_cells(lost) + 1 if lost else 0)
     words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
     if state not in LOUD:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
     words = cut(words, room)
     end = "".join(s.text for s in lost) + " "
-    gap = " " * (width - _SENTENCE - cells(words) - cells(end))
+    gap = " " * (width - _TEXT_COLUMN - cells(words) - cells(end))
     return Line(tuple(cut_spans([block, Span(" " + words, strong), Span(gap + end, rest)], width)))
 
 
 def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]) -> Line:
-    # Only the state's block may be red in the banner, so names that are "bad" become strong.
+    # Only the state's block may be red in the banner, so text with the token "bad" gets the token "strong".
     spans = [Span(s.text, "strong") if s.token == "bad" else s for s in spans]
     edge = Span("▌", f"edge-{hue}")
     if not spans:
         return row(width, [edge], right)
-    room = width - _SENTENCE - 1 - (spans_cells(right) + 1 if right else 0)
+    room = width - _TEXT_COLUMN - 1 - (spans_cells(right) + 1 if right else 0)
     text = headline.fit(spans, room)
     if not text and right:
-        text, right = headline.fit(spans, width - _SENTENCE - 1), []
-    pad = " " * (_SENTENCE - 1 - cells(label))
+        text, right = headline.fit(spans, width - _TEXT_COLUMN - 1), []
+    pad = " " * (_TEXT_COLUMN - 1 - cells(label))
     return row(width, [edge, Span(label + pad, "dim"), *text], right)
 
 
-def _past(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
+def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
     """The states of the last hour as a bar; during the first minute, the time at which the state began."""
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
     if now - begin < MINUTE_NS:
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
-    room = width - _SENTENCE - cells(first) - cells(last) - 4
+    room = width - _TEXT_COLUMN - cells(first) - cells(last) - 4
     from iotop_ai.present.text.state_bar import (
         run_spans,
         runs_between,
@@ -130,13 +134,13 @@ def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) ->
     """The time at which the screen first showed a finding. A finding may begin earlier, while the verdict still
     measures.
 
-    changes: the changes of the last hour, as (time, state or class).
+    changes: the changes of the last hour, as (time, state or class). word: the finding's state or class.
     """
     return max(since_ns, next((at for at, one in reversed(changes) if one == word), since_ns))
 
 
 def _since(frame: Frame, view: View) -> list[Span]:
-    """When the present state began and how long it has lasted; [] without a finding."""
+    """When the present state began and how long it has lasted; [] if that is unknown or the verdict still measures."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 class AlertsChanged(Message):
-    """A rule began or stopped firing, or alerts failed. answer: what the screen shows. firing: the rules that fire now.
-    bell: whether to ring the terminal's bell.
+    """A rule began or stopped firing, or alerts failed. answer: the message on the screen. firing: the rules that fire
+    now. bell: whether to ring the terminal's bell.
     """
 
     def __init__(self, answer: str, firing: tuple[FiringAlert, ...] = (), *, bell: bool = False) -> None:
@@ -93,8 +93,8 @@ def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
 
 
 def _answer(changed: list[Alert]) -> str:
-    """The screen's message: the last of several rules that begin to fire at once. The title row of the path panel shows
-    the others.
+    """The screen's message. It is about the last rule that began to fire; if none did, about the last one that
+    stopped. The message gives only the number of the others.
     """
     shown = next((one for one in reversed(changed) if one.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

@@ -1,4 +1,4 @@
-"""What the live screen keeps: the last hour in memory, the recording that the key R starts, and screenshots."""
+"""The data that the live screen keeps: the last hour in memory, the recording that key R starts, and screenshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPEN_S = 5.0
 
 
 def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]]) -> SessionRecorder:
-    """Return the SessionRecorder of a live session. pending: the function that SessionRecorder takes."""
+    """Return the SessionRecorder of a live session. pending: as in SessionRecorder."""
     clock = Clock()
 
     def record(preroll: tuple[str, ...]) -> Recorder:
@@ -94,7 +94,7 @@ def private(folder: str) -> bool:
 
 
 def why_other_folder() -> str:
-    """Return the reason why a recording or picture is not put into the current folder; "" if it is put there."""
+    """Return the reason why a recording or screenshot is not put into the current folder; "" if it is put there."""
     try:
         here = os.getcwd()
         if private(here):
