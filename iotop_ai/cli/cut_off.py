@@ -1,4 +1,4 @@
-"""Warns on stderr about a packed recording that is cut off, as the result of an unfinished copy is."""
+"""Warns on stderr about a packed (gzip) recording that is cut off, for example because a copy was interrupted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _PART = ".part"
 
 
 def warn_of_truncation(recording: RecordedFrames) -> None:
-    """Print a line for each file that is cut off.
+    """Print a line for each packed file that is cut off.
 
-    A file that is not packed may end anywhere, because it still grows.
+    A plain file is not reported, because it may still grow and so may end anywhere.
     """
     for part in recording.source.parts:
         if part.cut_bytes and not part.path.endswith(_PART):
-            many = "byte is" if part.cut_bytes == 1 else f"{part.cut_bytes} bytes are"
-            print_notice(f"{clean(part.path)} is cut off: its last {many} left out, and what followed is missing")
+            lost = "byte is" if part.cut_bytes == 1 else f"{part.cut_bytes} bytes are"
+            print_notice(f"{clean(part.path)} is cut off: its last {lost} left out, and what followed is missing")

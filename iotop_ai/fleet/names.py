@@ -17,7 +17,8 @@ def host_of(instance: str) -> str:
 class MachineNames:
     """The machine of each instance.
 
-    The machine's name is the host of the instance. If several iotop-ai run on one host, it is the whole instance.
+    The machine's name is the host of the instance. If several instances of iotop-ai have the same host, each is a
+    machine of its own, with the whole instance as its name.
 
     own: the instances of iotop-ai.
     """
@@ -32,10 +33,11 @@ class MachineNames:
         self._machine_of_node: dict[str, str] = {}
 
     def learn(self, instance: str, node: str) -> None:
-        """Note that a node's name belongs to the machine on which its node_exporter runs.
+        """Remember the node's name of a machine, as the node_exporter on this machine reports it.
 
-        An exporter in a pod knows only the node's name; the note assigns it to a machine that Prometheus scrapes by
-        address. If two machines have the same node name, the name is not used.
+        An exporter in a pod knows only the node's name. With the remembered name, ``of`` finds the machine even if
+        Prometheus scrapes that machine by address. Only machines that run iotop-ai are remembered. A node's name that
+        two machines share leads to neither of them.
         """
         machine = host_of(instance)
         if node and machine in self._own:

@@ -75,6 +75,7 @@ def places(source: str, folder: str) -> Ends:
 
 
 def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
+    """Raise InputError or UsageError if the copy cannot be made. source, folder: as the user wrote them."""
     if not os.access(".", os.W_OK | os.X_OK, dir_fd=ends.folder, effective_ids=True):
         raise InputError(f"{clean(folder)}: not writable")
     if not ends.name:
@@ -105,33 +106,33 @@ def _pin(path: str) -> Pinned:
     try:
         while left:
             name = left.pop()
-            found = _open_path(here, name)
-            kind = os.fstat(found)
-            if stat.S_ISLNK(kind.st_mode):
+            handle = _open_path_only(here, name)
+            found = os.fstat(handle)
+            if stat.S_ISLNK(found.st_mode):
                 try:
-                    target = os.readlink("", dir_fd=found)
+                    target = os.readlink("", dir_fd=handle)
                 finally:
-                    os.close(found)
+                    os.close(handle)
                 links += 1
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                owners.add(kind.st_uid)
+                owners.add(found.st_uid)
                 left += _parts(target)
                 if target.startswith("/"):
                     os.close(here)
                     here, names = os.open("/", _PATH_ONLY | os.O_DIRECTORY), []
-            elif stat.S_ISDIR(kind.st_mode):
+            elif stat.S_ISDIR(found.st_mode):
                 os.close(here)
-                here = found
+                here = handle
                 names = names[:-1] if name == ".." else [*names, name]
             else:
-                os.close(found)
+                os.close(handle)
                 if left:
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-                _own_links(owners, kind)
-                return Pinned(_readable(here), name, "/" + "/".join([*names, name]))
-        _own_links(owners, os.fstat(here))
-        return Pinned(_readable(here), ".", "/" + "/".join(names))
+                _check_link_owners(owners, found)
+                return Pinned(_reopen(here), name, "/" + "/".join([*names, name]))
+        _check_link_owners(owners, os.fstat(here))
+        return Pinned(_reopen(here), ".", "/" + "/".join(names))
     finally:
         os.close(here)
 
@@ -141,7 +142,8 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")][::-1]
 
 
-def _open_path(folder: int, name: str) -> int:
+def _open_path_only(folder: int, name: str) -> int:
+    """Open a file, folder or link with O_PATH, without following the link."""
     try:
         # O_DIRECTORY triggers an automount.
         return os.open(name, _PATH_ONLY | os.O_DIRECTORY, dir_fd=folder)
@@ -149,7 +151,8 @@ def _open_path(folder: int, name: str) -> int:
         return os.open(name, _PATH_ONLY, dir_fd=folder)
 
 
-def _readable(handle: int) -> int:
+def _reopen(handle: int) -> int:
+    """Return a new descriptor of a folder that is open with O_PATH: a readable one if this user may list the folder."""
     try:
         return os.open(".", FOLDER, dir_fd=handle)
     except PermissionError:
@@ -157,7 +160,8 @@ def _readable(handle: int) -> int:
         return os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=handle)
 
 
-def _own_links(owners: set[int], found: os.stat_result) -> None:
+def _check_link_owners(owners: set[int], found: os.stat_result) -> None:
+    """For root, raise OSError if a link in the path belongs to neither root nor the owner of the path's target."""
     others = owners - {0, found.st_uid}
     if os.geteuid() == 0 and others:
         raise OSError(errno.EPERM, "another user's symbolic link leads to a different owner's files; name its target")

@@ -1,14 +1,14 @@
 """The folders of a copy. They are opened one inside the other as the source is walked, and never through a link.
 
-Other users can change the copy meanwhile: its owner is that of the source, who may also own an earlier copy. So every
-operation uses descriptors, and looks up names only in open folders:
+Other users can change the copy while it is made: its folders belong to the source's owner, and so may those of an
+earlier copy. So every operation uses descriptors, and looks up names only in open folders:
 
 - A folder is *private* when this user owns it and no other user can write to it. (Root trusts only root; other users
   also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user
   as the owner until their content is complete.
 - In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps
-  both, because it may have been moved there. For root it must belong to the source's owner, who could write there
-  anyway.
+  both, because it may be a different folder that someone moved there. If this user is root, the existing folder must
+  belong to the source's owner, who could write to it anyway.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from iotop_ai.collectors.machine.dataset_files import FOLDER
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UnknownError
 
-_OTHERS_WRITE = 0o022
-_OWNER_WRITES = 0o300
+_GROUP_OR_OTHERS_WRITE = 0o022
+_OWNER_WRITE_AND_SEARCH = 0o300
+"""The permissions that the owner needs to create entries in a folder."""
 
 
 class Folder(NamedTuple):
     """An open folder of the copy.
 
     path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
-    when the folder is missing. is_private: whether only its owner, this user, can write to it. found: the stat of the
-    source folder. gives_owner: whether the folder gets the source's owner when it is left. mode: the mode that it gets
-    then; None if its mode stays.
+    when the folder is missing. is_private: whether this user owns it and no untrusted user can write to it. name: its
+    name in its parent folder. found: the stat of the source folder. gives_owner: whether the folder gets the source's
+    owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
     """
 
     path: str | None
@@ -77,7 +78,10 @@ class Target:
         return self._open[-1], path.rpartition("/")[2] or self._name
 
     def enter(self, path: str, found: os.stat_result) -> None:
-        """Open the folder of this path; create it if needed. Raises OSError, or InputError for an untrusted folder."""
+        """Open the folder of this path; with ``change``, create it if it is missing.
+
+        Raises OSError, or InputError for an untrusted folder.
+        """
         parent, name = self.place(path)
         if parent.handle < 0:
             self._open.append(Folder(path, -1, False))
@@ -95,7 +99,7 @@ class Target:
                 raise
             raise InputError(f"{self.shown(path)} is a link or a file, not a folder; move it away first") from None
         try:
-            self._open.append(self._checked(path, name, handle, parent, found, made))
+            self._open.append(self._prepare(path, name, handle, parent, found, made))
         except BaseException:
             os.close(handle)
             raise
@@ -110,12 +114,17 @@ class Target:
         return clean(os.path.join(self._shown, path) if path else self._shown)
 
     def _is_private(self, here: os.stat_result) -> bool:
-        return here.st_uid == os.geteuid() and not here.st_mode & (_OTHERS_WRITE if self._root else 0o002)
+        return here.st_uid == os.geteuid() and not here.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
 
-    def _checked(self, path: str, name: str, handle: int, parent: Folder, found: os.stat_result, made: bool) -> Folder:
+    def _prepare(self, path: str, name: str, handle: int, parent: Folder, found: os.stat_result, made: bool) -> Folder:
+        """Check an opened folder, and make sure that this user can create entries in it.
+
+        A new folder in a folder that is not private also gets its owner and mode here. found: the stat of the source
+        folder. made: whether the folder is new. Raises InputError for an untrusted folder.
+        """
         here = os.fstat(handle)
         self._device = here.st_dev if self._device is None else self._device
-        why = self._why_not(handle, here, parent, found, made)
+        why = self._refusal_reason(handle, here, parent, found, made)
         if why:
             raise InputError(f"{self.shown(path)} {why}")
         trusted = made or parent.is_private
@@ -123,18 +132,21 @@ class Target:
         if made and not parent.is_private:
             if self._root:
                 os.fchown(handle, found.st_uid, found.st_gid)
-            os.fchmod(handle, mode_of(found) | (0 if self._root else _OWNER_WRITES))
-        elif self._change and not self._root and here.st_mode & _OWNER_WRITES != _OWNER_WRITES:
+            os.fchmod(handle, mode_of(found) | (0 if self._root else _OWNER_WRITE_AND_SEARCH))
+        elif self._change and not self._root and here.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
             mode = stat.S_IMODE(here.st_mode) if mode is None else mode
-            os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITES)
+            os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITE_AND_SEARCH)
         return Folder(path, handle, self._is_private(os.fstat(handle)), name, found, trusted and self._root, mode)
 
-    def _why_not(self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool) -> str:
+    def _refusal_reason(
+        self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool
+    ) -> str:
+        """Return why nothing may be copied into an open folder; "" if it is trusted. here: the folder's own stat."""
         if here.st_dev != self._device:
             return "is on another filesystem than the copy; unmount it, or stage that part on its own"
         if made:
-            # Another folder may have the new name by now. But a folder of ours that is empty may get another owner
-            # safely.
+            # Between mkdir and open, another folder may have been moved to this name. That is harmless if it is empty
+            # and belongs to this user.
             if here.st_uid == os.geteuid() and not os.listdir(handle):
                 return ""
             return (
@@ -145,7 +157,7 @@ class Target:
             trusted_owners = {0, found.st_uid} if parent.is_private else {found.st_uid}
         if here.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
-        if self._root and here.st_mode & _OTHERS_WRITE & ~found.st_mode:
+        if self._root and here.st_mode & _GROUP_OR_OTHERS_WRITE & ~found.st_mode:
             return "is writable by users other than its owner; chmod go-w it, or choose another folder"
         return ""
 
@@ -157,12 +169,12 @@ class Target:
             if folder.mode is not None:
                 os.fchmod(folder.handle, folder.mode)
             os.utime(folder.handle, ns=(folder.found.st_atime_ns, folder.found.st_mtime_ns))
-            self._still_there(folder, self._open[-2].handle)
+            self._check_not_moved(folder, self._open[-2].handle)
         self._open.pop()
         if folder.handle >= 0:
             os.close(folder.handle)
 
-    def _still_there(self, folder: Folder, parent: int) -> None:
+    def _check_not_moved(self, folder: Folder, parent: int) -> None:
         try:
             named = os.stat(folder.name, dir_fd=parent, follow_symlinks=False)
             if os.path.samestat(named, os.fstat(folder.handle)):
@@ -178,7 +190,7 @@ def mode_of(found: os.stat_result) -> int:
     A folder that was sticky also loses the write access of others, which only the sticky bit made safe.
     """
     mode = found.st_mode & 0o777
-    return mode & ~_OTHERS_WRITE if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX else mode
+    return mode & ~_GROUP_OR_OTHERS_WRITE if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX else mode
 
 
 def _make(name: str, folder: int) -> bool:

@@ -20,7 +20,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
 FORMATS = ("json", "slack", "discord")
-_LATER = (408, 429)
+_RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
@@ -68,7 +68,7 @@ class WebhookDelivery:
             call_with_timeout(self._timeout_s, f"webhook {self.name}", post)
         except urllib.error.HTTPError as error:
             error.close()
-            again = error.code >= 500 or error.code in _LATER
+            again = error.code >= 500 or error.code in _RETRY_CODES
             wait = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
             after_s = float(wait[0]) if again and wait else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
@@ -92,7 +92,10 @@ def _is_address(url: str) -> bool:
 
 
 def payload(alert: Alert, form: str) -> dict[str, Any]:
-    """The JSON of one message. Names in it are plain text, which Slack and Discord show without mentions and links."""
+    """The JSON of one message.
+
+    A name in the text cannot notify anyone: Slack's control characters are escaped, and Discord's mentions are off.
+    """
     text = title(alert)[:_LONGEST]
     if form == "slack":
         return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}

@@ -1,4 +1,4 @@
-"""What ``why`` and ``diagnose`` share: they watch for a while, judge a selected job and derive an exit code."""
+"""Shared by the commands that judge: watching for a while, the verdict on a selected job, and the exit code."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
 LONGEST_S = 60.0
-"""The longest time to watch while the verdict is unsure. Some causes show only after half a minute or more."""
+"""The longest time to watch while the state is UNSURE or STARTING. Some causes show only after 30 s or more."""
 LEAST_S, MOST_S = 1.0, 86_400.0
-_OPEN = (State.UNSURE, State.STARTING)
+_UNDECIDED = (State.UNSURE, State.STARTING)
 
 
 def add_watch_flags(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +59,8 @@ class SelectedJob:
         self._found = not pid
         self._top = 0
         """The pid of the job's top process; 0 until a Frame has contained the job."""
-        self._others: dict[int, str] = {}
+        self._jobs_seen: dict[int, str] = {}
+        """Every job in the Frames so far, as text, by the pid of its top process."""
 
     @property
     def given(self) -> bool:
@@ -67,14 +68,14 @@ class SelectedJob:
         return bool(self.pid)
 
     def judge(self, frame: Frame) -> Frame:
-        """Return the Frame with the verdict on the selected job."""
+        """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out."""
         if self.pid:
             own = job_with(frame.snapshot, self.pid)
             if own is not None:
                 self._found, self._top = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
-                self._others[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
+                self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
         return without_others(with_job_verdict(frame, self.pid), self._top)
 
     def is_in(self, frame: Frame) -> bool:
@@ -89,8 +90,8 @@ class SelectedJob:
     def check(self) -> None:
         """Raise UsageError, which lists the jobs seen, when no Frame contained the selected job."""
         if not self._found:
-            others = ", ".join(self._others.values())
-            raise UsageError(f"process {self.pid} is not part of a training job; jobs: {others or 'none'}")
+            seen = ", ".join(self._jobs_seen.values())
+            raise UsageError(f"process {self.pid} is not part of a training job; jobs: {seen or 'none'}")
 
 
 def watch(
@@ -98,7 +99,7 @@ def watch(
 ) -> Frame | None:
     """Watch for some seconds and return the last Frame, or None when there was none. Ctrl-C stops early.
 
-    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while the verdict is unsure.
+    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while the state is undecided.
     """
     last: Frame | None = None
     announced = False
@@ -112,7 +113,7 @@ def watch(
             on_frame(last)
             passed = last.verdict.watched_s
             if passed >= (seconds or WATCH_S):
-                unsure = last.verdict.state in _OPEN and not last.verdict.measuring
+                unsure = last.verdict.state in _UNDECIDED and not last.verdict.measuring
                 if seconds is not None or not unsure or passed >= LONGEST_S:
                     break
                 if not announced:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write all tables in one pass; return 0. The output file appears when it is complete."""
+    """Write the selected tables in one pass; return 0. Output files appear only when they are all complete."""
     kind = format_of(args.format, args.output)
     targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
     recorded = recorded_frames(args)
@@ -100,9 +100,10 @@ def format_of(named: str | None, output: str) -> str:
 
 
 def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Table]) -> list[Target]:
-    """Return the outputs and their tables.
+    """Return the outputs and their tables; create the folder if OUT is one.
 
-    Raises UsageError for an unknown table, and for several tables in a format that holds one table per file.
+    every: all tables that exist. Raises UsageError for an unknown table, for several tables in a format that holds one
+    table per file, and for a folder with sqlite.
     """
     by_name = {table.name: table for table in every}
     for name in names:

@@ -23,13 +23,14 @@ COLLECTORS = tuple(
 
 
 def machine_families(frame: Frame) -> list[Family]:
-    """The families of CPU, memory, pressure and links."""
+    """The families of CPU, memory, pressure and network links."""
     now, sample = frame.snapshot, frame.sample
     links = [
         (label_text((("device", name),)), link)
         for name, link in (now.network.value or {}).items()
-        if link.kind != "nic" or link.place  # neither the loopback nor a container's virtual link
+        if link.kind != "nic" or link.place  # no bonds, bridges or VLANs: their bytes also pass another link
     ][:MOST_LINKS]
+    # The kernel does not define "full" for the CPU of the whole system, and prints 0.
     pressure = [
         (label_text((("resource", name),)), totals if name != "cpu" else totals._replace(full_us=None))
         for name, totals in (now.pressure.value or {}).items()
@@ -38,14 +39,14 @@ def machine_families(frame: Frame) -> list[Family]:
     cpu, memory = sample.cpu.value, now.memory.value
     return [
         *families_of(columns_of("iotop_cpu", CoreRates), [] if cpu is None else [("", cpu.all)]),
-        *families_of(columns_of("iotop_memory", MemoryState), [] if memory is None else [("", _in_4k(memory))]),
+        *families_of(columns_of("iotop_memory", MemoryState), [] if memory is None else [("", _with_4k_pages(memory))]),
         *families_of(columns_of("iotop_pressure", PressureTotals), pressure),
         *families_of(columns_of("iotop_network", LinkCounters), links),
     ]
 
 
-def _in_4k(memory: MemoryState) -> MemoryState:
-    """The memory state with its pages counted in units of 4 KiB, for kernels with larger pages."""
+def _with_4k_pages(memory: MemoryState) -> MemoryState:
+    """The memory state with its pages counted in units of 4 KiB, because the export converts pages at that size."""
     if memory.page_bytes == 4096:
         return memory
     names = [name for name in memory._fields if name.endswith("_pages") and getattr(memory, name) is not None]
@@ -53,7 +54,10 @@ def _in_4k(memory: MemoryState) -> MemoryState:
 
 
 def monitor_families(frame: Frame) -> list[Family]:
-    """The families that show how current the figures are: the status, age and reading time of each collector."""
+    """The families about iotop-ai itself: the monitor's own cost and version, and how current the figures are.
+
+    For each collector they have its status, and the age and duration of its newest reading.
+    """
     now = frame.snapshot
     readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]
     readings = [(name, one) for name, one in readings if one.at_ns is not None or one.status != Status.PENDING]

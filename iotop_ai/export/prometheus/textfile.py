@@ -32,7 +32,7 @@ class Textfile:
         self._tried_ns: int | None = None
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame if a write is due; return whether it was due. Raises OSError or InputError."""
+        """Write the Frame if a write is due; return whether it was due. Raises OSError, InputError or UsageError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False

@@ -12,9 +12,9 @@ FINDING = "iotop_finding"
 
 
 def verdict_families(frame: Frame) -> list[Family]:
-    """The state of the verdict, and each active finding; class ``unknown`` is not a finding."""
+    """The state of the verdict, and each active finding except class ``unknown``, which stands for the lack of one."""
     verdict = frame.verdict
-    standing = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
+    active = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
     return [
         family(
             *("iotop_verdict_state", GAUGE, "1 for the state of the verdict, 0 for the others."),
@@ -28,22 +28,22 @@ def verdict_families(frame: Frame) -> list[Family]:
             *(FINDING, GAUGE, "1 while the finding stands."),
             [
                 ((*_labels(one), ("severity", one.severity.value), ("primary", "yes" if i == 0 else "no")), 1)
-                for i, one in enumerate(standing)
+                for i, one in enumerate(active)
             ],
         ),
         family(
             *(f"{FINDING}_confidence_ratio", GAUGE, "How sure the rule is."),
-            [(_labels(one), one.confidence) for one in standing],
+            [(_labels(one), one.confidence) for one in active],
             "ratio",
         ),
         family(
             *(f"{FINDING}_lost_ratio", GAUGE, "Share of time that is lost for this reason."),
-            [(_labels(one), one.lost_ratio) for one in standing],
+            [(_labels(one), one.lost_ratio) for one in active],
             "ratio",
         ),
         family(
             *(f"{FINDING}_lost_gpu_seconds", GAUGE, "GPU time that the finding's job has lost so far."),
-            [(_labels(one), None if one.gpu_hours_lost is None else one.gpu_hours_lost * 3600) for one in standing],
+            [(_labels(one), None if one.gpu_hours_lost is None else one.gpu_hours_lost * 3600) for one in active],
             "seconds",
         ),
     ]

@@ -27,16 +27,16 @@ _REQUESTS = {
     "discard": "discards_per_s",
     "flush": "flushes_per_s",
 }
-"""For each mean time or size, the rate of the requests that it is a mean of. At a rate of 0 the mean is undefined, not
-unknown."""
+"""The rate of each kind of request, by the first word of the fields about that kind. At a rate of 0, a mean time, mean
+size or merged share of these requests is undefined, not unknown."""
 
 
 class Block(NamedTuple):
     """What a block of text contains.
 
-    devices: only these kernel names; () for all. base: the Snapshot since which sums are shown instead of rates. rows:
-    the most processes to list; None for all. smart: whether to add tables of SMART and filesystems. cmdline: how much
-    of each command is shown, as in Settings.
+    devices: only these kernel names; () for whole devices, as in ``device_rates``. base: if given, sums since this
+    Snapshot are shown instead of rates. rows: the most processes to list; None for all. smart: whether to add tables of
+    SMART and filesystems. cmdline: how much of each command is shown, as in Settings.
     """
 
     devices: tuple[str, ...] = ()
@@ -76,6 +76,7 @@ def local_time(wall_ns: int) -> str:
 
 
 def _title(title: str, seconds: float | None) -> str:
+    """The title of a column, without "/s" if the column shows sums. seconds: as in ``device_cell``."""
     return title if seconds is None else title.removesuffix("/s")
 
 
@@ -169,6 +170,7 @@ def process_lines(frame: Frame, block: Block) -> list[str]:
 
 
 def _has_figures(rates: ProcessRates) -> bool:
+    """Whether any figure is known and not 0, or CPU or reads are known. The first ten fields are the figures."""
     return any(rates[:10]) or rates.cpu_ratio is not None or rates.read_bytes_per_s is not None
 
 

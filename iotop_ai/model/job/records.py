@@ -19,7 +19,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
-"""Kinds of evidence that programs which do not train may have as well, even several of them."""
+"""Kinds of evidence that a program which does not train may also have, even several of these kinds at once."""
 
 LOADER, RAY = "loader", "ray"
 """The worker_kind of workers of PyTorch's DataLoader, and of Ray's tasks and actors."""
@@ -92,7 +92,7 @@ class Job(NamedTuple):
 
     @property
     def weak(self) -> bool:
-        """Whether the only evidence is a Python program that works or has busy children, which may not train at all."""
+        """Whether all evidence is of the kinds in WEAK_EVIDENCE, so that the processes may not train at all."""
         return bool(self.evidence) and WEAK_EVIDENCE.issuperset(self.evidence)
 
 
@@ -136,10 +136,10 @@ class JobPlace(NamedTuple):
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
     allowed_cores: the number of CPUs that its ranks can run on
     mounts: the mounts from which it reads, most often seen first
-    listening, connections: the TCP sockets on which its training processes wait for clients, and the open connections
-        to these sockets; counted only if the job has no workers
+    listening, connections: the number of TCP sockets on which its training processes wait for clients, and of open
+        connections to these sockets; counted only if the job has no workers
     peer: the numeric address from which its processes receive most over TCP; "" without one
-    received_bytes_per_s: the bytes that its processes receive from all addresses
+    received_bytes_per_s: the bytes per second that its processes receive from all addresses
     """
 
     limits: tuple[IoLimit, ...] = ()
@@ -176,7 +176,7 @@ class JobPlace(NamedTuple):
 class JobTable(NamedTuple):
     """One reading of the jobs. Every mapping is keyed by a job or a process; {} means that none was found.
 
-    sweeps, tasks: the growing counts of the fast looks at each job and each process
+    sweeps, tasks: counts, which only grow, of the fast looks (see ``task_states``) at each job and each process
     own_cpu_ns: the CPU time of the sampling thread so far
     times: where each job's time went since it was first watched; {} in recordings without this field
     file_waits: the milliseconds of data_network spent at files of a network mount rather than at sockets, for each job

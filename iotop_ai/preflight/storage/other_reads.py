@@ -1,4 +1,4 @@
-"""Counts what other programs read from the disks of a check meanwhile. It makes the figures of the check worse."""
+"""Measures how much other programs read from the checked disks during a storage check, which slows the check."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from iotop_ai.model.preflight.place import Place
 
 _SECTOR = 512
 _READ_SECTORS = 2
-"""The field of /sys/class/block/NAME/stat."""
+"""The index of the field in /sys/class/block/NAME/stat that counts the sectors read."""
 _LEAST_BYTES = 1 << 20
+"""If fewer bytes than this were read from the disks, the ratio is unknown, because it would mean little."""
 
 
 class OtherReads:
-    """Begins to count when it is made, before the check's child starts."""
+    """Counts from its creation on. Create it before the check's child starts."""
 
     def __init__(self, place: Place, root: Root) -> None:
-        # The disk below a loop does not see reads of what memory holds of the loop's file.
+        # A loop device's reads that the page cache of its file answers do not reach the disk below.
         self._disks = (place.device,) if place.device.startswith("loop") else place.disks
         self._root = root
         self._read, self._own = self._read_bytes(), _own_bytes()
@@ -25,7 +26,7 @@ class OtherReads:
     def ratio(self) -> float | None:
         """The share of the disks' reads that other programs made; None if unknown.
 
-        Call it when the check's child has been waited for, because its reads count from then on.
+        Call it after the check's child has been waited for: RUSAGE_CHILDREN contains the child's reads only then.
         """
         before, after = self._read, self._read_bytes()
         if before is None or after is None or after - before < _LEAST_BYTES:

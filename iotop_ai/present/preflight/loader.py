@@ -1,4 +1,4 @@
-"""A sweep of a data loader in words: what each configuration gave, which one to use, and why."""
+"""A sweep of a data loader in words: which configuration to use, why, and which problems and failures it found."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def configuration_text(one: Configuration) -> str:
 
 
 def patch_text(run: Run) -> str:
-    """The keyword arguments as one line of Python. Only those that the loader accepted are included."""
+    """The run's loader arguments as Python keyword arguments in one line. Only those that the loader accepted."""
     one, taken = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
         "batch_size": one.batch_size,
@@ -49,25 +49,25 @@ def patch_text(run: Run) -> str:
 def reason_text(report: Report, choice: Choice) -> str:
     """What limits the rate: "bound by the CPU: 2 of 2 cores in use"."""
     used, one = choice.run.used, choice.run.configuration
-    who = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
+    waits = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
     limited = ""
     if report.machine_cores is not None and report.cores < report.machine_cores:
         limited = f" (affinity or quota: the machine has {report.machine_cores})"
     if choice.bound == "cpu":
         total = (used.main_cores or 0.0) + (0.0 if _in_main(choice.run) else used.worker_cores or 0.0)
-        if total < 0.85 * report.cores:
-            busy = f"{who} for a core or computes" if one.workers < 2 else f"{who} for a core or compute"
+        if total < 0.85 * report.cores:  # FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
+            state = f"{waits} for a core or computes" if one.workers < 2 else f"{waits} for a core or compute"
             share = f"{percent(used.running_ratio)} % of the time, with {brief(total)} of {cores} in use"
-            return f"bound by the CPU: {busy} {share}{limited}"
+            return f"bound by the CPU: {state} {share}{limited}"
         return f"bound by the CPU: {brief(total)} of {cores} in use{limited}"
     if choice.bound == "storage":
-        return f"bound by storage: {who} for it {percent(used.blocked_ratio)} % of the time"
+        return f"bound by storage: {waits} for it {percent(used.blocked_ratio)} % of the time"
     if choice.bound == "main":
         return "bound by the main process: it uses a whole core (unpickling, pinning), so workers wait for it"
     if choice.bound == "waiting":
         busy = percent((used.blocked_ratio or 0.0) + (used.running_ratio or 0.0))
-        return f"{who} for something else: busy {busy} % of the time (a network, a lock, sleep)"
+        return f"{waits} for something else: busy {busy} % of the time (a network, a lock, sleep)"
     return ""
 
 

@@ -16,8 +16,8 @@ T = TypeVar("T")
 class TrainingLoop:
     """Records a loop, writes its verdict into the log when it changes, and gives its metrics to loggers.
 
-    ``for batch in loop(loader)`` measures the wait for each batch, and ``loop.step()`` ends a training step. session:
-    the arguments of ``TrainingSession``, such as writer=SummaryWriter().
+    ``for batch in loop(loader)`` measures the wait for each batch, and ``loop.step()`` counts a finished training step.
+    path, session: the arguments of ``TrainingSession``, such as writer=SummaryWriter().
     """
 
     def __init__(self, path: Any = None, **session: Any) -> None:
@@ -36,10 +36,10 @@ class TrainingLoop:
         self.session.end()
 
     def __call__(self, loader: Iterable[T]) -> steps.Watched[T]:
-        """Return the loader as ``iotop_ai.watch`` does, so that the wait for each batch is measured."""
+        """Wrap the loader like ``iotop_ai.watch``, so that the wait for each batch is measured."""
         return steps.watch(loader)
 
     def step(self) -> None:
-        """Count the end of a training step."""
+        """Count a finished training step."""
         self.steps += 1
         self.session.step(self.steps)

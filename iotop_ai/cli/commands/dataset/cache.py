@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="cache", metavar="status|evict|drop", required=True)
     status = actions.add_parser("status", help="how much of PATH is in memory, and whether it fits", allow_abbrev=False)
     status.add_argument("path", metavar="PATH", help="a folder or a file")
-    out = actions.add_parser("evict", help="evict PATH from the page cache, without root", allow_abbrev=False)
-    out.add_argument("path", metavar="PATH", help="a folder or a file")
+    evict_parser = actions.add_parser("evict", help="evict PATH from the page cache, without root", allow_abbrev=False)
+    evict_parser.add_argument("path", metavar="PATH", help="a folder or a file")
     drop = actions.add_parser(
         "drop", help="drop the host's caches, for timing a cold start; needs root", allow_abbrev=False
     )
@@ -49,15 +49,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="1 page cache (default), 2 dentries and inodes, 3 both",
     )
     drop.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for each in (status, out, drop):
+    for each in (status, evict_parser, drop):
         each.add_argument("--json", action="store_true", help="print a JSON object instead of text")
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0, 1 or 2 as the exit code.
 
-    0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory, or it does not fit.
-    2: the work was not done, or the answer is unknown.
+    0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory or was unreadable, or
+    it does not fit. 2: the work was not done, or the answer is unknown.
     """
     settings = settings_of(args)
     if args.cache == "status":

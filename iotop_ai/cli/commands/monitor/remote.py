@@ -1,4 +1,4 @@
-"""Another machine's screen: it shows a live recording that comes through a pipe, which --host starts by ssh."""
+"""The screen for another machine: shows a live recording from a pipe. With --host, ssh starts the recorder there."""
 
 from __future__ import annotations
 
@@ -83,10 +83,9 @@ def show_host(settings: Settings, host: str) -> int:
 
 
 def find_ssh() -> str:
-    """Return the absolute path of ssh.
+    """Return the path of ssh: the value of IOTOP_AI_SSH, or else the first ssh in the PATH.
 
-    Raises InputError when ssh is not found. The path is the value of IOTOP_AI_SSH, or else the first ssh in the PATH;
-    for root, only in the system's folders.
+    Root searches the system's folders instead of the PATH. Raises InputError when ssh is not found.
     """
     if given := os.environ.get(SSH_VARIABLE, ""):
         return given
