@@ -14,7 +14,7 @@ from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.export.json.diagnosis import Diagnosis
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.snapshot import CLOCK_SET_BACK
+from iotop_ai.model.snapshot import CLOCK_SET_BACK, NOT_RECORDED, Event
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.run_reader import JudgedSpan, RunReader
 from iotop_ai.playback.selection import RecordedFrames
@@ -267,3 +267,19 @@ def test_each_session_counts_with_its_own_interval(
 ) -> None:
     monkeypatch.setattr("iotop_ai.playback.run_reader.MOST_SNAPSHOTS", most)
     assert RunReader(RecordedFrames(str(two_sessions), allow_root=True)).spacing_s == spacing_s
+
+
+def test_what_was_not_recorded_is_listed_although_totals_have_no_events(tmp_path: Path) -> None:
+    live = stalling(400)
+    middle = 200
+    now = live[middle].snapshot
+    note = Event(now.at_ns, now.wall_ns, NOT_RECORDED, "1 event not kept")
+    live[middle] = live[middle]._replace(snapshot=now._replace(events=(*now.events, note)))
+    path = record(tmp_path / "a.iotop.jsonl", live)
+    diagnosis = Diagnosis()
+    for part in RecordedFrames(path, allow_root=True).frames_or_totals():
+        if isinstance(part, TotalsLine):
+            diagnosis.join(part.tally)
+        else:
+            diagnosis.add(part)
+    assert (now.wall_ns, note.text) in diagnosis.missing

@@ -274,7 +274,7 @@ class Recorder:
             self._next_file(self._rotate, snapshot.at_ns, now)
         if self._header is None:
             self._begin(frame)
-        lines = self._encode(frame, gap)
+        frame, lines = self._encode(frame, gap)
         key = any(is_keyframe(line) for line in lines)
         if key:
             self._write_block(lines)
@@ -283,14 +283,14 @@ class Recorder:
         self._count(frame, key, gap)
         self._remember(snapshot.at_ns, lines)
 
-    def _encode(self, frame: Frame, gap: bool) -> list[str]:
-        """The lines of a Frame.
+    def _encode(self, frame: Frame, gap: bool) -> tuple[Frame, list[str]]:
+        """The Frame as it is written, and its lines.
 
         If they are too long, this Frame and all later ones are written with names instead of command lines. Raises
         LineTooLong if the lines are too long even then.
         """
         try:
-            return self._encoder.lines(frame, gap=gap)
+            return frame, self._encoder.lines(frame, gap=gap)
         except LineTooLong:
             if self._redactor.level == "names":
                 raise
@@ -299,9 +299,8 @@ class Recorder:
         snapshot = self._redactor.snapshot(frame.snapshot)
         event = Event(snapshot.at_ns, snapshot.wall_ns, NOT_RECORDED, ARGUMENTS_LEFT_OUT)
         self._encoder.restart()
-        return self._encoder.lines(
-            frame._replace(snapshot=snapshot._replace(events=(*snapshot.events, event))), gap=gap
-        )
+        frame = frame._replace(snapshot=snapshot._replace(events=(*snapshot.events, event)))
+        return frame, self._encoder.lines(frame, gap=gap)
 
     def _sync(self, now: int) -> None:
         """Make the kernel write the file to the disk.
@@ -354,9 +353,14 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals, except after a gap, where a reader computes verdicts from other Frames."""
+        """Add the Frame to the totals, except after a gap, where a reader computes verdicts from other Frames.
+
+        A block that says what was not recorded has no totals either, so that no reader skips that event.
+        """
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())
+        if any(event.kind == NOT_RECORDED for event in frame.snapshot.events):
+            self._totals = None
         if self._totals is not None:
             builder = self._totals[1]
             builder.add(frame)
