@@ -70,9 +70,11 @@ def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
 
 
 def disk_of(group: Group, frame: Frame, view: View) -> str:
-    """The short name of the group's disk, or "network"; "-" if the group has no I/O or its I/O is unknown, "?" if the
-    disk is unknown.
+    """The short name of the group's disk, or "network"; "-" if the group has no I/O, "?" if its I/O or its disk is
+    unknown.
     """
+    if group.io is None:
+        return UNKNOWN
     if group.idle or not group.io:
         return UNDEFINED
     known = _disks(frame, view)

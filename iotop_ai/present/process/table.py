@@ -453,7 +453,9 @@ def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) ->
     busy = [g for g in every if g.io]
     if not busy:
         number = f"{len(table.info)} process{'' if len(table.info) == 1 else 'es'}"
-        none = "" if rates_of(frame, view)[0] is None else ", none with I/O"
+        unread = sum(len(g.keys) for g in every if g.io is None)
+        known = f", {unread} unreadable" if unread else ""
+        none = "" if rates_of(frame, view)[0] is None else f", none with I/O{known}"
         return row(width, [Span(f" {number}{none}", "dim")])
     group = max(busy, key=lambda g: g.io or 0.0)
     out = [Span(" " + group.label)]

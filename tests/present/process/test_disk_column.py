@@ -27,6 +27,12 @@ def test_the_only_disk_that_moves_bytes_is_named(disks: tuple[Disk, ...], named:
     assert disk_of(group, one, VIEW) == named
 
 
+def test_the_disk_of_unreadable_io_is_unknown() -> None:
+    secret = Proc(2, "secret", "eve", cpu=0.5, denied=True)
+    one = frame(snapshots(lambda i: Machine(disks=(BUSY,), procs=(*READER, secret)), 4))
+    assert {group.name: disk_of(group, one, VIEW) for group in groups(one, VIEW)} == {"reader": "vda", "secret": "?"}
+
+
 @pytest.mark.parametrize(
     ("fstype", "source", "named"), [("nfs4", "nas:/data", "network"), ("btrfs", "/dev/vdb", "?"), ("overlay", "", "?")]
 )

@@ -183,6 +183,8 @@ def test_a_panel_of_one_row_names_the_busiest_process() -> None:
     assert line.text.rstrip() == " worker x4  read 8.0 M/s  IO-wait 75 %  state D"
     (quiet,) = process_rows(made(Proc(1, "bash")), UTC, 60, 1)
     assert quiet.text.strip() == "1 process, none with I/O"
+    (hidden,) = process_rows(made(Proc(1, "bash"), Proc(2, "secret", "eve", denied=True)), UTC, 60, 1)
+    assert hidden.text.strip() == "2 processes, none with I/O, 1 unreadable"
 
 
 def test_a_new_process_has_an_exact_rate_but_not_in_the_first_reading() -> None:
