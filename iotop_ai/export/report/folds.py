@@ -183,11 +183,16 @@ class GpuFold:
         self.busy = Track(grid.series())
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
-        """Add an interval. A GPU with a failed Reading keeps its row, which then shows why the Reading failed.
+        """Add an interval. Rates that were not read again are not counted twice.
 
-        A GPU that is missing from the Snapshot keeps its last status.
+        A GPU with a failed Reading keeps its row, which then shows why the Reading failed. A GPU that is missing from
+        the Snapshot keeps its last status; if the driver does not answer at all, every GPU shows why.
         """
-        rates = sample.gpu.value or {}
+        every = snapshot.gpu
+        for known in self._gpus.values() if every.value is None else ():
+            known.status = every.reason or every.status.value
+        rates = (sample.gpu.value or {}) if sample.gpu.renewed else {}
+        at = at._replace(seconds=sample.gpu.seconds or at.seconds)
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
             if gpu is None:
@@ -196,6 +201,8 @@ class GpuFold:
             gpu.status = "" if reading.value is not None else reading.reason or reading.status.value
             if uuid in rates:
                 gpu.add(at, rates[uuid])
+        if not sample.gpu.renewed:
+            return
         busy = [one.busy_ratio for one in rates.values() if one.busy_ratio is not None]
         self.busy.add(at, sum(busy) / len(busy) if busy else None)
 
@@ -274,7 +281,10 @@ class HealthFold:
 
 
 class _Program:
-    """Sums over the processes of one program and user. read, written: bytes; None if no process could be read."""
+    """Sums over the processes of one program and user.
+
+    read, written: bytes; cpu_s, blocked_s: seconds; None if no process could be read.
+    """
 
     __slots__ = ("blocked_s", "cpu_s", "pids", "read", "written")
 
@@ -282,7 +292,7 @@ class _Program:
         self.pids: set[Any] = set()
         self.read: float | None = None
         self.written: float | None = None
-        self.cpu_s = 0.0
+        self.cpu_s: float | None = None
         self.blocked_s: float | None = None
 
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
@@ -295,7 +305,8 @@ class _Program:
             self.read = (self.read or 0.0) + rates.read_bytes_per_s * io_s
         if rates.write_bytes_per_s is not None:
             self.written = (self.written or 0.0) + rates.write_bytes_per_s * io_s
-        self.cpu_s += (rates.cpu_ratio or 0.0) * stat_s
+        if rates.cpu_ratio is not None:
+            self.cpu_s = (self.cpu_s or 0.0) + rates.cpu_ratio * stat_s
         if rates.io_delay_ratio is not None:
             self.blocked_s = (self.blocked_s or 0.0) + rates.io_delay_ratio * stat_s
 
@@ -329,7 +340,7 @@ class ProcessFold:
             ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s)
             for (name, user), one in self._programs.items()
         ]
-        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, -one.cpu_s, one.name)))
+        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, -(one.cpu_s or 0.0), one.name)))
 
 
 class MachineFold:

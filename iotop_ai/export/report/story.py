@@ -137,14 +137,14 @@ class GpuStory(NamedTuple):
 
 
 class ProcessStory(NamedTuple):
-    """The processes of one program and user. cpu_s, blocked_s: seconds, summed over the processes."""
+    """The processes of one program and user. cpu_s, blocked_s: seconds, summed over the processes; None if unknown."""
 
     name: str
     user: str
     number: int
     read_bytes: float | None
     written_bytes: float | None
-    cpu_s: float
+    cpu_s: float | None
     blocked_s: float | None
 
     @property

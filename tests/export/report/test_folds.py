@@ -125,6 +125,30 @@ def test_a_figure_that_was_never_known_is_not_0() -> None:
     assert gpu_table(story).rows[0][4] == "?"
 
 
+def test_a_gpu_that_is_not_read_again_counts_once_and_shows_why() -> None:
+    card = GpuState("GPU-1", 0, "Card", 5)
+    hung = Reading(None, Status.FAILED, "the driver does not answer", at_ns=5 * S)
+    builder = StoryBuilder(None, None)
+    # The card is read at seconds 1 and 3; seconds 2 and 4 repeat the reading.
+    reads = [ok({"GPU-1": ok(card, at * S)}, at * S) for at in (1, 1, 3, 3)]
+    for frame in frames(snapshot(i, i * S, gpu=one) for i, one in enumerate((*reads, hung, hung), 1)):
+        builder.add(frame)
+    (found,) = builder.story("x", {}).gpus
+    assert (found.idle_s, found.status) == (2.0, "the driver does not answer")
+
+
+def test_the_cpu_time_of_a_program_that_was_never_known_is_not_0() -> None:
+    fold = ProcessFold()
+    for one, sample in samples([snapshot(i, i * S, processes=ok(processes(i, io(4096 * i)), i * S)) for i in (1, 2)]):
+        table = sample.processes.value
+        if table is not None:
+            blank = {key: rates._replace(cpu_ratio=None) for key, rates in table.rates.items()}
+            sample = sample._replace(processes=sample.processes._replace(value=table._replace(rates=blank)))
+        fold.add(one, sample)
+    (found,) = fold.stories()
+    assert found.cpu_s is None
+
+
 def test_a_disk_without_figures_may_have_moved_much() -> None:
     story = network(lambda at_s: ok({}, at_s * S))
     disks = tuple(device(f"sd{i}", 100 * MIB - i) for i in range(MOST_DEVICES + 2))
