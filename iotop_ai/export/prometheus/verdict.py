@@ -27,8 +27,15 @@ def verdict_families(frame: Frame) -> list[Family]:
         family(
             *(FINDING, GAUGE, "1 while the finding stands."),
             [
-                ((*_labels(one), ("severity", one.severity.value), ("primary", "yes" if i == 0 else "no")), 1)
-                for i, one in enumerate(active)
+                (
+                    (
+                        *_labels(one),
+                        ("severity", one.severity.value),
+                        ("primary", "yes" if one is verdict.primary else "no"),
+                    ),
+                    1,
+                )
+                for one in active
             ],
         ),
         family(

@@ -178,6 +178,10 @@ def test_findings_are_gauges() -> None:
     assert values(found, "iotop_finding_lost_gpu_seconds") == {f"{{{labels}}}": 1800.0}
     assert values(found, "iotop_verdict_state")['{state="FAILING"}'] == 1.0
     assert sum(values(found, "iotop_verdict_state").values()) == 1.0
+    # A finding that stands beside the verdict "unknown" is not the verdict.
+    unknown = Finding("unknown", Severity.INFO, 0.0)
+    beside = frame._replace(verdict=frame.verdict._replace(findings=(unknown, finding)))
+    assert values(beside, "iotop_finding") == {f'{{{labels},severity="critical",primary="no"}}': 1.0}
 
 
 def test_names_of_metrics_follow_from_the_declarations() -> None:
