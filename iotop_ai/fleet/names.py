@@ -53,7 +53,7 @@ class MachineNames:
         if name is None:
             host = host_of(instance)
             if other not in self._own:
-                other = self._machine_of_node.get(other) or other
+                other = self._machine_of_node.get(other, other)
             # An exporter in a pod has its own address, and the name of its host in a label.
             prefer_other = host not in self._own and (other in self._own or _is_address(host))
             name = self._names[instance] = other if other and prefer_other else host

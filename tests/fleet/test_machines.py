@@ -191,16 +191,19 @@ def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
     )
     dcgm = vector(
         ({"instance": "10.244.1.3:9400", "Hostname": "gpu07", "gpu": "0", "UUID": "GPU-1"}, 80.0),
+        # Two pods with the name of two nodes are two machines, whose own names are unknown.
         ({"instance": "10.244.1.4:9400", "Hostname": "ubuntu", "gpu": "0", "UUID": "GPU-2"}, 80.0),
+        ({"instance": "10.244.1.5:9400", "Hostname": "ubuntu", "gpu": "0", "UUID": "GPU-3"}, 80.0),
     )
     found = machines(fleet_of({READING: reading, "node": nodes, "dcgm": dcgm}, WINDOW_S))
     assert {name: one.sources for name, one in found.items()} == {
         "10.0.0.7": ("iotop", "node", "dcgm"),
         "10.0.0.8": ("iotop", "node"),
         "10.0.0.9": ("iotop", "node"),
-        "ubuntu": ("dcgm",),
+        "10.244.1.4": ("dcgm",),
+        "10.244.1.5": ("dcgm",),
     }
-    assert found["10.0.0.7"].gpus == 1
+    assert [one.gpus for name, one in found.items() if "dcgm" in one.sources] == [1, 1, 1]
 
 
 def test_hostile_values_do_not_affect_other_figures() -> None:
