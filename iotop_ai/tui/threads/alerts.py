@@ -50,12 +50,15 @@ class LiveAlerts:
 
     def start(self) -> None:
         """Read the rules on a thread, so that the screen does not wait for them."""
-        threading.Thread(target=self._read, name="read-alerts", daemon=True).start()
+        try:
+            threading.Thread(target=self._read, name="read-alerts", daemon=True).start()
+        except RuntimeError as error:  # this user has too many threads
+            self._failed(f"alerts are off: {error}")
 
     def _read(self) -> None:
         try:
             running = self._begin(self._failed)
-        except IotopError as error:
+        except (IotopError, RuntimeError) as error:  # RuntimeError: reading them needs a thread that cannot start
             self._failed(f"alerts are off: {error}")
             return
         with self._lock:

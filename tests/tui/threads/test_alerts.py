@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from textual.message import Message
 
 from iotop_ai.alerts.config import AlertConfig
@@ -101,3 +102,13 @@ def test_an_invalid_file_is_reported() -> None:
     assert app.came.wait(10)
     alerts.put(at(0, 95.0))
     assert [message.answer for message in app.held] == ["failed: alerts are off: alerts.toml: not TOML"]
+
+
+def test_alerts_whose_thread_cannot_start_are_off_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    app = FakeApp()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    LiveAlerts(lambda failed: None, app).start()
+    assert [one.answer for one in app.held] == ["failed: alerts are off: can't start new thread"]
