@@ -202,7 +202,10 @@ def nearest(word: str, candidates: Iterable[str]) -> str:
 
 
 def _quoted(value: object) -> str:
-    text = clean(repr(value) if not isinstance(value, bool) else str(value).lower())
+    try:
+        text = clean(repr(value) if not isinstance(value, bool) else str(value).lower())
+    except ValueError:  # Python refuses to write an integer of thousands of digits
+        text = "the number"
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 

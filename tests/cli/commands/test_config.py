@@ -180,6 +180,7 @@ def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
         ("[keys]\nsort.next = 3", 2, "not a list of keys"),
         ("[keys]\nrows.active = ['F11']\nfilter.open = ['F11']", 2, "F11 is bound to filter.open and to rows.active"),
         (f"\ninterval = {'9' * 400}", 2, "is outside 0.1 to"),
+        (f"\ninterval = 0x{'f' * 5000}", 2, "is outside 0.1 to"),
         (f"[marks]\nutil = {'9' * 400}", 2, "is outside 0 to 100"),
         (f"\ninterval = {'9' * 5000}", 2, "not TOML: a number is too long; write a shorter one"),
         (f"\ndevices = {'[' * 20_000}", 2, "not TOML: brackets are nested too deeply; close or remove some"),
