@@ -92,7 +92,8 @@ def evicted_text(done: Evicted) -> str:
     if done.unknown_files == done.files and done.files:
         return f"evicted {files}, {amount(done.size_bytes)}; how much was in memory is visible only to their owner"
     left = "" if not done.after_bytes else f" ({amount(done.after_bytes)} mapped, locked or just read)"
-    return f"evicted {files}: {amount(done.before_bytes)} -> {amount(done.after_bytes)} in memory{left}"
+    unknown = f"; unknown for {done.unknown_files} of them" if done.unknown_files else ""
+    return f"evicted {files}: {amount(done.before_bytes)} -> {amount(done.after_bytes)} in memory{left}{unknown}"
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:

@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Return 0, 1 or 2 as the exit code.
 
-    0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory or was unreadable, or
-    it does not fit. 2: the work was not done, or the answer is unknown.
+    0: the work is done, or the dataset fits into memory. 1: part of the dataset stayed in memory, was unreadable or is
+    on another filesystem, or the dataset does not fit. 2: the work was not done, or the answer is unknown.
     """
     settings = settings_of(args)
     if args.cache == "status":
@@ -98,12 +98,15 @@ def _evict(args: argparse.Namespace) -> int:
     if args.json:
         _json(done._asdict())
     else:
-        print("\n".join([caches.evicted_text(done), *caches.gaps_text(done.unreadable, done.first_unreadable, 0, 0)]))
+        gaps = caches.gaps_text(done.unreadable, done.first_unreadable, done.elsewhere, done.unknown_files)
+        print("\n".join([caches.evicted_text(done), *gaps]))
     if done.files:
         mark_everywhere(caches.evicted_text(done))
     if (done.files or done.unreadable) and done.unknown_files == done.files:
         return NO_ANSWER
-    return PROBLEM if done.after_bytes or done.unreadable else FINE
+    if done.after_bytes or done.unreadable or done.elsewhere:
+        return PROBLEM
+    return NO_ANSWER if done.unknown_files else FINE
 
 
 def _drop(args: argparse.Namespace, settings: Settings) -> int:

@@ -12,7 +12,7 @@ import pytest
 
 from iotop_ai.cli.commands.dataset import cache
 from iotop_ai.cli.config.common import READ_ONLY
-from iotop_ai.collectors.machine.page_cache import PageCache
+from iotop_ai.collectors.machine.page_cache import PageCache, Resident
 from tests.cli.program import PLAIN, TOP, command, iotop
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
@@ -47,6 +47,42 @@ def test_an_eviction_whose_effect_is_unknown_has_no_answer(
     args = argparse.Namespace(cache="evict", path=str(tmp_path / "a"), json=False)
     assert cache.run(args) == 2
     assert "visible only to their owner" in capsys.readouterr().out
+
+
+def test_files_of_unknown_state_are_not_counted_as_evicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("a", "b"):
+        (data / name).write_bytes(b"x")
+    known = PageCache.resident
+
+    def only_of_a(self: PageCache, handle: int) -> Resident | None:
+        return known(self, handle) if os.readlink(f"/proc/self/fd/{handle}").endswith("/a") else None
+
+    monkeypatch.setattr(PageCache, "resident", only_of_a)
+    monkeypatch.setattr(cache, "mark_everywhere", lambda _: None)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert cache.run(argparse.Namespace(cache="evict", path=str(data), json=False)) == 2
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("in memory; unknown for 1 of them")
+    assert second.startswith("? 1 file: visible only to its owner")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
+def test_a_mounted_folder_of_a_dataset_is_named_as_left_out(disk_folder: Path) -> None:
+    data = disk_folder / "data"
+    (data / "sub").mkdir(parents=True)
+    (data / "a").write_bytes(b"x")
+    script = 'mount -t tmpfs none "$0/sub" && echo x > "$0/sub/b" && exec "$@"'
+    line = ["unshare", "-m", "sh", "-c", script, str(data), *command("cache", "evict", str(data))]
+    environment = {**PLAIN, **SOCKET, "XDG_STATE_HOME": str(disk_folder / "state")}
+    done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    if "mount" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1:] == ["1 folder on other filesystems left out"]
 
 
 def test_a_dataset_larger_than_memory_does_not_fit(tmp_path: Path) -> None:
