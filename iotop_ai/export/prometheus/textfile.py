@@ -21,6 +21,7 @@ _MODE = 0o644
 class Textfile:
     """Writes the file at most every 10 s, and removes it at the end, because old metrics would look current.
 
+    A file of that name that it did not write stays.
     Raises UsageError for a path that node_exporter would not read.
     """
 
@@ -30,6 +31,8 @@ class Textfile:
         self.path = path
         self._devices = devices
         self._tried_ns: int | None = None
+        self._written: tuple[int, int] | None = None
+        """The device and inode of the last file that was written."""
 
     def put(self, frame: Frame) -> bool:
         """Write the Frame if a write is due; return whether it was due. Raises OSError, InputError or UsageError."""
@@ -41,15 +44,22 @@ class Textfile:
             with out.stream() as stream:
                 stream.write(render(metrics(frame, self._devices), openmetrics=False))
                 os.fchmod(stream.fileno(), _MODE)
+                identity = _identity(os.fstat(stream.fileno()))
             out.commit()
+        self._written = identity
         return True
 
     def close(self) -> None:
-        """Remove the file."""
-        if self._tried_ns is not None:
+        """Remove the file, unless another program has replaced it or no write has succeeded."""
+        if self._written is not None:
             with contextlib.suppress(OSError, InputError):
                 folder, name = parent_of(self.path)
                 try:
-                    os.unlink(name, dir_fd=folder)
+                    if _identity(os.stat(name, dir_fd=folder, follow_symlinks=False)) == self._written:
+                        os.unlink(name, dir_fd=folder)
                 finally:
                     os.close(folder)
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino

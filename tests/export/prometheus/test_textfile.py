@@ -27,6 +27,26 @@ def test_after_a_failed_write_the_status_is_a_failure_until_the_next_write(tmp_p
     assert not path.exists()
 
 
+def test_the_end_does_not_remove_a_pipe_that_the_write_refused(tmp_path: Path) -> None:
+    path = tmp_path / "node.prom"
+    os.mkfifo(path)
+    text = Textfile(str(path))
+    with pytest.raises(UsageError, match="is a device, pipe or socket"):
+        text.put(next(iter(session(2))))
+    text.close()
+    assert path.is_fifo()
+
+
+def test_the_end_does_not_remove_the_file_of_another_program(tmp_path: Path) -> None:
+    path, other = tmp_path / "node.prom", tmp_path / "other"
+    text = Textfile(str(path))
+    assert text.put(next(iter(session(2))))
+    other.write_text("other metrics")
+    other.rename(path)
+    text.close()
+    assert path.read_text() == "other metrics"
+
+
 @pytest.mark.parametrize("name", ["metrics.txt", "prom"])
 def test_a_name_that_node_exporter_does_not_read_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=r"must end in \.prom"):
