@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.model.preflight.loader.report import Choice, Report
-from iotop_ai.model.preflight.loader.run import MOST_WORKERS, TENSORFLOW, Configuration, Run, Used
+from iotop_ai.model.preflight.loader.run import MOST_WORKERS, TENSORFLOW, TORCH, Configuration, Run, Used
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, count, percent, plural
 
@@ -83,11 +83,7 @@ def findings_text(report: Report) -> list[str]:
     out += [text for run in report.runs if (text := _grows(run))][:1]
     out += _crowded(report)
     out += _mixed(report)
-    slow = [run for run in report.runs if run.steady is not None and run.steady.first_batch_s > SLOW_FIRST_S]
-    if slow and slow[-1].steady is not None:
-        text = f"the first batch takes {brief(slow[-1].steady.first_batch_s)} s"
-        where = configuration_text(slow[-1].configuration)
-        out.append(f"{text} ({where}): persistent_workers=True keeps that to the first epoch")
+    out += _slow_first(report)
     return out
 
 
@@ -155,6 +151,22 @@ def _grows(run: Run) -> str:
         return ""
     text = f"memory grows by {amount(growth)} a batch ({configuration_text(run.configuration)})"
     return f"{text}: what the dataset keeps, or Python objects that forked workers touch; numpy arrays are not copied"
+
+
+def _slow_first(report: Report) -> list[str]:
+    """A slow first batch; the remedy only for a DataLoader with workers, because all else refuses that argument."""
+    slow = [(run, run.steady.first_batch_s) for run in report.runs if run.steady]
+    slow = [(run, seconds) for run, seconds in slow if seconds > SLOW_FIRST_S]
+    kept = [(run, seconds) for run, seconds in slow if _may_keep_workers(run)]
+    if not slow:
+        return []
+    run, seconds = (kept or slow)[-1]
+    text = f"the first batch takes {brief(seconds)} s ({configuration_text(run.configuration)})"
+    return [f"{text}: persistent_workers=True keeps that to the first epoch" if kept else text]
+
+
+def _may_keep_workers(run: Run) -> bool:
+    return run.built is not None and run.built.kind == TORCH and run.configuration.workers > 0
 
 
 def _crowded(report: Report) -> list[str]:

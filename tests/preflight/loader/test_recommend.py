@@ -62,6 +62,17 @@ def test_the_proposed_workers_are_numbers_that_a_sweep_takes(workers: int, propo
     assert findings_text(report)[-1] == f"the curve still rises at {workers} workers: {proposal}"
 
 
+@pytest.mark.parametrize(
+    ("workers", "kind", "kept"), [(2, "torch", True), (0, "torch", False), (2, "tensorflow", False)]
+)
+def test_workers_are_kept_only_where_the_loader_takes_that_argument(workers: int, kind: str, kept: bool) -> None:
+    one = run(workers, 50)
+    slow = one._replace(built=Built(kind), steady=Steady(10, 500, 10.0, 12.0))
+    last = findings_text(Report("m:f", "python3", 0, (slow,), 8.0))[-1]
+    assert last.startswith("the first batch takes 12 s (")
+    assert ("persistent_workers=True" in last) == kept
+
+
 def test_fewer_prefetched_batches_count_as_smaller() -> None:
     choice = recommended([run(2, 100, prefetch=8), run(2, 99)], 8)
     assert choice is not None

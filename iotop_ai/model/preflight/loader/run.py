@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
-TENSORFLOW = "tensorflow"
+TENSORFLOW, TORCH = "tensorflow", "torch"
 MOST_WORKERS = 256
 """The largest number of workers that a sweep tries."""
 
