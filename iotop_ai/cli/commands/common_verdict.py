@@ -21,7 +21,10 @@ from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
 LONGEST_S = 60.0
-"""The longest time to watch while the state is UNSURE or STARTING. Some causes show only after 30 s or more."""
+"""The longest time to watch while measuring, or while the state is UNSURE or STARTING.
+
+Some causes show only after 30 s or more.
+"""
 LEAST_S, MOST_S = 1.0, 86_400.0
 _UNDECIDED = (State.UNSURE, State.STARTING)
 
@@ -99,7 +102,7 @@ def watch(
 ) -> Frame | None:
     """Watch for some seconds and return the last Frame, or None when there was none. Ctrl-C stops early.
 
-    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while the state is undecided.
+    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while measuring or undecided.
     """
     last: Frame | None = None
     announced = False
@@ -113,11 +116,13 @@ def watch(
             on_frame(last)
             passed = last.verdict.watched_s
             if passed >= (seconds or WATCH_S):
-                unsure = last.verdict.state in _UNDECIDED and not last.verdict.measuring
-                if seconds is not None or not unsure or passed >= LONGEST_S:
+                measuring = last.verdict.measuring  # with a long interval, the first window ends only later
+                undecided = measuring or last.verdict.state in _UNDECIDED
+                if seconds is not None or not undecided or passed >= LONGEST_S:
                     break
                 if not announced:
-                    print_status(f"unsure after {passed:.0f} s: watching for up to {LONGEST_S:g} s")
+                    word = "still measuring" if measuring else "unsure"
+                    print_status(f"{word} after {passed:.0f} s: watching for up to {LONGEST_S:g} s")
                 announced = True
     except KeyboardInterrupt:
         if last is None:
