@@ -367,6 +367,36 @@ def test_a_server_of_another_protocol_is_a_one_line_error() -> None:
     assert error.value.again
 
 
+def test_a_server_that_closes_without_an_answer_is_named() -> None:
+    with server_that_answers(b"") as url, pytest.raises(NotDelivered) as error:
+        WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
+    assert error.value.again
+    assert str(error.value) == "the server closed the connection without an answer"
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_an_alert_is_not_sent_again_for_an_answer_that_is_cut_off(hangs: bool) -> None:
+    released, posts = threading.Event(), list[bytes]()
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    posts.append(connection.recv(65536))
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab")
+                    if hangs:
+                        released.wait(30)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+        WebhookDelivery("web", url, "json", 2.0, 2).send(alert(), threading.Event())
+        released.set()
+        listener.shutdown(socket.SHUT_RDWR)
+    assert len(posts) == 1
+
+
 @pytest.mark.parametrize("kind", ["webhook", "mail"])
 def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
     released = threading.Event()

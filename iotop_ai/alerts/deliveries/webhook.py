@@ -60,8 +60,9 @@ class WebhookDelivery:
         )
 
         def post() -> None:
-            with urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s) as answer:
-                answer.read(1024)
+            # The status says that the alert has arrived. We do not read the rest of the answer, because an error there
+            # would make us send the alert again.
+            urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s).close()
 
         try:
             # A socket's own timeout starts again with each byte.
@@ -72,6 +73,8 @@ class WebhookDelivery:
             wait = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
             after_s = float(wait[0]) if again and wait else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
+        except http.client.RemoteDisconnected:  # also an HTTPException
+            raise NotDelivered("the server closed the connection without an answer", again=True) from None
         except http.client.HTTPException:  # the error's text may contain the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None
         except ValueError:  # the error's text may contain the address too
