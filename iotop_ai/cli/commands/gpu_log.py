@@ -81,7 +81,8 @@ def _print(
         rounds += 1
         if args.count is not None and rounds >= args.count:
             return 0
-        due_ns += int(args.delay * 1e9)
+        # After a stall, such as Ctrl-Z, the missed rounds are left out.
+        due_ns = max(due_ns + int(args.delay * 1e9), clock.monotonic_ns())
         while (left_ns := due_ns - clock.monotonic_ns()) > 0:
             pause.wait(left_ns / 1e9)
         lines = _lines(collector, clock)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -69,6 +73,21 @@ def test_each_line_is_flushed_and_the_interval_is_kept(rig: Path) -> None:
     child.terminate()
     child.communicate(timeout=15)
     assert [line.rsplit(", ", 1)[1] for line in seen] == ["0", "1"] * 3
+
+
+@needs_library
+def test_rounds_missed_while_it_was_stopped_are_left_out(rig: Path) -> None:
+    child = start(rig, "-d", "0.5", "-n", "8", "--query", "timestamp", "--format", "csv,noheader")
+    assert child.stdout is not None
+    seen = [child.stdout.readline()]
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(5)
+    child.send_signal(signal.SIGCONT)
+    out, _ = child.communicate(timeout=60)
+    stamps = [datetime.strptime(line.strip(), "%Y/%m/%d %H:%M:%S.%f") for line in [*seen, *out.splitlines()][::2]]
+    gaps = [(late - early).total_seconds() for early, late in itertools.pairwise(stamps)]
+    assert len(gaps) == 7
+    assert len([gap for gap in gaps if gap < 0.1]) <= 2
 
 
 @needs_library
