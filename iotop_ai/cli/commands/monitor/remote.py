@@ -136,6 +136,8 @@ class Ssh:
         last = self._last_error_line()
         if self._child.returncode == 0:
             return f"{self._host}: its recorder has ended"
+        if 0 < (self._child.returncode or 0) < NO_CONNECTION:  # the exit code of the recorder
+            return f"{self._host}: its recorder has failed: {last or f'exit code {self._child.returncode}'}"
         return f"{self._host}: the connection was lost{': ' + last if last else ''}"
 
     def _last_error_line(self) -> str:
