@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -17,6 +18,7 @@ from iotop_ai.export.field_names import IOSTAT_KEYS
 from iotop_ai.export.json.snapshot import KEYS
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.job_times import SLOW_DISK
+from tests.rigs.nobody import as_nobody, why_not_nobody
 
 
 def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop) -> str:
@@ -241,3 +243,17 @@ def test_trend_draws_only_what_the_locale_can_show(locale: str, glyphs: bool) ->
     done = iotop("trend", "-n", "2", "-d", "0.1", LC_ALL=locale, TERM="xterm-256color")
     assert (done.returncode, done.stderr) == (0, "")
     assert (not done.stdout.isascii()) is glyphs
+
+
+@pytest.mark.skipif(
+    bool(why_not_nobody()) or not shutil.which("prlimit"), reason=why_not_nobody() or "needs prlimit (util-linux)"
+)
+def test_a_user_without_a_free_thread_gets_an_answer_with_the_defaults(tmp_path: Path) -> None:
+    line = as_nobody("prlimit", "--nproc=1", *command("snapshot", "--json", "--no-smart"))
+    environment = {**PLAIN, "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    first = done.stderr.splitlines()[0]
+    assert first.startswith(f"settings: {tmp_path}/")
+    assert first.endswith(": can't start new thread; using the defaults")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["host"]

@@ -34,8 +34,9 @@ that hangs in a dead mount goes on to hang after the mount was replaced.
 def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Callable[[], T]) -> T:
     """Return the result of ``call``, which accesses ``place``.
 
-    Raises the exceptions of ``call``, and TimeoutError after ``seconds``. The thread of a late call goes on; until it
-    ends or another filesystem is mounted at the place, further calls for the same place fail at once.
+    Raises the exceptions of ``call``, and TimeoutError after ``seconds``, or at once when no thread can start. The
+    thread of a late call goes on; until it ends or another filesystem is mounted at the place, further calls for the
+    same place fail at once.
     """
     if sys.is_finalizing():  # no thread can start any more, and we would wait for the result forever
         return call()
@@ -57,7 +58,10 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
             errors.append(error)
 
     thread = threading.Thread(target=run, name="with-timeout", daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:  # this user has too many threads; without one, the call could block us for ever
+        raise TimeoutError(errno.EAGAIN, str(error), place) from None
     thread.join(seconds)
     if thread.is_alive():
         _stuck[place] = thread, _mount_of(place)

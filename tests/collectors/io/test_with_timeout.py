@@ -11,6 +11,7 @@ import pytest
 
 import iotop_ai
 from iotop_ai.collectors.io.with_timeout import BackgroundWorker, call_with_timeout
+from tests.rigs.threads import no_thread
 
 
 def test_answers_and_errors_are_passed_to_the_caller() -> None:
@@ -34,6 +35,15 @@ def test_a_place_that_hangs_is_waited_for_once() -> None:
     while any(thread.name == "with-timeout" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
+
+
+def test_a_call_that_gets_no_thread_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_thread)
+        with pytest.raises(TimeoutError) as refused:
+            call_with_timeout(1.0, "/home", lambda: 7)
+    assert (refused.value.strerror, refused.value.filename) == ("can't start new thread", "/home")
+    assert call_with_timeout(1.0, "/home", lambda: 7) == 7
 
 
 _REMOUNT = """
@@ -90,12 +100,9 @@ def test_only_one_call_runs_and_none_starts_while_it_hangs() -> None:
 
 
 def test_a_job_runs_later_if_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     aside, done = BackgroundWorker("test-aside"), threading.Event()
     with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", fail)
+        full.setattr(threading.Thread, "start", no_thread)
         assert not aside.submit(done.set)
     assert aside.submit(done.set)
     assert done.wait(5)
