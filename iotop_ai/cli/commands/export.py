@@ -7,7 +7,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from iotop_ai.cli.cut_off import warn_of_truncation
@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     recorded = recorded_frames(args)
     warn_of_truncation(recorded)
     with contextlib.ExitStack() as stack:
+        if _is_folder(args.output):
+            stack.enter_context(_folder(args.output))
         files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
         out_files: list[OutFile | None] = [*files] or [None]
         outs = [_open_out(stack, kind, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
@@ -100,7 +102,7 @@ def format_of(named: str | None, output: str) -> str:
 
 
 def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Table]) -> list[Target]:
-    """Return the outputs and their tables; create the folder if OUT is one.
+    """Return the outputs and their tables.
 
     every: all tables that exist. Raises UsageError for an unknown table, for several tables in a format that holds one
     table per file, and for a folder with sqlite.
@@ -109,18 +111,35 @@ def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Tab
     for name in names:
         if name not in by_name:
             raise UsageError(f"no table {name!r}; tables: {', '.join(by_name)}")
-    folder = output.endswith("/") or (output != STDOUT and os.path.isdir(output))
+    folder = _is_folder(output)
     if not names:
         names = ("devices",) if kind in _ONE_TABLE and not folder else tuple(by_name)
     selected = tuple(by_name[name] for name in names)
     if folder:
         if kind == "sqlite":
             raise UsageError("sqlite writes all tables into one file; name a file, not a folder")
-        os.makedirs(output, exist_ok=True)
         return [Target(os.path.join(output, t.name + FORMATS[kind][0]), (t,)) for t in selected]
     if kind in _ONE_TABLE and len(selected) > 1:
         raise UsageError(f"{kind} holds one table per file; name a folder: -o OUT/")
     return [Target(output, selected)]
+
+
+def _is_folder(output: str) -> bool:
+    return output.endswith("/") or (output != STDOUT and os.path.isdir(output))
+
+
+@contextlib.contextmanager
+def _folder(path: str) -> Iterator[None]:
+    """Create a missing folder; remove it again if the block fails before a file is complete."""
+    missing = not os.path.isdir(path)
+    os.makedirs(path, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if missing:
+            with contextlib.suppress(OSError):  # a complete file is in it
+                os.rmdir(path)
+        raise
 
 
 def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, target: Target, raw: bool) -> Out:

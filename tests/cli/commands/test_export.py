@@ -132,6 +132,16 @@ def test_a_folder_gets_one_file_for_each_table(recording: Path, tmp_path: Path) 
     assert {p.name for p in (tmp_path / "out").iterdir()} >= {"devices.csv", "gpus.csv", "findings.csv"}
 
 
+@pytest.mark.parametrize("what", ["missing", "not a recording", "no data"])
+def test_an_export_without_data_leaves_no_empty_folder(recording: Path, tmp_path: Path, what: str) -> None:
+    text = tmp_path / "text"
+    text.write_text("hello\n")
+    file = {"missing": tmp_path / "absent", "not a recording": text, "no data": recording}[what]
+    more = ("--begin", "2199-01-01") if what == "no data" else ()
+    assert export(file, "-o", f"{tmp_path}/out/", *more) == 2
+    assert not (tmp_path / "out").exists()
+
+
 def test_pandas_reads_the_csv(recording: Path, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     out = tmp_path / "d.csv"
