@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import fsum
 
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
 from iotop_ai.diagnosis.facts.window import Window
@@ -44,7 +45,7 @@ class JobSums:
         members = job.members
         cache = self._caches.setdefault(job.key, PerSampleCache())
         sums = cache.each(samples, (members,), lambda sample: _sums(sample, members))
-        read, rchar, write, cpu = (sum(column) / len(samples) for column in zip(*sums, strict=True))
+        read, rchar, write, cpu = (fsum(column) / len(samples) for column in zip(*sums, strict=True))
         if newest is None or not members.isdisjoint(newest.denied):
             return JobMoved(None, None, None, None if newest is None else cpu)
         return JobMoved(read, rchar, write, cpu)

@@ -308,8 +308,9 @@ def test_a_socket_that_opens_after_the_end_is_removed(tmp_path: Path, late_socke
     source = LiveSource(Settings(smart=False), marks=True)
     source.close()
     late_socket.set()
-    _stuck["marks"].join(20)
-    assert not _stuck["marks"].is_alive()
+    thread, _mount = _stuck["marks"]
+    thread.join(20)
+    assert not thread.is_alive()
     assert list(tmp_path.iterdir()) == []
 
 
