@@ -13,7 +13,7 @@ from iotop_ai.diagnosis.memory import jobs as job_memory
 from iotop_ai.diagnosis.memory.hung_devices import hung_since
 from iotop_ai.diagnosis.memory.read_latency_baseline import learn, seeded, without_replaced
 from iotop_ai.diagnosis.rules import RULES
-from iotop_ai.diagnosis.rules.job.exit import ENDS
+from iotop_ai.diagnosis.rules.job.exit import ENDS, unmatched_kills
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.diagnosis.verdict.acknowledge import apply_ack_events, open_findings
 from iotop_ai.diagnosis.verdict.cures import with_cures
@@ -77,9 +77,11 @@ def fold(
     verdict = Verdict(findings, watched, needed, seen, GROUP_COUNT, missing, _pid(lead), slow)
     states = _with_change(carry.states, verdict.state.value, now)
     classes = _with_change(carry.classes, verdict.primary.class_id, now)
+    ended = unmatched_kills(carry.ended, now)
     carry = carry._replace(
-        held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending, ended=()
-    )
+        held=held, verdict=verdict, decided_ns=now, states=states, lost=lost, classes=classes, pending=pending,
+        ended=ended,
+    )  # fmt: skip
     return carry, verdict
 
 
@@ -118,7 +120,7 @@ def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], li
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
-    ended = tuple(event for event in snapshot.events if event.kind in ENDS)[:_MOST_ENDED]
+    ended = tuple(event for event in snapshot.events if event.kind in ENDS)
     frozen = any(CLASS_SPECS[class_id].freezes_baseline for class_id, _ in carry.held)
     return carry._replace(
         learned=learn(without_replaced(carry.learned, history), sample, snapshot.disks.value or {}, frozen, limits),
@@ -126,7 +128,7 @@ def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], li
         fed_ns=sample.at_ns,
         hung=hung_since(carry.hung, sample),
         gpus=gpu_memory.update(carry.gpus, snapshot, sample, limits),
-        ended=(carry.ended + ended)[-_MOST_ENDED:] if ended else carry.ended,
+        ended=(carry.ended + ended)[:_MOST_ENDED] if ended else carry.ended,
     )
 
 

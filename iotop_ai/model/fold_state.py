@@ -95,6 +95,6 @@ class FoldState(NamedTuple):
     gpus: Mapping[str, GpuMemory] = {}
     """How each GPU has been used, by UUID."""
     ended: tuple[Event, ...] = ()
-    """The ends of processes since the last decision."""
+    """The ends of processes since the last decision, and the OOM kills whose process has not ended yet."""
     hung: Mapping[str, int] = {}
     """For each device that has requests in flight and completes none, the time at which this began, by kernel name."""

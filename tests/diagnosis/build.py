@@ -315,7 +315,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
     )  # fmt: skip
     snapshot = Snapshot(
         second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace),
-        machine.events, OwnCost(OWN_PID, 0, None, 0, 0),
+        tuple(event._replace(at_ns=at, wall_ns=at) for event in machine.events), OwnCost(OWN_PID, 0, None, 0, 0),
     )  # fmt: skip
     if machine.without_readings:
         return snapshot

@@ -14,6 +14,8 @@ TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
 """SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: signals for a fault of the process itself."""
+_KILL_NS = 60_000_000_000
+_UNNAMED_KILL_NS = 15_000_000_000
 
 
 class Ended(NamedTuple):
@@ -37,6 +39,15 @@ class Ended(NamedTuple):
         role = f"{self.role} " if self.role in (TRAINER, WORKER) else ""
         job = f" of {self.job_name}" if self.role == WORKER else ""
         return f"{role}{self.name} (pid {self.key.pid}){job}: {how_it_ended(self.code)}"
+
+
+def may_end_by_kill(pid: int | None, ago_ns: int) -> bool:
+    """Whether an end now can still follow from a kill for lack of memory that was reported ``ago_ns`` ago.
+
+    The kernel reports the kill when it sends the signal, and a process needs seconds to free its memory. pid: the
+    process that was killed; None if it is unknown, so that a later end more likely has another cause.
+    """
+    return 0 <= ago_ns < (_UNNAMED_KILL_NS if pid is None else _KILL_NS)
 
 
 def how_it_ended(code: int | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.job.exits import CRASHES, ENDED, KILLED, TRAINER, WORKER, how_it_ended
+from iotop_ai.model.job.exits import CRASHES, ENDED, KILLED, TRAINER, WORKER, how_it_ended, may_end_by_kill
 from iotop_ai.model.snapshot import Event
 
 OOM_KILL = "oom_kill"
@@ -16,6 +18,7 @@ _INT, _BUS, _TERM = -2, -7, -15
 _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
+_MOST_KILLS = 16
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
@@ -25,13 +28,14 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     Evidence: exit codes and signals of the job's processes: as root from the kernel, else from zombies that are
         readable (such as the command that `record` runs); OOM kills.
     Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends for
-        an unknown cause beside an OOM kill (60 % sure). In a weakly recognised job only a crash or an OOM kill counts.
-        At once. It stays for 10 minutes, or until a later job is at work.
-    Blind spot: without root it misses a process whose exit code it cannot read, except beside an OOM kill. It ignores a
+        an unknown cause within 60 s after its OOM kill (60 % sure). If the log does not say which process was killed,
+        the trainer's end within 15 s counts. In a weakly recognised job only a crash or an OOM kill counts. At once. It
+        stays for 10 minutes, or until a later job is at work.
+    Blind spot: without root it misses a process whose exit code it cannot read, except after an OOM kill. It ignores a
         worker that exits with an error of its own.
     """
     events = facts.carry.ended
-    kills = [event.pid for event in events if event.kind == OOM_KILL]
+    kills = [event for event in events if event.kind == OOM_KILL]
     worst: dict[int, Event] = {}
     for event in events:
         if event.kind != ENDED or event.pid is None or not _bad(event, _killed(event, kills)):
@@ -44,9 +48,25 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
 
 
-def _killed(event: Event, kills: list[int | None]) -> bool:
-    """Whether the OOM killer killed the process. If it is unknown which process was killed, the answer is True."""
-    return event.code in (None, KILLED) and any(pid is None or pid == event.pid for pid in kills)
+def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
+    """The newest OOM kills whose process has not ended yet. Its end may come several decisions after the kill."""
+    ends = [event for event in events if event.kind == ENDED]
+    kills = (event for event in events if event.kind == OOM_KILL)
+    fresh = [kill for kill in kills if may_end_by_kill(kill.pid, now_ns - kill.at_ns)]
+    return tuple(kill for kill in fresh if not any(_of_kill(end, kill) for end in ends))[-_MOST_KILLS:]
+
+
+def _killed(event: Event, kills: list[Event]) -> bool:
+    """Whether the OOM killer killed the process."""
+    return any(_of_kill(event, kill) for kill in kills)
+
+
+def _of_kill(end: Event, kill: Event) -> bool:
+    """Whether the end follows from the OOM kill. If it is unknown which process was killed, it may be any."""
+    if kill.pid is not None:
+        return end.pid == kill.pid and end.code in (None, KILLED)
+    # Workers end with every epoch, so that an unknown end of a worker does not show that it was killed.
+    return end.code == KILLED or (end.code is None and end.role == TRAINER)
 
 
 def _bad(event: Event, killed: bool) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.finding import Severity
+from iotop_ai.model.snapshot import Event
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     COMPUTING,
@@ -63,6 +64,47 @@ def test_a_death_is_forgotten_after_ten_minutes_or_when_training_goes_on() -> No
     frames = play((JOB_HEALTHY, 20), death, (GONE, 25), (again, 30))
     assert frames[44].verdict.primary.class_id == "job_died"
     assert frames[-1].verdict.primary.class_id == "healthy"
+
+
+NAMED = Event(0, 0, "oom_kill", "the kernel killed python (pid 50) for memory", pid=50)
+
+
+@pytest.mark.parametrize("gap", [1, 5])
+@pytest.mark.parametrize("code", [-9, None])
+@pytest.mark.parametrize("kill", [NAMED, OOM], ids=["named", "unnamed"])
+def test_a_process_that_was_killed_for_memory_may_end_some_seconds_later(
+    kill: Event, code: int | None, gap: int
+) -> None:
+    killed, end = replace(JOB_HEALTHY, events=(kill,)), replace(GONE, events=(ended("trainer", code),))
+    last = play((JOB_HEALTHY, 15), (killed, 1), (JOB_HEALTHY, gap - 1), (end, 1))[-1]
+    assert last.verdict.primary.class_id == "job_died"
+    assert [one.template for one in last.verdict.primary.advice] == ["less_memory"]
+    assert last.carry.ended == (), "the same kill would explain a second death"
+
+
+@pytest.mark.parametrize(
+    ("kill", "gap", "end"),
+    [
+        (NAMED, 61, ended("trainer", None)),
+        (OOM, 16, ended("trainer", None)),
+        (OOM, 3, ended("worker", None, "pt_data_worker", 101)),
+        (NAMED, 3, ended("worker", None, "pt_data_worker", 101)),
+        (NAMED, 3, ended("trainer", 0)),
+    ],
+    ids=["much later", "later, of an unknown process", "a worker", "another process", "done"],
+)
+def test_a_kill_for_memory_does_not_explain_every_end(kill: Event, gap: int, end: Event) -> None:
+    killed = replace(JOB_HEALTHY, events=(kill,))
+    frames = play((JOB_HEALTHY, 15), (killed, 1), (JOB_HEALTHY, gap - 1), (replace(GONE, events=(end,)), 1), (GONE, 3))
+    assert all("job_died" not in classes(f.verdict) for f in frames)
+
+
+def test_a_kill_is_remembered_among_many_ends() -> None:
+    killed = replace(JOB_HEALTHY, events=(NAMED,))
+    workers = tuple(ended("worker", 0, "pt_data_worker", 100 + i) for i in range(128))
+    end = replace(GONE, events=(ended("trainer", -9), *workers))
+    found = play((JOB_HEALTHY, 15), (killed, 1), (JOB_HEALTHY, 2), (end, 1))[-1].verdict.primary
+    assert (found.class_id, found.advice[0].template) == ("job_died", "less_memory")
 
 
 NO_DEATHS = {
