@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.counter import delta
 from iotop_ai.model.job.records import Job
@@ -65,23 +67,27 @@ def how_it_ended(code: int | None) -> str:
         return f"signal {-code}"
 
 
-def job_ends(before: Snapshot, after: Snapshot) -> dict[ProcessKey, Ended]:
+def job_ends(
+    before: Snapshot, after: Snapshot, killed_before: Callable[[int], bool] | None = None
+) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
     A process counts as ended when it becomes a zombie, and not again when it is reaped. In a job with weak evidence,
     which may not be a training job, only crashes and kills for lack of memory count. {} if processes or jobs are
-    unknown.
+    unknown. killed_before: tells whether the kernel reported some seconds ago that it kills a pid for lack of memory.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
         return {}
     gone = frozenset(new.gone)
-    faults = (*CRASHES, KILLED) if _killed_for_memory(before, after) else CRASHES
+    kills = _killed_for_memory(before, after)
     out = [
         ended
         for job in jobs.jobs.values()
         for ended in (*_of(job, TRAINER, old, new, gone), *_of(job, WORKER, old, new, gone))
-        if not job.weak or ended.code in faults
+        if not job.weak
+        or ended.code in CRASHES
+        or (ended.code == KILLED and (kills or (killed_before is not None and killed_before(ended.key.pid))))
     ]
     return {ended.key: ended for ended in sorted(out, key=lambda e: e.role != TRAINER)}
 

@@ -22,6 +22,7 @@ def derive_events(
     watched: frozenset[ProcessKey] = frozenset(),
     child_codes: Mapping[int, int] = {},
     unlogged: Callable[[int], int] = int,
+    killed_before: Callable[[int], bool] | None = None,
 ) -> list[Event]:
     """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
 
@@ -30,7 +31,7 @@ def derive_events(
     process in ``watched`` has ended with a known exit code other than 0.
 
     child_codes: the exit code, or minus the signal, of our own children by PID. unlogged: a function that takes a
-    number of kills and returns how many of them are missing in the kernel's log.
+    number of kills and returns how many of them are missing in the kernel's log. killed_before: as for job_ends.
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []
@@ -40,7 +41,7 @@ def derive_events(
     if before.memory.value is not None and after.memory.value is not None:
         killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
         texts += _memory(before.memory.value, after.memory.value, killed, unlogged)
-    of_jobs = job_ends(before, after)
+    of_jobs = job_ends(before, after, killed_before)
     if not (texts or ends or of_jobs):
         return []
     reported = [e if e.code is not None else e._replace(code=child_codes.get(e.key.pid)) for e in of_jobs.values()]

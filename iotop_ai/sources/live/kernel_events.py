@@ -31,6 +31,8 @@ class KernelEvents:
         self._uuids: dict[str, str] = {}
         self._xids: dict[tuple[str, int], int] = {}
         self._logged_kills = 0
+        self._at_ns = 0
+        self._kills: dict[int | None, int] = {}
 
     def of(
         self,
@@ -46,6 +48,11 @@ class KernelEvents:
             self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
             self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
+        self._at_ns = at_ns
+        if self._kills:
+            from iotop_ai.model.job.exits import may_end_by_kill  # only an OOM kill needs it
+
+            self._kills = {pid: ns for pid, ns in self._kills.items() if may_end_by_kill(pid, at_ns - ns)}
         out = []
         for entry in log:
             text = entry.text
@@ -60,7 +67,9 @@ class KernelEvents:
                     continue
                 if uuid:
                     text = text.replace(entry.subject, uuid, 1)
-            self._logged_kills += entry.kind == OOM_KILL
+            if entry.kind == OOM_KILL:
+                self._logged_kills += 1
+                self._kills[entry.pid] = at_ns
             out.append(Event(at_ns, wall_ns, entry.kind, text, pid=entry.pid))
         out += [
             Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}")
@@ -80,4 +89,13 @@ class KernelEvents:
         """Return how many of the kills that the kernel has counted since the last call are not in its log."""
         logged = min(kills, self._logged_kills)
         self._logged_kills -= logged
+        if kills > logged:
+            self._kills[None] = self._at_ns
         return kills - logged
+
+    def killed_before(self, pid: int) -> bool:
+        """Return whether an end of ``pid`` now can follow from a kill for lack of memory.
+
+        A kill that is not in the log may be of any process.
+        """
+        return pid in self._kills or None in self._kills

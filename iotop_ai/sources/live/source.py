@@ -279,7 +279,10 @@ class LiveSource:
             # The first Snapshot does not need this import.
             from iotop_ai.sources.live.events import derive_events
 
-            more = derive_events(self._previous, snapshot, members, self._child_codes, self._kernel_events.unlogged)
+            kernel = self._kernel_events
+            more = derive_events(
+                self._previous, snapshot, members, self._child_codes, kernel.unlogged, kernel.killed_before
+            )
         if descendants is not None and table is not None:
             descendants.update(table)
         self._previous = snapshot

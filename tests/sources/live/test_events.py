@@ -124,6 +124,9 @@ def test_of_a_program_that_may_not_be_a_training_only_faults_are_reported(
     after = ended(after._replace(memory=after.memory._replace(value=memory)), worker, code)
     events = [(event.role, event.code) for event in derive_events(with_job(before, job), after) if event.role]
     assert events == ([("worker", code)] if reported else [])
+    later = ended(pair()[1], worker, code)
+    events = derive_events(with_job(before, job), later, killed_before=lambda pid: killed and pid == worker.pid)
+    assert [(event.role, event.code) for event in events if event.role] == ([("worker", code)] if reported else [])
 
 
 def test_the_end_of_a_zombie_is_reported_once() -> None:

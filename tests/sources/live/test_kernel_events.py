@@ -68,3 +68,20 @@ def test_kills_in_the_log_are_reported_only_once() -> None:
     assert events.unlogged(0) == 0
     assert events.unlogged(3) == 2
     assert events.unlogged(1) == 1
+
+
+def test_a_kill_is_remembered_until_its_process_has_had_time_to_end() -> None:
+    events = KernelEvents([].append)
+    kill = LogEvent("oom_kill", "python3", "the kernel killed python3 (pid 7) for memory", pid=7)
+
+    def killed(at_s: int, kills: int, *log: LogEvent) -> tuple[bool, bool]:
+        texts(events, list(log), [], at_s)
+        events.unlogged(kills)
+        return events.killed_before(7), events.killed_before(8)
+
+    assert killed(1, 0) == (False, False)
+    assert killed(2, 1, kill) == (True, False)
+    assert killed(20, 0) == (True, False)
+    assert killed(62, 0) == (False, False)
+    assert killed(63, 1) == (True, True), "a kill that the log lacks may be of any process"
+    assert killed(79, 0) == (False, False)
