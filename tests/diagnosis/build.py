@@ -239,6 +239,7 @@ class Machine:
     io_pressure: float | None = 0.0
     smart: tuple[SmartState, ...] = ()
     usage: dict[str, FilesystemUsage] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
     smart_silent: bool = False
     ptrace: bool = True
     psi: bool = True
@@ -352,6 +353,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
             **ok,
         ),
         filesystems=Reading({m: Reading(u, **ok) for m, u in machine.usage.items()}, **ok),
+        mounts=Reading(machine.mounts, **ok),
         network=Reading({}, **ok),
         gpu_slow=Reading(
             {

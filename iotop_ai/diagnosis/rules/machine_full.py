@@ -11,7 +11,8 @@ SURE = 0.95
 _TIGHT = 0.1
 """If less than this part of a memory limit is left, the memory is nearly exhausted."""
 _BOOT = ("/boot", "/efi")
-_MEMORY_FILESYSTEMS = ("tmpfs", "ramfs", "squashfs", "iso9660", "erofs")
+_IMAGES = ("squashfs", "iso9660", "erofs")
+"""Filesystems that are full by nature and cannot be written to."""
 
 
 def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
@@ -120,16 +121,18 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
     Evidence: used bytes and inodes of the mounted filesystems (statvfs).
     Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where jobs
         are seen to read, but none from this filesystem, the finding ranks below the causes of lost time. A full /boot
-        or /efi is shown beside the verdict.
+        or /efi is shown beside the verdict. What is mounted read-only does not count.
     Blind spot: quotas, and the blocks that a filesystem reserves for root. It cannot know where a job will write.
     """
     limits, out = facts.limits, []
     kinds = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
+    # NFS and FUSE have no block device.
+    kinds |= {m.path: m for m in facts.snapshot.mounts.value or ()}
     for path, reading in (facts.snapshot.filesystems.value or {}).items():
         usage, mount = reading.value, kinds.get(path)
         if usage is None or path == "/dev/shm":
             continue
-        if mount is not None and (mount.read_only or mount.fstype in _MEMORY_FILESYSTEMS):
+        if mount is not None and (mount.read_only or mount.fstype in _IMAGES):
             continue
         used, inodes = usage.used_ratio, usage.inodes_used_ratio
         no_room = used is not None and used >= limits.full_ratio and usage.available_bytes < limits.full_bytes

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import State
@@ -75,6 +76,21 @@ def test_a_full_boot_filesystem_is_shown_beside_the_verdict(path: str) -> None:
     assert classes(verdict) == ["healthy", "fs_full"]
     assert verdict.findings[1].severity is Severity.INFO
     assert classes(verdict_of(replace(JOB_HEALTHY, usage={"/bootstrap": FULL}))) == ["fs_full"]
+
+
+@pytest.mark.parametrize(
+    ("mount", "counts"),
+    [
+        (Mount("/nfs", "nfs4", "srv:/x", True), False),
+        (Mount("/nfs", "nfs4", "srv:/x"), True),
+        (Mount("/tmp/.mount_editor", "fuse.editor.AppImage", "editor.AppImage", True), False),
+        (Mount("/snap/core", "squashfs", "core.snap"), False),
+        (Mount("/tmp", "tmpfs", "tmpfs"), True),
+    ],
+)
+def test_a_full_mount_counts_only_if_it_can_be_written_to(mount: Mount, counts: bool) -> None:
+    verdict = verdict_of(replace(JOB_HEALTHY, mounts=(mount,), usage={mount.path: FULL}))
+    assert ("fs_full" in classes(verdict)) is counts
 
 
 def test_pressure_by_file_pages_has_the_threshold_that_it_must_reach() -> None:
