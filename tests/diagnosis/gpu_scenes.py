@@ -70,6 +70,10 @@ GPU_SCENES = {
     ),
     "gpu_fault lost": replace(FED, gpu_lost=frozenset((3,))),
     "gpu_fault board": replace(FED, gpu_only={2: {"last_xid": 48, "last_xid_at_ns": 0}}),
+    "gpu_fault hidden processes": replace(
+        FED, gpu_pids=(), gpu_state={**FED.gpu_state, "processes": (), "memory_used_bytes": 60 * GIB},
+        gpu_only={2: {"last_xid": 48, "last_xid_at_ns": 0}},
+    ),
     "gpu_fault program": replace(FED, gpu_only={0: {"last_xid": 31, "last_xid_at_ns": 0}}),
     "gpu_fault reset": replace(
         FED, gpu_only={2: {"bus_id": "0000:C1:00.0"}}, errors={"0000:c1:00.0": DeviceErrors(1, 0, "ring timeout")}

@@ -86,7 +86,9 @@ def _fault(
         return _finding(facts, uuid, f"GPU {number}", "lost", 0, SURE, True, "reboot_node", reason=reading.reason)
     name = f"GPU {state.number}"
     # A GPU that answers and has no process does not slow the jobs on other GPUs.
-    in_use = not facts.jobs or bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
+    # In a container the driver hides the processes, but a GPU in use is known by its load or its memory.
+    listed = bool(state.processes) or any(uuid in job.job.gpus for job in facts.jobs)
+    in_use = not facts.jobs or listed or uuid in facts.gpu.uuids
     xid = _xid(state, now_ns, facts.limits)
     of_xid = None
     if xid is not None:
