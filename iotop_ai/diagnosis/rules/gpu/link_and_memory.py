@@ -185,7 +185,8 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
     Growth is steady only if both halves of the window grew, because an allocator grows in steps and then rests.
     """
     known = [rates.memory_used_bytes for rates in gpu.rates if rates.memory_used_bytes is not None]
-    seconds = sum(sample.seconds or 0.0 for sample in group.window.samples)
+    # The GPU may be read less often than every tick.
+    seconds = sum(sample.gpu.seconds or 0.0 for sample in group.window.samples)
     if len(known) < 4 or not seconds:
         return None
     middle = len(known) // 2

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.engine import fold
 from iotop_ai.diagnosis.facts.gather import gather
 from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.rules.gpu.collective import one_gpu_is_late
 from iotop_ai.model.finding import Severity
+from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.job.task_states import TaskRates
 from iotop_ai.model.verdict_class import State
@@ -23,6 +25,8 @@ from tests.diagnosis.build import (
     Task,
     classes,
     play,
+    sample_of,
+    snapshot_of,
     verdict_of,
 )
 from tests.diagnosis.gpu_scenes import (
@@ -177,6 +181,26 @@ def test_memory_that_is_about_to_run_out_is_critical_and_a_full_cache_is_not() -
     assert dict(growing.primary.args)["end_s"] == pytest.approx(12, abs=3)
     stepped = play((held(70.0), 14), (held(77.0), 14))[-1].verdict
     assert classes(stepped) == ["gpu_bound", "gpu_memory"]
+
+
+@pytest.mark.parametrize(("every", "tick_s"), [(1, 1.0), (2, 1.0), (5, 1.0), (5, 0.2)])
+def test_the_time_until_memory_is_full_does_not_depend_on_how_often_the_gpu_is_read(every: int, tick_s: float) -> None:
+    carry, history = FoldState(), ()
+    read = None
+    for tick in range(int(60 / tick_s)):
+        used = 76.4 * GIB + 4 * MB * tick * tick_s
+        machine = replace(rates(FED, memory_used_bytes=used), interval_s=tick_s)
+        snapshot, sample = snapshot_of(machine, tick), sample_of(machine, tick)
+        if read is None or tick % every == 0:
+            read = snapshot.gpu, sample.gpu._replace(seconds=every * tick_s if tick else None)
+            sample = sample._replace(gpu=read[1])
+        else:
+            snapshot, sample = snapshot._replace(gpu=read[0]), sample._replace(gpu=read[1]._replace(renewed=False))
+        history = (*history, sample)
+        carry, verdict = fold(carry, snapshot, history)
+    (found,) = [one for one in verdict.findings if one.class_id == "gpu_memory"]
+    assert dict(found.args)["end_s"] == pytest.approx(907, abs=10)
+    assert found.severity is Severity.INFO
 
 
 def test_an_idle_link_that_saves_power_does_not_count_as_full() -> None:
