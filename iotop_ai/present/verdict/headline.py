@@ -437,9 +437,12 @@ def confidence(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def loss(verdict: Verdict, frame: Frame) -> Spans:
-    """The lost GPU time: "6.2 GPU-h lost/h"; [] when none is lost."""
-    gpus = number(dict(verdict.primary.args), "gpus")
-    lost = (gpus or 0.0) * (verdict.primary.lost_ratio or 0.0)
+    """The lost GPU time: "6.2 GPU-h lost/h"; [] when none is lost.
+
+    If one of a job's GPUs is slow, all of them lose the time: ``team`` counts them, ``gpus`` only those affected.
+    """
+    a = dict(verdict.primary.args)
+    lost = (number(a, "team") or number(a, "gpus") or 0.0) * (verdict.primary.lost_ratio or 0.0)
     return [] if not lost else [_strong(units.figure(lost)), Span(" GPU-h lost/h", "dim")]
 
 

@@ -13,6 +13,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.verdict_class import PRECEDENCE
+from iotop_ai.present.text import units
 from iotop_ai.present.text.line import Span, spans_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import milliseconds, why_templates, why_text
@@ -256,6 +257,14 @@ def test_a_fitted_sentence_is_never_too_wide_and_has_no_new_words(spans: list[Sp
     assert sum(len(s.text) + sum(c > "ÿ" for c in s.text) for s in cut) <= width
     if spans_cells(spans) <= width:
         assert cut == spans
+
+
+@pytest.mark.parametrize("name", GPU_SCENES)
+def test_the_loss_is_the_growth_of_the_lost_gpu_hours(name: str) -> None:
+    before, frame = play((GPU_SCENES[name], 25))[-2:]
+    hours = [one.verdict.primary.gpu_hours_lost or 0.0 for one in (before, frame)]
+    lost = (hours[1] - hours[0]) * 3600
+    assert sentence(headline.loss, frame) == (f"{units.figure(lost)} GPU-h lost/h" if lost else "")
 
 
 @pytest.mark.parametrize("name", MACHINES)
