@@ -162,6 +162,7 @@ class Training:
     mounts: tuple[JobMount, ...] = (JobMount("/data", "ext4", "/dev/sda", "8:0"),)
     limits: tuple[IoLimit, ...] = ()
     shm: float = 0.1
+    shm_total: int = GIB
     label: str = ""
     wait_channels_hidden: bool = False
     grown: float = 0.0
@@ -198,8 +199,8 @@ class Training:
     @property
     def place(self) -> JobPlace:
         return JobPlace(
-            self.limits, self.quota, shm_total_bytes=GIB, shm_used_bytes=int(self.shm * GIB), mounts=self.mounts,
-            allowed_cores=self.cores, listening=self.listening, connections=self.listening,
+            self.limits, self.quota, shm_total_bytes=self.shm_total, shm_used_bytes=int(self.shm * self.shm_total),
+            mounts=self.mounts, allowed_cores=self.cores, listening=self.listening, connections=self.listening,
             memory_limit_bytes=self.memory_limit, memory_used_bytes=self.memory_used,
         )  # fmt: skip
 
@@ -262,6 +263,7 @@ class Machine:
     sent: dict[str, float] = field(default_factory=dict)
     """The bytes that a link sends per second, if any."""
     euid: int = 0
+    container: str = ""
     errors: dict[str, DeviceErrors] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     """The events of each second."""
@@ -315,7 +317,8 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         frozenset(t.key for t in tasks if t.denied), at, at, (at,), {}, {}, {}, {},
     )  # fmt: skip
     snapshot = Snapshot(
-        second, at, at, machine.interval_s, Host("h", "boot", "6", machine.euid, "root", machine.ptrace),
+        second, at, at, machine.interval_s,
+        Host("h", "boot", "6", machine.euid, "root", machine.ptrace, machine.container),
         tuple(event._replace(at_ns=at, wall_ns=at) for event in machine.events), OwnCost(OWN_PID, 0, None, 0, 0),
     )  # fmt: skip
     if machine.without_readings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, pressure_ratio
 from iotop_ai.diagnosis.facts.window import at_least, either, mean
+from iotop_ai.diagnosis.rules.job.common import shm_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 MEMORY_BASE = 0.9
@@ -102,9 +103,8 @@ def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
             ("job", job.job.name),
             ("job_pid", float(job.job.key.pid)),
             ("used", ratio),
-            ("total", float(total)),
             ("workers", float(job.workers)),
-            ("container", 1.0 if "container" in job.job.label or "pod" in job.job.label else 0.0),
+            *shm_args(facts, job),
         )
         evidence = (Evidence(f"jobs.{job.subject}.shm_used_ratio", round(ratio, 4), "ratio", limits.shm_full),)
         finding = Finding(

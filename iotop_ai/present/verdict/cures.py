@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from iotop_ai.model.finding import Advice
@@ -135,11 +136,20 @@ def _cache(a: Args) -> str:
     return "keep a fixed part of the data in memory, store it smaller, or cache it on an NVMe"
 
 
+_LEAST_SHM_GIB = 8
+
+
 def _shm(a: Args) -> str:
-    if number(a, "container"):
-        return "start the container with --shm-size=8g or --ipc=host (Kubernetes: emptyDir medium: Memory)"
-    fewer = "fewer workers, or a lower prefetch_factor"
-    return f"mount -o remount,size=50% /dev/shm, {fewer}" if number(a, "may_grow") else fewer
+    """Only a container's start sets the size of its /dev/shm: a mount inside it is refused."""
+    fewer, inside = "fewer workers, or a lower prefetch_factor", number(a, "container")
+    if not number(a, "may_grow"):
+        return fewer
+    twice = math.ceil(2 * (number(a, "total") or 0.0) / (1 << 30))
+    option = f"--shm-size={max(_LEAST_SHM_GIB, twice)}g"
+    if inside:
+        return f"start the container with {option} or --ipc=host (Kubernetes: emptyDir medium: Memory)"
+    here = "" if inside is not None else f" (in a container: start it with {option})"
+    return f"mount -o remount,size=50% /dev/shm{here}, {fewer}"
 
 
 def _cool(a: Args) -> str:

@@ -388,7 +388,25 @@ def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
 def test_a_larger_shm_is_advised_only_if_half_of_memory_is_more() -> None:
     assert "remount" in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
     assert "remount" not in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
-    assert "--shm-size" in cure_text("larger_shm", IN_CONTAINER)
+    assert cure_text("larger_shm", replace(IN_CONTAINER, total_bytes=2 * GIB)).startswith("fewer workers")
+
+
+def test_a_container_is_started_with_twice_its_shm_and_at_least_8_gb() -> None:
+    assert "--shm-size=8g" in cure_text("larger_shm", IN_CONTAINER)
+    assert "--shm-size=32g" in cure_text("larger_shm", with_job(IN_CONTAINER, shm_total=16 * GIB))
+    inside = replace(STATE_SCENES["shm_full"], container="docker")
+    assert "start the container with --shm-size=8g" in cure_text("larger_shm", inside)
+    assert "mount" not in cure_text("larger_shm", inside)
+
+
+def test_a_larger_shm_after_a_worker_died_fits_the_place_of_its_job() -> None:
+    bus = (ended("worker", -7, "pt_data_worker", 101),)
+    assert "mount -o remount,size=50% /dev/shm, " in cure_text("larger_shm", replace(JOB_HEALTHY, events=bus))
+    contained = with_job(replace(JOB_HEALTHY, events=bus), label="pod 1a2b3c4d", shm_total=16 * GIB)
+    assert "start the container with --shm-size=32g" in cure_text("larger_shm", contained)
+    gone = replace(GONE, events=bus)
+    assert "(in a container: start it with --shm-size=8g)" in cure_text("larger_shm", gone)
+    assert "start the container with --shm-size=8g" in cure_text("larger_shm", replace(gone, container="docker"))
 
 
 def test_a_copy_of_remote_data_to_the_fast_disk_is_advised() -> None:

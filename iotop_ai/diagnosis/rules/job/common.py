@@ -112,6 +112,26 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
     )
 
 
+_CONTAINERS = ("container ", "pod ")
+"""The labels of jobs that run in a container begin with one of these."""
+
+
+def shm_args(facts: Facts, job: JobFacts | None) -> Args:
+    """The size of the job's /dev/shm and whether the job runs in a container, for the advice about /dev/shm.
+
+    job: None for a job that is gone. Then both are unknown, unless the monitor runs in a container: a job that it sees
+    runs in a container too, although its cgroup shows no id there.
+    """
+    inside = bool(facts.snapshot.host.container)
+    total = None if job is None else job.place.shm_total_bytes
+    known = None if job is None and not inside else float(inside or _in_container(job))
+    return (("total", None if total is None else float(total)), ("container", known))
+
+
+def _in_container(job: JobFacts | None) -> bool:
+    return job is not None and job.job.label.startswith(_CONTAINERS)
+
+
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
     """The evidence of a loss: the share of time lost, the states of the workers meanwhile, then ``more``."""
     limits, name = facts.limits, f"jobs.{job.subject}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts
+from iotop_ai.diagnosis.rules.job.common import shm_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.exits import CRASHES, ENDED, KILLED, TRAINER, WORKER, how_it_ended, may_end_by_kill
 from iotop_ai.model.snapshot import Event
@@ -87,7 +88,8 @@ def _names(event: Event) -> tuple[str, str]:
 
 def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
     if event.code == _BUS:
-        return (Advice("larger_shm", args),)
+        job = next((one for one in facts.jobs if ("job_pid", float(one.job.key.pid)) in args), None)
+        return (Advice("larger_shm", (*args, *shm_args(facts, job))),)
     if killed:
         return (Advice("less_memory", args),)
     if event.code == KILLED:
