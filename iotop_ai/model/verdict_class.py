@@ -79,7 +79,10 @@ _BY_PRECEDENCE = (
     ClassSpec(
         class_id="job_died",
         state=State.BLOCKED,
-        advice=("larger_shm", "less_memory", "who_killed", "who_stopped", "fault_handler", "read_log"),
+        advice=(
+            *("larger_shm", "less_memory", "who_killed", "who_stopped", "outlive_session", "fault_handler"),
+            "read_log",
+        ),
         keep_s=600.0,
     ),
     ClassSpec(class_id="hung", state=State.BLOCKED, advice=("dump_stacks", "continue_job", "ask_owner")),

@@ -315,14 +315,21 @@ def _because_died(a: Args) -> Spans:
     pid = [_plain("pid "), _strong(whole(a, "pid"))]
     if number(a, "oom"):
         return [*pid, COMMA, _plain("killed by the kernel: out of memory")]
+    end, crashed = word(a, "end"), "it crashed in native code"
     causes = {
+        "SIGHUP": "its terminal or its ssh session ended",
+        "SIGPIPE": "the reader of its output ended",
+        "SIGXCPU": "it used all the CPU time of its limit",
+        "SIGILL": crashed,
+        "SIGFPE": crashed,
         "SIGKILL": "killed from outside: the kernel counted no out-of-memory kill",
         "SIGBUS": "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank",
-        "SIGSEGV": "it crashed in native code",
+        "SIGSEGV": crashed,
         "SIGABRT": "it aborted in native code",
         "SIGTERM": "it received a request to stop",
     }
-    return [*pid, COMMA, _plain(causes.get(word(a, "end"), "it exited with an error"))]
+    other = "a signal from outside ended it" if end.startswith(("SIG", "signal ")) else "it exited with an error"
+    return [*pid, COMMA, _plain(causes.get(end, other))]
 
 
 def _because_serving(a: Args) -> Spans:

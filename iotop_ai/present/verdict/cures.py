@@ -377,6 +377,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "who_stopped": lambda a: (
         "look into the scheduler's log: time limit, preemption, scancel; go on from its checkpoint"
     ),
+    "outlive_session": lambda a: "start it in tmux, or with nohup or setsid and its output in a file",
     "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
     "read_log": lambda a: "read the end of its own log: the traceback says why",
     "more_requests": lambda a: "nothing to do: it works when clients ask",

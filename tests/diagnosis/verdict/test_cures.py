@@ -182,7 +182,8 @@ CASES: dict[str, tuple[Play, Play]] = {
     "keep_workers": (epochs(20, 3, 5), [(JOB_HEALTHY, 100)]),
     "who_killed": (died(-9), died(-9, OOM)),
     "who_stopped": (died(-15), died(-9)),
-    "fault_handler": (died(-11), died(-9)),
+    "outlive_session": (died(-1), died(-10)),
+    "fault_handler": (died(-11), died(-10)),
     "read_log": (died(1), died(-11)),
     "more_requests": (SERVING, JOB_HEALTHY),
     "look_into": (

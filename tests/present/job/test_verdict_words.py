@@ -14,6 +14,7 @@ from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict import headline
 from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, Machine, play
+from tests.diagnosis.host_scenes import GONE, ended
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
 SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
@@ -199,3 +200,21 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
     shown = verdict_words.current_job(last(JOB_STARVED))
     assert shown is not None
     assert shown.name == "train.py"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        (1, "it exited with an error"),
+        (-1, "its terminal or its ssh session ended"),
+        (-4, "it crashed in native code"),
+        (-10, "a signal from outside ended it"),
+        (-13, "the reader of its output ended"),
+        (-15, "it received a request to stop"),
+        (-24, "it used all the CPU time of its limit"),
+        (-40, "a signal from outside ended it"),
+    ],
+)
+def test_a_death_has_the_cause_that_its_signal_tells(code: int, cause: str) -> None:
+    frame = last(replace(GONE, events=(ended("trainer", code),)))
+    assert sentence(headline.because, frame) == f"pid 50, {cause}"

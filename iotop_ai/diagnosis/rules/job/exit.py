@@ -15,7 +15,7 @@ ENDS = (ENDED, OOM_KILL)
 """The kinds of events that this rule reads."""
 SURE = 0.95
 UNKNOWN_END = 0.6
-_INT, _BUS, _TERM = -2, -7, -15
+_HUP, _INT, _BUS, _PIPE, _TERM = -1, -2, -7, -13, -15
 _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
@@ -94,10 +94,12 @@ def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advic
         return (Advice("less_memory", args),)
     if event.code == KILLED:
         return (Advice("who_killed", args),)
-    if event.code == _TERM:
-        return (Advice("who_stopped", args),)
-    if event.code is not None and event.code < 0:
+    if event.code in CRASHES:
         return (Advice("fault_handler", args),)
+    if event.code in (_HUP, _PIPE):
+        return (Advice("outlive_session", args),)
+    if event.code is not None and event.code < 0:
+        return (Advice("who_stopped", args),)
     return (Advice("read_log", args),)
 
 

@@ -32,6 +32,10 @@ DEATHS = {
     "nobody knows how": ((OOM, ended("trainer", None)), "less_memory", 0.6),
     "an error": ((ended("trainer", 1),), "read_log", 0.95),
     "a crash": ((ended("trainer", -11),), "fault_handler", 0.95),
+    "another crash": ((ended("trainer", -4),), "fault_handler", 0.95),
+    "its session ended": ((ended("trainer", -1),), "outlive_session", 0.95),
+    "a broken pipe": ((ended("trainer", -13),), "outlive_session", 0.95),
+    "a signal of the scheduler": ((ended("trainer", -10),), "who_stopped", 0.95),
     "stopped": ((ended("trainer", -15),), "who_stopped", 0.95),
     "a worker": ((ended("worker", -7, "pt_data_worker", 101), ended("trainer", 1)), "larger_shm", 0.95),
 }
