@@ -160,6 +160,11 @@ def _bytes(device: BlockDevice, kind: str) -> float | None:
     return device.rates.read_bytes_per_s if kind == "read" else device.rates.write_bytes_per_s
 
 
+def _is_idle(device: BlockDevice) -> bool:
+    """Whether the disk is known to move no bytes."""
+    return device.rates.read_bytes_per_s == 0 and device.rates.write_bytes_per_s == 0
+
+
 def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
     """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
 
@@ -196,6 +201,8 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
         other = "write" if kind == "read" else "read"
         best = None if short else max(busy, key=lambda group: moved(group, other), default=None)
         if best is None or moved(best, other) <= 0:
+            if table.denied and not _is_idle(device):
+                return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
             if not any(group.io for group in every):
                 return [Span("no process reads or writes", "dim")]
             return [Span(f"no process is known to {kind} {devices.short_name(device)}", "dim")]

@@ -133,3 +133,21 @@ def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_because_it_r
     procs = (Proc(8, "copier", read=40 * MIB, write=MIB),)
     shown = frame(snapshots(lambda second: Machine((busy, other), procs), 8))
     assert path_of(shown, PINNED_ROOT) == "no process is known to write vda › / ext4 › vda"
+
+
+@pytest.mark.parametrize(
+    ("write", "begin"), [(200 * MIB, "? process (not permitted)"), (0, "no process reads or writes")]
+)
+def test_a_process_that_may_not_be_read_can_be_what_writes(write: int, begin: str) -> None:
+    drive = Disk(DRIVE, writes=400 if write else 0, write_bytes=write, write_await=2.0)
+    procs = (Proc(7, "python"), Proc(8, "rsync", "bob", cpu=0.3, denied=True))
+    shown = frame(snapshots(lambda second: Machine((drive,), procs), 8))
+    assert path_of(shown, UTC).startswith(begin)
+
+
+def test_a_process_that_may_not_be_read_can_use_a_disk_whose_rates_are_unknown() -> None:
+    procs = (Proc(7, "python"), Proc(8, "rsync", "bob", cpu=0.3, denied=True))
+    shown = frame(snapshots(lambda second: Machine((Disk(DRIVE),), procs), 8))
+    unknown = shown.sample._replace(block=shown.sample.block._replace(value=None))
+    shown = shown._replace(sample=unknown, history=(*shown.history[:-1], unknown))
+    assert path_of(shown, UTC).startswith("? process (not permitted)")
