@@ -223,11 +223,12 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
 
 
 def _memory(rates: GpuRates) -> list[Meaning]:
+    """The sentence about full memory. It is a plain fact, because allocators hold freed memory in reserve."""
     share = _share(rates.memory_used_bytes, rates.memory_total_bytes)
     if share is None or share < MEMORY_FULL:
         return []
     text = f"memory {percent(share)} % full: {size(rates.memory_used_bytes)} of {size(rates.memory_total_bytes)}"
-    return [Meaning("memory", text, "warn", "smaller batch, activation checkpointing")]
+    return [Meaning("memory", text, "dim")]
 
 
 def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:

@@ -27,16 +27,31 @@ from iotop_ai.present.verdict.banner import verdict_row
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
 """The actions shown in the last row."""
 TALL = 40
-STATE_WORDS = {"bad": "FAULT", "warn": "WASTED", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
+STATE_WORDS = {"bad": "FAULT", "warn": "WARN", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
 _WORDS = {
     "partly": ("PARTLY", "text"),
     "gaps": ("WAITS", "warn"),
     "spinning": ("WAITS", "warn"),
+    "held": ("WASTED", "warn"),
+    "tiny": ("WASTED", "warn"),
+    "small_kernels": ("WASTED", "warn"),
     "unused": ("FREE", "dim"),
     "mig": ("MIG", "dim"),
 }
 """(state word, token) for sentences whose gravity alone would mislead: a GPU that is 20 % busy is not OK."""
-_SLOWED = frozenset(("hw_thermal", "sw_thermal", "power_brake", "width", "replays", "generation", "link_full"))
+_SLOWED = frozenset(
+    (
+        "hw_thermal",
+        "sw_thermal",
+        "power_brake",
+        "power_cap",
+        "sync_boost",
+        "width",
+        "replays",
+        "generation",
+        "link_full",
+    )
+)
 _BLOCK = 9
 _MOST_SENTENCES = 4
 

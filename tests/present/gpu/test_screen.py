@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -23,7 +23,7 @@ from iotop_ai.present.gpu.users import gpu_users, owner_text
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
-from tests.present.make import Machine, frame, gpu, snapshots
+from tests.present.make import GIB, Machine, frame, gpu, snapshots
 
 VIEW = View(utc_offset_s=0)
 EIGHT = gpu_scenes.eight()
@@ -281,3 +281,31 @@ def test_unknown_memory_of_processes_is_not_shown_as_0() -> None:
         (rest,) = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "GPU-0000") if "more with" in line.text]
         assert text in rest
         assert ("?" in rest) == (each is None)
+
+
+def word_of(second_gpu: Callable[[int], GpuState], **detail: object) -> str:
+    """The state word on the screen of a machine's only GPU."""
+    made = snapshots(lambda s: Machine(gpus=(second_gpu(s),), procs=gpu_scenes.PROCS[:1]), 5)
+    shown = frame(gpu_scenes.with_details(made, **detail))
+    return gpu_screen_rows(shown, VIEW, 80, 24, "GPU-0000")[1].text.split()[0]
+
+
+@pytest.mark.parametrize(
+    ("figures", "detail", "word"),
+    [
+        ({"memory_used_bytes": 79 * GIB}, {}, "OK"),
+        ({"temperature_celsius": 88}, {}, "WARN"),
+        ({"last_xid": 13}, {}, "WARN"),
+        ({}, {"rows_pending": True}, "WARN"),
+        ({"power_limit_mw": 600_000}, {}, "SLOWED"),
+        ({"gpm_sm_percent": 30.0}, {}, "WASTED"),
+    ],
+)
+def test_a_gpu_that_computes_is_not_called_wasted(
+    figures: dict[str, object], detail: dict[str, object], word: str
+) -> None:
+    assert word_of(lambda second: gpu_scenes.computing(0, second, **figures), **detail) == word
+
+
+def test_an_idle_gpu_with_full_memory_is_not_called_ok() -> None:
+    assert word_of(lambda second: gpu(0, 0, memory_used_bytes=79 * GIB)) == "IDLE"
