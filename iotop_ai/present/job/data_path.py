@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from iotop_ai.model.block.counters import is_leaf
+from iotop_ai.model.block.counters import BlockInfo, Mount, is_leaf
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job, JobMount
 from iotop_ai.model.machine.filesystem import fuse_is_remote, is_fuse
@@ -97,9 +97,11 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     For a job, it is the path to the job's files, unless the user selected a disk that does not hold them.
     """
     job, culprit = current_job(frame), culprit_of(frame, view)
+    mount: JobMount | None = None
     if view.device:
         device = devices.selected_device(frame, view)
         job = job if job is not None and device is not None and _reads_from(job, device, frame) else None
+        mount = None if job is None else job_mount(frame, job)
     elif job is not None:
         mount = job_mount(frame, job)
         device = None if mount is None else devices.mount_device(frame, view, mount)
@@ -110,11 +112,10 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     if device is None:
         return [Span("no disk here", "dim")]
     kind = device.totals.direction
-    part = _part(frame, view, device, kind)
-    hop = part or device
+    part = _part(frame, view, device, kind, mount)
     for details in (True, False):
         readers = [_process_hop(frame, view, device, kind)] if job is None else job_hops(job, culprit)
-        parts = [*readers, _mount_hop(hop, frame, details, culprit)]
+        parts = [*readers, _mount_hop(_mounts(part or device, frame, mount), details, culprit)]
         if part is not None:
             parts.append([Span(devices.short_name(part))])
         parts += _devices(frame, device, details, wide=width >= 118)
@@ -247,13 +248,25 @@ def _plain(frame: Frame, view: View) -> View:
     return view if plain == view else plain
 
 
-def _part(frame: Frame, view: View, device: BlockDevice, kind: str) -> BlockDevice | None:
+def _part(frame: Frame, view: View, device: BlockDevice, kind: str, mount: JobMount | None) -> BlockDevice | None:
+    """The partition that holds the job's mount; without a job, the partition that moves the most bytes."""
+    if mount is not None:
+        parts = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
+        return next((d for d in parts if d.info is not None and _holds(d.info, mount)), None)
     parts = devices.partitions(device.name, frame, view)
     return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
 
 
-def _mount_hop(device: BlockDevice, frame: Frame, details: bool, culprit: Culprit) -> list[Span]:
-    mounts = devices.mounts(device.name, frame)
+def _holds(info: BlockInfo, mount: JobMount) -> bool:
+    return info.kind == "partition" and mount.device == f"{info.major}:{info.minor}"
+
+
+def _mounts(device: BlockDevice, frame: Frame, mount: JobMount | None) -> Sequence[Mount | JobMount]:
+    """The job's mount; without a job, the mounts of the device."""
+    return devices.mounts(device.name, frame) if mount is None else (mount,)
+
+
+def _mount_hop(mounts: Sequence[Mount | JobMount], details: bool, culprit: Culprit) -> list[Span]:
     if not mounts:
         return []
     out = [Span(mounts[0].path, culprit.hue if mounts[0].path == culprit.mount else "text")]

@@ -88,6 +88,15 @@ DATA = disk("loop0", "loop", mounts=[("/data", "ext4")])._replace(minor=2)
 PINNED_ROOT, PINNED_DATA = UTC._replace(device="vda"), UTC._replace(device="loop0")
 
 
+def with_job(shown: Frame, pid: int, mount: JobMount) -> Frame:
+    """The Frame with a job of one process, which reads from this mount."""
+    table = shown.snapshot.processes.value
+    assert table is not None
+    key = next(key for key in table.info if key.pid == pid)
+    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: JobPlace(mounts=(mount,))})
+    return shown._replace(snapshot=shown.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+
+
 def two_disks(root_mib: int, *procs: Proc, job: int = 0) -> Frame:
     """A machine whose loop0 reads 20 MB/s and whose vda reads ``root_mib``. job: the pid whose data is on loop0."""
     drives = (
@@ -95,14 +104,7 @@ def two_disks(root_mib: int, *procs: Proc, job: int = 0) -> Frame:
         Disk(DATA, reads=20, read_bytes=20 * MIB, read_await=35.0),
     )
     shown = frame(snapshots(lambda second: Machine(drives, procs), 8))
-    if not job:
-        return shown
-    table = shown.snapshot.processes.value
-    assert table is not None
-    key = next(key for key in table.info if key.pid == job)
-    place = JobPlace(mounts=(JobMount("/data", "ext4", "/dev/loop0", "8:2"),))
-    jobs = JobTable({key: Job(key, "train.py", "alice", 1000, (Rank(key),))}, places={key: place})
-    return shown._replace(snapshot=shown.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+    return with_job(shown, job, JobMount("/data", "ext4", "/dev/loop0", "8:2")) if job else shown
 
 
 def path_of(shown: Frame, view: View) -> str:
@@ -151,3 +153,17 @@ def test_a_process_that_may_not_be_read_can_use_a_disk_whose_rates_are_unknown()
     unknown = shown.sample._replace(block=shown.sample.block._replace(value=None))
     shown = shown._replace(sample=unknown, history=(*shown.history[:-1], unknown))
     assert path_of(shown, UTC).startswith("? process (not permitted)")
+
+
+@pytest.mark.parametrize("view", [UTC, UTC._replace(device="nvme0n1")])
+def test_the_path_of_a_job_names_its_own_mount_and_not_the_busiest_partition(view: View) -> None:
+    whole = disk("nvme0n1")
+    root = disk("nvme0n1p2", "partition", [("/", "ext4")], parent="nvme0n1")._replace(minor=2)
+    data = disk("nvme0n1p3", "partition", [("/data", "xfs")], parent="nvme0n1")._replace(minor=3)
+    busy = {"reads": 90, "read_bytes": 9 * MIB, "read_await": 1.0}
+    drives = (Disk(whole, **busy), Disk(root, **busy), Disk(data))
+    procs = (Proc(7, "train.py"), Proc(8, "updatedb", "root", read=9 * MIB))
+    shown = frame(snapshots(lambda second: Machine(drives, procs), 8))
+    assert path_of(shown, view) == "root updatedb reads › / ext4 › nvme0n1p2 › nvme0"
+    shown = with_job(shown, 7, JobMount("/data", "xfs", "/dev/nvme0n1p3", "8:3"))
+    assert path_of(shown, view) == "alice train.py › /data xfs › nvme0n1p3 › nvme0"
