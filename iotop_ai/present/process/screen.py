@@ -175,13 +175,16 @@ def job_of(frame: Frame, key: ProcessKey) -> Job | None:
 
 
 def _job_text(job: Job, key: ProcessKey) -> str:
-    role = "helper"
-    for number, rank in enumerate(job.ranks):
-        own = f"rank {number} of {len(job.ranks)}" if len(job.ranks) > 1 else "trainer"
+    role, count = "helper", len(job.ranks)
+    for index, rank in enumerate(job.ranks):
+        number = index if rank.number is None else rank.number
+        # With such a number, the job has more ranks on other machines.
+        ranks = f" of {count}" if number < count else f", {count} here"
+        own = f"rank {number}{ranks}" if count > 1 else "trainer"
         if rank.key == key:
             role = f"{own}, {plural(len(rank.workers), 'worker')}" if rank.workers else own
         elif key in rank.workers:
-            where = f" of rank {number}" if len(job.ranks) > 1 else ""
+            where = f" of rank {number}" if count > 1 else ""
             role = f"worker {rank.workers.index(key) + 1} of {len(rank.workers)}{where}"
     label = f"{job.label} " if job.label else ""
     return f"{label}{plain(job.name)} of {plain(job.user)}, pid {job.key.pid}: {role}"

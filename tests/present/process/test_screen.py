@@ -9,6 +9,7 @@ import pytest
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.cgroup import Cgroup, CgroupMemory
+from iotop_ai.model.job.records import Job, JobTable, Rank
 from iotop_ai.model.process.detail import (
     CgroupDetail,
     Limit,
@@ -244,3 +245,26 @@ def test_a_socket_keeps_its_port_and_its_state_at_every_width(width: int) -> Non
     assert words[:2] == ["tcp6", "x120"]
     assert words[-2].endswith(":60443")
     assert words[-1] == "established"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "trainer", "loader"),
+    [
+        ((8, 9), "rank 9, 2 here, 1 worker", "worker 1 of 1 of rank 9"),
+        ((1, 0), "rank 0 of 2, 1 worker", "worker 1 of 1 of rank 0"),
+        ((None, None), "rank 1 of 2, 1 worker", "worker 1 of 1 of rank 1"),
+    ],
+)
+def test_a_rank_has_its_number_in_the_whole_job(
+    numbers: tuple[int | None, int | None], trainer: str, loader: str
+) -> None:
+    shown = frame()
+    table = shown.snapshot.processes.value
+    assert table is not None
+    first, second, third = list(table.info)[:3]
+    ranks = (Rank(first, number=numbers[0]), Rank(second, (third,), number=numbers[1]))
+    jobs = JobTable({first: Job(first, "train.py", "alice", 1000, ranks)})
+    shown = shown._replace(snapshot=shown.snapshot._replace(jobs=Reading(jobs, Status.OK)))
+    for key, words in ((second, trainer), (third, loader)):
+        seen = text(ProcessPage(key), shown=shown)
+        assert f"train.py of alice, pid {first.pid}: {words}" in seen
