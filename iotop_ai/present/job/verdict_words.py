@@ -170,8 +170,10 @@ def _because_limit(a: Args) -> Spans:
         return [*out, COMMA, _plain("it reads "), _strong(rate(number(a, "rate"))), SEMI, *_blocked(a)]
     queue = units.figure(number(a, "queue")) if number(a, "queue") is not None else "0"
     tasks = units.figure(number(a, "blocked_tasks"))
-    out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but "), _bad(word(a, "device") or "every disk")]
-    return [*out, _plain(" has "), _strong(queue), _plain(" requests queued")]
+    out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but ")]
+    if not word(a, "device"):
+        return [*out, _plain("no request of theirs is seen in a disk's queue")]
+    return [*out, _bad(word(a, "device")), _plain(" has "), _strong(queue), _plain(" requests queued")]
 
 
 def _because_thrash(a: Args) -> Spans:

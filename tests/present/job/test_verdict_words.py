@@ -218,3 +218,12 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
 def test_a_death_has_the_cause_that_its_signal_tells(code: int, cause: str) -> None:
     frame = last(replace(GONE, events=(ended("trainer", code),)))
     assert sentence(headline.because, frame) == f"pid 50, {cause}"
+
+
+def test_without_a_disk_of_the_job_nothing_is_said_about_every_disk() -> None:
+    frame = last(SCENES["io_limit elsewhere"])
+    verdict = frame.verdict
+    args = tuple(one for one in verdict.primary.args if one[0] not in ("device", "queue"))
+    unknown = verdict._replace(findings=(verdict.primary._replace(args=args), *verdict.findings[1:]))
+    words = headline.text_of(headline.because(unknown, frame))
+    assert words == "7.8 tasks are blocked, but no request of theirs is seen in a disk's queue"
