@@ -8,7 +8,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, grouped
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.diagnosis.verdict.ruled_out import busiest_device, sampled_job, waiting_group
+from iotop_ai.diagnosis.verdict.ruled_out import busiest_device, disks_are_known, sampled_job, waiting_group
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity, SlowDisk
 from iotop_ai.model.signal_coverage import signal_groups
@@ -45,6 +45,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
     if facts.gpu.power_ratio is not None:
         args += (("power", facts.gpu.power_ratio),)
     args += (("gpu_known", 1.0 if facts.gpu.absent or facts.gpu.visible else 0.0),)
+    args += (("disks_known", float(disks_are_known(facts))),)
     if group is not None:
         blocked = group.blocked_ratio
         args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.alike_count)))
@@ -104,7 +105,7 @@ def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Ad
 def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
     """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden."""
     snapshot, limits = facts.snapshot, facts.limits
-    known = snapshot.processes.value is not None and snapshot.disks.value is not None and _disks_are_known(facts)
+    known = snapshot.processes.value is not None and snapshot.disks.value is not None and disks_are_known(facts)
     gpu_known = facts.gpu.absent or facts.gpu.visible
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
@@ -121,12 +122,6 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
         return ()
     at_limit = at_limit or _cpu_at_limit(facts, factor) or _memory_at_limit(facts, before)
     return (("state", (State.BUSY if at_limit else State.CALM).value), *at_limit)
-
-
-def _disks_are_known(facts: Facts) -> bool:
-    """Whether at least one disk has known rates, or the machine has no disk."""
-    rates = [one for sample in facts.window.samples[-1:] for one in (sample.block.value or {}).values()]
-    return not rates or any(one.read_bytes_per_s is not None for one in rates)
 
 
 def _disk_at_limit(slow: SlowDisk | None) -> Args:

@@ -9,6 +9,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
+from iotop_ai.model.block.counters import is_leaf
 from iotop_ai.model.finding import RuledOut
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 
@@ -24,10 +25,26 @@ def busiest_device(facts: Facts) -> DeviceFacts | None:
     return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
 
 
+def disks_are_known(facts: Facts) -> bool:
+    """Whether the window has the rates of at least one disk, or the machine has no disk.
+
+    Other devices do not count if the machine has a disk, because a loop device says nothing about it.
+    """
+    infos = facts.snapshot.disks.value or {}
+    for sample in reversed(facts.window.samples):
+        if (table := sample.block.value) is None:
+            continue
+        disks = [rates for key, rates in table.items() if (info := infos.get(key.name)) is not None and is_leaf(info)]
+        if not disks or any(rates.read_bytes_per_s is not None for rates in disks):
+            return True
+    return False
+
+
 def _storage(facts: Facts) -> RuledOut | None:
     device = busiest_device(facts)
     if device is None:
-        return RuledOut("storage_read", "disks_idle") if facts.window.samples and facts.snapshot.disks.value else None
+        known = facts.snapshot.disks.value and disks_are_known(facts)
+        return RuledOut("storage_read", "disks_idle") if known else None
     if share(device.slow) < facts.limits.leave_share:
         args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)

@@ -240,6 +240,8 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
     if facts is None:
         return "nothing is known about it yet" if device.info is not None else "its identity is not known"
     when = f"in {recent.seconds:.0f} s"
+    if facts.reads_per_s is None:
+        return "the kernel does not count its requests" if facts.info.stats_off else "its requests are not known"
     if facts.read_await_ms is None or not facts.reads_per_s:
         text = f"nothing was read {when}"
         if facts.await_ms is not None:

@@ -380,6 +380,6 @@ def _health_cells(health: Health, spot: ColumnSlot) -> list[Cell]:
 
 
 def _rest(width: int, rest: list[BlockDevice]) -> Line:
-    idle = all(not d.totals.active for d in rest)
+    idle = all(d.rates.reads_per_s is not None and not d.totals.active for d in rest)
     names = " ".join(devices.short_name(d) for d in rest[:40])
     return row(width, [Span(f" {len(rest)} more{', all idle' if idle else ''}: {names}", "dim")])

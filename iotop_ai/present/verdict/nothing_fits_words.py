@@ -45,7 +45,8 @@ def _nothing_slow(a: Args) -> Spans:
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
     if number(a, "slow"):
         return [strong(word(a, "device")), plain(" is slow"), COMMA, plain("no process is seen waiting for it")]
-    disks = "disks fine" if word(a, "device") else "disks idle"
+    unknown = number(a, "disks_known") == 0
+    disks = "disks fine" if word(a, "device") else "disks unknown" if unknown else "disks idle"
     return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
 
 

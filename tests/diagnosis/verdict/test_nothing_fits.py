@@ -4,9 +4,26 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.engine import fold
+from iotop_ai.model.finding import Verdict
+from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.reading import Reading, Status
+from iotop_ai.model.sample import Sample
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.verdict import headline
-from tests.diagnosis.build import GIB, MB, Disk, Machine, Task, Training, classes, play, verdict_of
+from tests.diagnosis.build import (
+    GIB,
+    MB,
+    Disk,
+    Machine,
+    Task,
+    Training,
+    classes,
+    play,
+    sample_of,
+    snapshot_of,
+    verdict_of,
+)
 from tests.diagnosis.job_scenes import LOADERS, YOUNG
 
 GCC = tuple(Task(70 + n, "gcc", cpu=0.95) for n in range(8))
@@ -51,11 +68,20 @@ def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
         (Machine(cpu=0.5, tasks=(Task(70, "gcc", cpu=0.9),)), State.CALM),
         (Machine(cpu=None, tasks=(Task(70, "gcc", cpu=None),)), State.UNSURE),
         (Machine(cpu=0.5, disks=(Disk(unknown=True),)), State.UNSURE),
+        (Machine(cpu=0.5, disks=(Disk(unknown=True), Disk("loop0", kind="loop"))), State.UNSURE),
         (Machine(without_readings=True), State.UNSURE),
         (Machine(cpu=0.5, tasks=(Task(60, "cat", blocked=0.9),)), State.UNSURE),
         (replace(COMPILING, gpus=(0.5,), gpu_pids=(70,)), State.UNSURE),
     ],
-    ids=["nothing slow", "CPU unknown", "disk unknown", "no readings", "a process waits", "a GPU at work"],
+    ids=[
+        "nothing slow",
+        "CPU unknown",
+        "disk unknown",
+        "only a loop known",
+        "no readings",
+        "a process waits",
+        "a GPU at work",
+    ],
 )
 def test_a_machine_is_calm_only_if_all_is_known_and_nothing_waits(machine: Machine, state: State) -> None:
     assert verdict_of(machine).state is state
@@ -75,3 +101,25 @@ def test_a_slow_disk_for_which_no_worker_waits_is_not_a_suspect() -> None:
     assert sentence(computing) == "train.py waits for data 40 % of the time, cause not seen"
     reading = replace(computing, job=replace(young, disk=0.98, running=0.02))
     assert sentence(reading) == "train.py waits for data 40 % of the time, suspect: disk sda"
+
+
+def judged_without_disk_counters(machine: Machine) -> Verdict:
+    """The verdict if /proc/diskstats cannot be read."""
+    carry = FoldState()
+    history: tuple[Sample, ...] = ()
+    for second in range(16):
+        snapshot, sample = snapshot_of(machine, second), sample_of(machine, second)
+        failed = Reading(None, Status.FAILED, "/proc/diskstats cannot be read", "", snapshot.at_ns)
+        history = (*history, sample._replace(block=sample.block._replace(value=None)))
+        carry, verdict = fold(carry, snapshot._replace(block=failed), history)
+    return verdict
+
+
+def test_disks_that_cannot_be_read_are_not_called_idle() -> None:
+    verdict = judged_without_disk_counters(Machine(cpu=0.1))
+    assert verdict.state is State.UNSURE
+    assert "disks_idle" not in [one.template for one in verdict.primary.ruled_out]
+    unknown = Machine(cpu=0.1, disks=(Disk(unknown=True),))
+    assert "disks_idle" not in [one.template for one in verdict_of(unknown).primary.ruled_out]
+    assert sentence(unknown) == "nothing slow is seen; no GPU, disks unknown"
+    assert "disks_idle" in [one.template for one in verdict_of(Machine(cpu=0.1, disks=(Disk(),))).primary.ruled_out]

@@ -297,3 +297,12 @@ def test_in_the_past_the_screen_shows_the_time_instead_of_now() -> None:
     assert any(" last 100 s " in line and f" {at} " in line for line in back.splitlines())
     assert "── now ─" in live
     assert " now " not in back
+
+
+def test_a_disk_whose_requests_are_not_counted_is_not_said_to_read_nothing() -> None:
+    off = frame(snapshots(lambda second: Machine((Disk(disk("sda", stats_off=True)),)), 12))
+    lines = text(off, "sda").splitlines()
+    assert lines[1].startswith(" UNSURE")
+    assert lines[2] == " because  the kernel does not count its requests"
+    idle = frame(snapshots(lambda second: Machine((Disk(disk("sda")),)), 12))
+    assert text(idle, "sda").splitlines()[2].startswith(" because  nothing was read in ")
