@@ -60,7 +60,7 @@ class SelectedJob:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._found = not pid
-        self._top = 0
+        self.top_pid = 0
         """The pid of the job's top process; 0 until a Frame has contained the job."""
         self._jobs_seen: dict[int, str] = {}
         """Every job in the Frames so far, as text, by the pid of its top process."""
@@ -75,11 +75,11 @@ class SelectedJob:
         if self.pid:
             own = job_with(frame.snapshot, self.pid)
             if own is not None:
-                self._found, self._top = True, own.key.pid
+                self._found, self.top_pid = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return without_others(with_job_verdict(frame, self.pid), self._top)
+        return without_others(with_job_verdict(frame, self.pid), self.top_pid)
 
     def is_in(self, frame: Frame) -> bool:
         """Whether a Frame contains the job; always True without --job."""

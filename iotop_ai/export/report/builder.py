@@ -113,10 +113,13 @@ class StoryBuilder:
             text = "; ".join(notes) or ("the machine was restarted" if reboot else "nothing was recorded")
             self._gaps.append(Gap(before.wall_ns, after.wall_ns, text))
 
-    def story(self, file: str, about: Mapping[str, str], spacing_s: float | None = None) -> Story:
+    def story(
+        self, file: str, about: Mapping[str, str], spacing_s: float | None = None, selected_pid: int = 0
+    ) -> Story:
         """The Story of the items added so far. Raises UnknownError if there is no data.
 
         about: facts about the recording from its header. spacing_s: the seconds between the Snapshots, as in RunReader.
+        selected_pid: the pid of the job that the items were judged for; 0 if none was selected.
         """
         newest, frame = self._newest, self._frame
         if newest is None or self._grid is None or frame is None:
@@ -145,6 +148,7 @@ class StoryBuilder:
             totals=self._machine.curves(
                 gpu_busy_ratio=self._gpus.busy, rx_bytes_per_s=self._links.received, tx_bytes_per_s=self._links.sent
             ),
+            selected_pid=selected_pid,
         )
 
 

@@ -226,6 +226,8 @@ class Story(NamedTuple):
     totals: dict[str, Curve]
     log: Steps | None = None
     """The steps of a training log that was added to the run; None without a log."""
+    selected_pid: int = 0
+    """The pid of the job that the run was judged for on request; 0 without a request."""
 
     @property
     def steps(self) -> Steps | None:
@@ -239,6 +241,9 @@ class Story(NamedTuple):
 
     @property
     def main_job(self) -> JobStory | None:
-        """The job of the recorded command, else the job with most GPUs; among equals, the job watched longest."""
-        counted = [job for job in self.jobs if job.recorded]
+        """The selected job; without one, the job of the recorded command, else the job with most GPUs.
+
+        Among equals, it is the job watched longest.
+        """
+        counted = [job for job in self.jobs if job.recorded and self.selected_pid in (0, job.pid)]
         return max(counted, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None)

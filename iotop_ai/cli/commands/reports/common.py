@@ -118,7 +118,7 @@ def _read(
             if not isinstance(item, JudgedSpan):
                 show(f"reading {recorded.progress(item.snapshot.wall_ns)}")
         job.check()
-        story = builder.story(clean(os.path.basename(file)), recorded.about(), reader.spacing_s)
+        story = builder.story(clean(os.path.basename(file)), recorded.about(), reader.spacing_s, job.top_pid)
     return story, builder
 
 

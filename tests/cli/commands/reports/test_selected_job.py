@@ -1,0 +1,41 @@
+"""``report``, ``compare`` and ``diagnose`` about one of two jobs of a recording."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iotop_ai.cli.main import main
+from tests.two_jobs import COMPUTES, STALLS, side_by_side
+
+
+def printed(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> str:
+    main([command, *words, "--allow-root"])
+    return capsys.readouterr().out
+
+
+def found(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict[str, Any]:
+    answer = json.loads(printed(capsys, command, *words, "--json"))
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_a_comparison_is_about_the_two_selected_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = side_by_side(tmp_path / "run.iotop.jsonl")
+    words = (path, path, "--before-job", str(STALLS), "--after-job", str(COMPUTES))
+    assert [run["job"] for run in found(capsys, "compare", *words)["runs"]] == [STALLS, COMPUTES]
+    assert "computes for more of its time, 29 % -> 100 %" in printed(capsys, "compare", *words).splitlines()[0]
+
+
+@pytest.mark.parametrize(("pid", "compute"), [(STALLS, "compute 29 %"), (COMPUTES, "compute 100 %")])
+def test_all_of_a_report_is_about_the_selected_job(
+    pid: int, compute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = side_by_side(tmp_path / "run.iotop.jsonl")
+    assert found(capsys, "report", path, "--job", str(pid))["main_job"] == pid
+    lines = printed(capsys, "report", path, "--job", str(pid)).splitlines()
+    (spent,) = (line for line in lines if line.startswith("time      "))
+    assert compute in spent
