@@ -10,10 +10,11 @@ from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.job import check_job
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.diagnosis.engine import with_job_verdict
-from iotop_ai.diagnosis.facts.leading_job import job_with, without_others
+from iotop_ai.diagnosis.facts.leading_job import job_pid, job_with, without_others
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.job.records import Job
 from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.pipeline import frames
@@ -73,22 +74,34 @@ class SelectedJob:
     def judge(self, frame: Frame) -> Frame:
         """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out."""
         if self.pid:
-            own = job_with(frame.snapshot, self.pid)
+            own = self._job_in(frame)
             if own is not None:
                 self._found, self.top_pid = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
-        return without_others(with_job_verdict(frame, self.pid), self.top_pid)
+        return without_others(with_job_verdict(frame, self.top_pid), self.top_pid)
+
+    def counted(self, judged: Frame) -> Frame | None:
+        """The Frame that counts for the selected job; None if nothing in it is about that job.
+
+        judged: a Frame that ``judge`` returned. Before the job begins, no Frame counts. When the job has ended, only
+        the findings about it or about no job are left, and the verdict's job stays the selected one.
+        """
+        if self.is_in(judged):
+            return judged
+        own = tuple(one for one in judged.verdict.findings if job_pid(one) in (None, self.top_pid))
+        if not self._found or not own:
+            return None
+        return judged._replace(verdict=judged.verdict._replace(findings=own, job_pid=self.top_pid))
 
     def is_in(self, frame: Frame) -> bool:
         """Whether a Frame contains the job; always True without --job."""
-        return not self.pid or job_with(frame.snapshot, self.pid) is not None
+        return not self.pid or self._job_in(frame) is not None
 
-    @property
-    def begun(self) -> bool:
-        """Whether one of the Frames so far contained the job; always True without --job."""
-        return self._found
+    def _job_in(self, frame: Frame) -> Job | None:
+        """The job in this Frame. The process that --job names may have ended before its job, as a worker does."""
+        return job_with(frame.snapshot, self.pid) or job_with(frame.snapshot, self.top_pid)
 
     def check(self) -> None:
         """Raise UsageError, which lists the jobs seen, when no Frame contained the selected job."""

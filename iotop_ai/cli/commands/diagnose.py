@@ -57,9 +57,7 @@ def run(args: argparse.Namespace) -> int:
     if last is None:
         raise UnknownError("no data could be read" if args.file is None else f"{args.file}: no data in that period")
     job.check()
-    # With --job, the verdict of every Frame is about that job.
-    pid = (last.verdict.job_pid or 0) if job.given else 0
-    print_lines([render_diagnosis_json(diagnosis, pid)] if args.json else _text(diagnosis, last, pid))
+    print_lines([render_diagnosis_json(diagnosis, job.top_pid)] if args.json else _text(diagnosis, last, job.top_pid))
     return exit_code_if(diagnosis.outcomes()) if conditions else exit_code_of(diagnosis.primary)
 
 
@@ -69,8 +67,8 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     settings = resolve_devices(settings_of(args))
 
     def add(frame: Frame) -> None:
-        if job.begun:
-            diagnosis.add(frame)
+        if (own := job.counted(frame)) is not None:
+            diagnosis.add(own)
 
     from iotop_ai.sources.live.source import LiveSource  # imported here, because a recording needs no collectors
 
@@ -91,8 +89,8 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
                 show(f"diagnosing {played.progress(part.wall_ns)}")
                 continue
             last = job.judge(part)
-            if job.begun:
-                diagnosis.add(last)
+            if (own := job.counted(last)) is not None:
+                diagnosis.add(own)
             show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
     for event in islice(chain.from_iterable(played.source.times.set_backs.values()), _MOST_CHANGES):
         print_notice(f"diagnose: {clock(event.wall_ns)}: {event.text}")

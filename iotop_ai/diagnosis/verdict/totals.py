@@ -40,7 +40,7 @@ class VerdictTotalsBuilder:
         """Count the interval of a Frame; a gap, and the time before the first pair of Snapshots, count as 0."""
         took_ns = 0 if frame.sample.gap else round((frame.sample.seconds or 0.0) * 1e9)
         verdict = frame.verdict
-        self._count_jobs(frame)
+        self.count_jobs(frame)
         if verdict.measuring:
             self.measuring_ns += took_ns
             self.needed_s = verdict.needed_s
@@ -81,7 +81,8 @@ class VerdictTotalsBuilder:
         """The total of a finding."""
         return self.finding_totals[key_of(finding)]
 
-    def _count_jobs(self, frame: Frame) -> None:
+    def count_jobs(self, frame: Frame) -> None:
+        """Count the time of the jobs in the interval of a Frame."""
         table, rated = frame.snapshot.jobs.value, frame.sample.jobs
         if table is None or rated.value is None or not rated.renewed or frame.sample.gap:
             return
@@ -131,6 +132,13 @@ def key_of(finding: Finding) -> Key:
 
 def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
     return TimeCounts(*(a + b for a, b in zip(one, other, strict=True)))
+
+
+def time_of_jobs(frame: Frame) -> VerdictTotals:
+    """The totals of a Frame of which only the time of its jobs counts, and not its verdict."""
+    totals = VerdictTotalsBuilder()
+    totals.count_jobs(frame._replace(verdict=frame.verdict._replace(job_pid=None)))
+    return totals.totals()
 
 
 def stall_ratio(finding: Finding) -> float | None:

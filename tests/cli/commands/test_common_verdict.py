@@ -197,8 +197,24 @@ def test_the_verdict_of_one_job_has_no_finding_about_another() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
     assert {job_pid(one) for one in frame.verdict.findings} >= {50, 500}
     asked = SelectedJob(LOADERS[0].pid)
-    assert not asked.begun
     found = asked.judge(frame).verdict
-    assert asked.begun
     assert found.primary.class_id == "cpu_prep"
     assert 50 not in {job_pid(one) for one in found.findings}
+
+
+def test_a_job_stays_selected_when_the_named_worker_has_ended() -> None:
+    frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
+    asked = SelectedJob(LOADERS[0].pid)
+    asked.judge(frame)
+    table = frame.snapshot.jobs.value
+    assert table is not None
+    left = {
+        key: job._replace(ranks=tuple(rank._replace(workers=rank.workers[1:]) for rank in job.ranks))
+        for key, job in table.jobs.items()
+    }
+    jobs = frame.snapshot.jobs._replace(value=table._replace(jobs=left))
+    later = frame._replace(snapshot=frame.snapshot._replace(jobs=jobs))
+    assert LOADERS[0] not in {key for job in left.values() for key in job.members}
+    judged = asked.judge(later)
+    assert judged.verdict.primary.class_id == "cpu_prep"
+    assert asked.counted(judged) is judged

@@ -13,6 +13,7 @@ from iotop_ai.cli.commands.common_verdict import SelectedJob
 from iotop_ai.cli.cut_off import warn_of_truncation
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stdout import print_lines
+from iotop_ai.diagnosis.verdict.totals import time_of_jobs
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.report.builder import StoryBuilder
 from iotop_ai.export.report.story import Story
@@ -20,7 +21,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.condition.grammar import Condition
 from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.frame import Frame
-from iotop_ai.playback.run_reader import JudgedSpan, RunItem, RunReader
+from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunItem, RunReader
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.screen.bounds import bounded
 
@@ -123,8 +124,17 @@ def _read(
 
 
 def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
+    """Yield the items. With --job, a Frame in which nothing is about that job gives its figures and no verdict."""
     for item in reader:
-        yield job.judge(item) if isinstance(item, Frame) and job.given else item
+        if not isinstance(item, Frame) or not job.given:
+            yield item
+            continue
+        own = job.counted(job.judge(item))
+        if own is not None:
+            yield own
+        else:
+            yield RatedSnapshot(item.snapshot, item.sample)
+            yield JudgedSpan(time_of_jobs(item), end_ns=item.snapshot.wall_ns)
 
 
 def _span(recorded: RecordedFrames) -> tuple[int | None, int | None]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from iotop_ai.cli.main import main
-from tests.two_jobs import COMPUTES, STALLS, side_by_side
+from tests.two_jobs import COMPUTES, STALLS, one_after_the_other, side_by_side
 
 
 def printed(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> str:
@@ -39,3 +39,25 @@ def test_all_of_a_report_is_about_the_selected_job(
     lines = printed(capsys, "report", path, "--job", str(pid)).splitlines()
     (spent,) = (line for line in lines if line.startswith("time      "))
     assert compute in spent
+
+
+@pytest.mark.parametrize("stalls_first", [True, False])
+@pytest.mark.parametrize(("pid", "stall"), [(STALLS, 0.67), (COMPUTES, 0.0)])
+def test_only_the_life_of_the_selected_job_is_judged(
+    pid: int, stall: float, *, stalls_first: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = one_after_the_other(tmp_path / "run.iotop.jsonl", stalls_first=stalls_first)
+    story, diagnosis = (
+        found(capsys, "report", path, "--job", str(pid)),
+        found(capsys, "diagnose", path, "--job", str(pid)),
+    )
+    for one in (story, diagnosis):
+        assert one["data_stall_ratio"] == pytest.approx(stall, abs=0.005)
+    assert story["timeline"] == diagnosis["timeline"]
+    assert [one["class"] for one in story["findings"]] == [one["class"] for one in diagnosis["findings"]]
+    assert ("storage_read", str(pid)) == (story["findings"][0]["class"], story["findings"][0]["subject"]) or not stall
+    assert str(STALLS + COMPUTES - pid) not in {one["subject"] for one in story["findings"]}
+    assert [one["pid"] for one in diagnosis["jobs"]] == [pid]
+    # A report also shows how the other job spent its time.
+    stalls = {one["pid"]: one["data_stall_ratio"] for one in story["jobs"]}
+    assert stalls == {STALLS: pytest.approx(0.67, abs=0.005), COMPUTES: 0.0}
