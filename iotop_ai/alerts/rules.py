@@ -115,8 +115,12 @@ class _RuleWatch:
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
             self._firing = False
             reported, self._reported = list(self._reported), {}
+            if len(reported) == 1:
+                # A receiver finds the alert that ends by its subject.
+                seen = self._watch.about(reported[0], seen, now_ns)
             ended = alert_of(rule, RESOLVED, seen, frame)
-            return ended if len(reported) < 2 else _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}")
+            named = any(reported)
+            return _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}") if named else ended
         return None
 
 
@@ -151,6 +155,9 @@ class AlertRules:
 
 def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Frame) -> Alert:
     """The message about a rule that fires or is resolved."""
+    if state == RESOLVED:
+        # The comparison was true for the time of "for" before; now its value is what counts.
+        seen = tuple(one._replace(clause=one.clause._replace(hold_s=0.0)) for one in seen)
     first = seen[0]
     figure = first.clause.figure
     text = outcome_text(ConditionResult(rule.when, state == FIRING, seen))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 
+import pytest
+
 from iotop_ai.alerts.rules import FIRING, MOST_NAMED, RESOLVED, AlertRules, Rule, default_rules
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.finding import Finding, Severity
@@ -77,7 +79,9 @@ def test_an_alert_is_resolved_when_its_job_has_ended() -> None:
     rules = AlertRules([short])
     found = [(second, alert) for second, frame in enumerate(ended) for _, alert in rules.add(frame)]
     assert [(second, alert.state) for second, alert in found] == [(21, FIRING), (43 + 60, RESOLVED)]
-    assert found[1][1].text.endswith("not met: jobs.*.data_wait: none left")
+    (fired, end) = (alert for _, alert in found)
+    assert (end.subject, end.value) == (fired.subject, None)
+    assert end.text.endswith(f"not met: jobs.{end.subject}.data_wait: none left; it fired for {end.subject}")
 
 
 def test_a_rule_that_is_off_never_fires() -> None:
@@ -113,14 +117,33 @@ def test_each_object_fires_once_while_its_rule_stands() -> None:
     assert found[1][1].text.endswith("failing_disk sdb was active for 1 s")
 
 
-def test_each_object_fires_with_its_own_value() -> None:
-    def hot(second: int, *celsius: float) -> Frame:
-        frame = at(second, 0.0)
-        ((uuid, rates),) = (frame.sample.gpu.value or {}).items()
-        table = {uuid: rates._replace(temperature_celsius=celsius[0])}
-        table |= {str(i): rates._replace(temperature_celsius=one) for i, one in enumerate(celsius) if i}
-        return frame._replace(sample=frame.sample._replace(gpu=frame.sample.gpu._replace(value=table)))
+def test_the_end_of_an_alert_names_the_finding_that_fired() -> None:
+    rules = AlertRules([Rule("bad", parse_condition("finding failing_disk"))])
+    looks = [("sda",), *[()] * 70]
+    fired, end = [one for second, disks in enumerate(looks) for _, one in rules.add(failing(second, *disks))]
+    assert (end.state, end.subject, end.value) == (RESOLVED, fired.subject, None)
+    assert end.text.endswith("not met: failing_disk sda is not active; it fired for failing_disk sda")
 
+
+@pytest.mark.parametrize("lasting", ["", " for 3s"])
+def test_the_end_of_an_alert_names_the_object_that_fired_and_its_value(lasting: str) -> None:
+    rules = AlertRules([Rule("hot", parse_condition(f"gpus.*.temperature_celsius > 85{lasting}"))])
+    temperatures = [*[(90.0, 40.0)] * 5, *[(60.0, 70.0)] * 70]
+    found = [one for second, celsius in enumerate(temperatures) for _, one in rules.add(hot(second, *celsius))]
+    assert [(one.state, one.subject, one.value) for one in found] == [(FIRING, "0", 90.0), (RESOLVED, "0", 60.0)]
+    assert found[1].text.endswith("not met: gpus.0.temperature_celsius 60 C; it fired for 0")
+
+
+def hot(second: int, *celsius: float) -> Frame:
+    """A Frame in which the GPUs have these temperatures."""
+    frame = at(second, 0.0)
+    ((uuid, rates),) = (frame.sample.gpu.value or {}).items()
+    table = {uuid: rates._replace(temperature_celsius=celsius[0])}
+    table |= {str(i): rates._replace(temperature_celsius=one) for i, one in enumerate(celsius) if i}
+    return frame._replace(sample=frame.sample._replace(gpu=frame.sample.gpu._replace(value=table)))
+
+
+def test_each_object_fires_with_its_own_value() -> None:
     rules = AlertRules([Rule("hot", parse_condition("gpus.*.temperature_celsius > 85"))])
     temperatures = ((90.0, 40.0), (91.0, 88.0), (92.0, 89.0))
     found = [alert for second, celsius in enumerate(temperatures) for _, alert in rules.add(hot(second, *celsius))]

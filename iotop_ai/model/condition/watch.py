@@ -69,8 +69,9 @@ class ClauseWatch:
         )
 
     def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
-        """The clause's result of now, but about another one of the objects that meet the clause."""
-        return seen._replace(name=name, value=self._known.get(name), held_s=(now_ns - self._since[name]) / 1e9)
+        """The clause's result of now, but about another object, which need not meet the clause any more."""
+        held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
+        return seen._replace(name=name, value=self._known.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
         """End the time of each disk whose name another disk has now."""
@@ -131,7 +132,7 @@ class ConditionWatch:
         return tuple(clause.add(frame) for clause in self._clauses)
 
     def about(self, name: str, seen: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
-        """The results of now, but the first one about another one of the objects that meet its clause."""
+        """The results of now, but the first one about another object of its clause."""
         return self._clauses[0].about(name, seen[0], now_ns), *seen[1:]
 
 

@@ -28,6 +28,8 @@ def _seen_text(seen: ClauseResult) -> str:
     if clause.figure is None:
         if not seen.name:
             return f"{clause.finding} {'not judged' if seen.met is None else 'was not active'}"
+        if not seen.met and not seen.held_s:
+            return f"{seen.name} is not active"
         return f"{seen.name} was active for {duration(seen.held_s)}"
     name = _name_of(clause.figure, seen.name)
     if seen.met is None:
