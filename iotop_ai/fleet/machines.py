@@ -140,9 +140,14 @@ class _Assembly:
     def _add_node(self) -> None:
         answered = "node's reading" in self._answers
         reading = {one.label("instance") for one in self._series("node's reading")}
+        instances: dict[str, list[str]] = {}
         for name, one in self._named("node"):
-            silent = answered and IOTOP not in self._sources(name) and one.label("instance") not in reading
-            self._change(name, one.label("instance"), NODE, **({"silent": True} if silent else {}))
+            instances.setdefault(name, []).append(one.label("instance"))
+        for name, own in instances.items():
+            # An instance that has changed its port or its label is still listed, but has no reading.
+            current = [instance for instance in own if instance in reading]
+            silent = answered and IOTOP not in self._sources(name) and not current
+            self._change(name, (current or own)[0], NODE, **({"silent": True} if silent else {}))
         for name, disk in _disks(self._named("node's disk use"), self._named("node's disk await")).items():
             if name in self._machines and self._machines[name].disk is None:
                 self._set(name, disk=disk)

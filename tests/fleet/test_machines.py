@@ -169,6 +169,14 @@ def test_a_machine_of_iotop_is_not_silent_because_node_exporter_is() -> None:
     assert not one.silent
 
 
+@pytest.mark.parametrize("ports", [("9100", "9101"), ("9101", "9100")])
+def test_a_machine_whose_node_exporter_has_moved_is_not_silent(ports: tuple[str, str]) -> None:
+    node = vector(*(({"instance": f"node07:{port}", "nodename": "node07"}, 1.0) for port in ports))
+    reading = vector(({"instance": "node07:9101"}, 1000.0))
+    one = machines(fleet(node=node, **{"node's reading": reading}))["node07"]
+    assert (one.silent, one.instance) == (False, "node07:9101")
+
+
 def test_instances_are_shortened_to_names() -> None:
     assert [host_of(text) for text in ("gpu07:9743", "[::1]:9743", "::1", "gpu07", "a:b")] == [
         *("gpu07", "::1", "::1", "gpu07", "a:b")
