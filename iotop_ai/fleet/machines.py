@@ -153,17 +153,20 @@ class _Assembly:
                 self._set(name, disk=disk)
 
     def _add_dcgm(self) -> None:
-        use: dict[str, list[float | None]] = {}
+        use: dict[str, dict[str, float | None]] = {}
         instances = {}
         for name, one in self._named("dcgm"):
-            use.setdefault(name, []).append(dcgm_percent(one.value))
+            # Two scrape jobs may reach the same exporter, which then gives each GPU twice.
+            own, gpu = use.setdefault(name, {}), one.label("UUID") or one.label("gpu")
+            if own.get(gpu) is None:
+                own[gpu] = dcgm_percent(one.value)
             instances[name] = one.label("instance")
-        for name, values in use.items():
+        for name, own in use.items():
             self._change(name, instances[name], DCGM)
             if self._machines[name].gpus is None:
-                known = [value for value in values if value is not None]
+                known = [value for value in own.values() if value is not None]
                 busy = sum(known) / len(known) / 100 if known else None
-                self._set(name, gpus=len(values), gpu_busy=busy, no_gpu=False)
+                self._set(name, gpus=len(own), gpu_busy=busy, no_gpu=False)
 
     def _add_smartctl(self) -> None:
         warning = "smartctl's warning"

@@ -177,6 +177,16 @@ def test_a_machine_whose_node_exporter_has_moved_is_not_silent(ports: tuple[str,
     assert (one.silent, one.instance) == (False, "node07:9101")
 
 
+def test_a_gpu_that_two_scrape_jobs_report_counts_once() -> None:
+    gpus = [
+        ({"instance": instance, "Hostname": "dgx07", "gpu": str(n), "UUID": f"GPU-{n}"}, 10.0 * n)
+        for instance in ("10.0.0.5:9400", "dgx07:9400")
+        for n in range(8)
+    ]
+    one = machines(fleet(dcgm=vector(*gpus)))["dgx07"]
+    assert (one.gpus, one.gpu_busy) == (8, pytest.approx(0.35))
+
+
 def test_instances_are_shortened_to_names() -> None:
     assert [host_of(text) for text in ("gpu07:9743", "[::1]:9743", "::1", "gpu07", "a:b")] == [
         *("gpu07", "::1", "::1", "gpu07", "a:b")
