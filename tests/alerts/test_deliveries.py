@@ -326,6 +326,17 @@ def test_a_busy_server_is_asked_again(
     assert messages == ([] if waits else ["alert disk is not sent to web: the server answered 404"])
 
 
+@pytest.mark.parametrize(("to", "copies"), [("alice@localhost, bob@localhost", 1), ("bob@localhost", 0)])
+def test_a_recipient_that_the_server_refuses_is_named(to: str, copies: int) -> None:
+    with (
+        mail_server(refuses="bob@localhost") as (smtp, mails),
+        pytest.raises(NotDelivered, match=r"^the server refuses bob@localhost$") as error,
+    ):
+        MailDelivery("mail", to, "iotop-ai@localhost", smtp, 10.0, 12).send(alert(), threading.Event())
+    assert len(mails) == copies
+    assert error.value.again == (not copies)
+
+
 def test_a_mail_has_its_own_date_and_message_id() -> None:
     one = alert()._replace(wall_ns=1_700_000_000 * 10**9)
     mails = [message(one, "iotop-ai", "ops@example.org") for _ in range(2)]

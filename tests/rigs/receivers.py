@@ -41,11 +41,15 @@ def web_server(
 
 @contextlib.contextmanager
 def mail_server(
-    tls: str = "no", certificate: tuple[Path, Path] | None = None, login: tuple[str, str] | None = None
+    tls: str = "no",
+    certificate: tuple[Path, Path] | None = None,
+    login: tuple[str, str] | None = None,
+    refuses: str = "",
 ) -> Iterator[tuple[str, list[str]]]:
     """The host:port of the server, and the mails.
 
     tls: "no", "starttls" or "tls", with a certificate and its key. login: the login that it requires by AUTH PLAIN.
+    refuses: a recipient that it does not accept.
     """
     mails: list[str] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -87,6 +91,8 @@ def mail_server(
                         lines.append(line.decode())
                     mails.append("".join(lines))
                     self.say("250 ok")
+                elif word == "RCPT" and refuses and f"<{refuses}>" in rest:
+                    self.say("550 no such user")
                 elif word == "QUIT":
                     self.say("221 bye")
                     return

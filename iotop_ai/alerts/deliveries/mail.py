@@ -8,6 +8,7 @@ import smtplib
 import ssl
 import subprocess
 import threading
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
@@ -71,6 +72,8 @@ class MailDelivery(NamedTuple):
             raise NotDelivered(str(error)) from None
         except smtplib.SMTPAuthenticationError:
             raise NotDelivered(f"the server refuses the login of {clean(self.user)}") from None
+        except smtplib.SMTPRecipientsRefused as error:
+            raise NotDelivered(_refusal(error.recipients), again=True) from None
         except smtplib.SMTPNotSupportedError as error:
             raise NotDelivered(clean(str(error), 200)) from None
         except (OSError, smtplib.SMTPException, ValueError) as error:
@@ -89,7 +92,9 @@ class MailDelivery(NamedTuple):
                 server.starttls(context=context)
             if self.user:
                 server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
-            server.send_message(mail)
+            refused = server.send_message(mail)
+        if refused:  # a second try would send another copy to the others
+            raise NotDelivered(_refusal(refused))
 
     def _by_sendmail(self, mail: EmailMessage) -> None:
         program = find_program("sendmail")
@@ -109,6 +114,10 @@ class MailDelivery(NamedTuple):
             ) from None
         if done.returncode:
             raise NotDelivered(f"sendmail ended with status {done.returncode}", again=True)
+
+
+def _refusal(refused: Iterable[str]) -> str:
+    return clean(f"the server refuses {', '.join(refused)}", 200)
 
 
 def is_server(text: str) -> bool:
