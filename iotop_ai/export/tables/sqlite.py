@@ -50,8 +50,10 @@ class SqliteOut:
             self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
             path = os.path.join(self._folder.name, "tables.sqlite")
         self._path = path
+        # A URI with two slashes at the begin of its path would name a host.
+        uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
         # SQLite's locks are off: on NFS they would wait for the lock that the stream's owner has.
-        self._db = sqlite3.connect(f"file:{quote(os.fsencode(path))}?vfs=unix-none", isolation_level=None, uri=True)
+        self._db = sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
         # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")

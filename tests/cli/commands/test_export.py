@@ -79,6 +79,12 @@ def test_every_table_goes_into_one_database(recording: Path, tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_database_is_written_to_a_path_with_two_slashes(recording: Path, tmp_path: Path) -> None:
+    assert export(recording, "-o", f"/{tmp_path}/a.sqlite") == 0
+    with sqlite3.connect(tmp_path / "a.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM devices").fetchone()[0]
+
+
 def test_a_link_in_place_of_the_partial_file_is_not_followed(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
