@@ -22,7 +22,8 @@ LONGEST_LINE = 1 << 16
 PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard events"
 _SECOND = 1_000_000_000
 _STEP = re.compile(
-    r"\b((?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?))\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}(\d{1,12})\b",
+    r"\b((?:global[_ ]?)?(?:steps?|iter(?:ation)?s?|batch(?:es)?))\b[\"']?\s{0,4}[=:#\[(]?\s{0,4}"
+    r"([1-9]\d{0,2}(?:,\d{3}){1,3}(?!,?\d)|\d{1,12})\b",
     re.IGNORECASE,
 )
 _RANK = re.compile(r"(?<![a-z])rank\W{0,3}(\d{1,6})\b|^\s*\[default(\d{1,6})\]", re.IGNORECASE)
@@ -206,7 +207,7 @@ def _from_text(line: str) -> StepPoint | None:
     rank = _RANK.search(before)
     trains = _EVALUATION.search(before) is None
     series = StepSeries(trains, "" if rank is None else rank[1] or rank[2], found[1].lower())
-    return StepPoint(int(found[2]), None if moment is None else _parsed(moment[0]), series=series)
+    return StepPoint(int(found[2].replace(",", "")), None if moment is None else _parsed(moment[0]), series=series)
 
 
 def _parsed(moment: str) -> int | None:
