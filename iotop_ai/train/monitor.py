@@ -237,8 +237,23 @@ def monitored(path: Any = None, **options: Any) -> Any:
 
         async def run_async_generator(*arguments: Any, **named: Any) -> Any:
             with Monitor(path, **options):
-                async for item in function(*arguments, **named):
-                    yield item
+                inner = function(*arguments, **named)
+                try:
+                    item = await inner.__anext__()
+                    while True:
+                        try:
+                            sent = yield item
+                        except GeneratorExit:
+                            raise
+                        except BaseException as error:
+                            item = await inner.athrow(error)
+                        else:
+                            item = await inner.asend(sent)
+                except StopAsyncIteration:
+                    return
+                finally:
+                    if not inner.ag_running:  # a loop that ends closes all generators at the same time
+                        await inner.aclose()
 
         wrapper: Callable[..., Any] = run
         if inspect.iscoroutinefunction(function):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,41 @@ def test_functions_that_run_later_are_recorded(
     monitored = iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(function)
     assert run(monitored()) == wanted
     assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["within"]
+
+
+async def answering() -> AsyncGenerator[str, str]:
+    try:
+        answer = yield "first"
+        try:
+            answer = yield answer
+        except KeyError as error:
+            answer = yield f"caught {error}"
+        yield answer
+    finally:
+        await asyncio.sleep(0.01)
+        iotop_ai.mark("closed")
+
+
+@pytest.mark.parametrize("ends", ["closed", "exhausted", "the loop ends"])
+def test_an_asynchronous_generator_gets_what_is_sent_before_its_recording_ends(ends: str, tmp_path: Path) -> None:
+    async def drive() -> list[str]:
+        found = iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(answering)()
+        out = [await anext(found), await found.asend("a"), await found.athrow(KeyError("b")), await found.asend("c")]
+        if ends == "closed":
+            await found.aclose()
+        elif ends == "exhausted":
+            out += [one async for one in found]
+        else:
+            kept.append(found)
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        return out
+
+    kept: list[Any] = []
+    errors: list[Any] = []
+    assert asyncio.run(drive()) == ["first", "a", "caught 'b'", "c"]
+    assert errors == []
+    if ends != "the loop ends":  # which closes both generators at the same time
+        assert [row["text"] for row in loaded(tmp_path / "run.iotop.jsonl").marks] == ["closed"]
 
 
 def test_a_generator_that_is_not_exhausted_ends_its_recording_without_an_error(tmp_path: Path) -> None:
