@@ -38,7 +38,7 @@ def _events(base: Any) -> Any:
         def on_train_begin(self, logs: Any = None) -> None:
             """Start the recorder, without the metrics of an earlier fit."""
             self._newest = {}
-            self.session.begin()
+            self.session.begin_fit()
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
             """Mark the epoch. Its first batch is fetched from here on."""

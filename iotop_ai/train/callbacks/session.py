@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import time
 from typing import Any, Callable, Dict
 
@@ -21,6 +22,8 @@ METRICS_NS = 10_000_000_000
 """The time between two sets of metrics."""
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
+_OPEN_FITS: list[tuple[int, TrainingSession]] = []
+"""The sessions of ``begin_fit`` that have not ended, each with its thread."""
 
 
 class TrainingSession:
@@ -71,6 +74,20 @@ class TrainingSession:
         self._before = _totals(now)
         self._written_verdict = None
 
+    def begin_fit(self) -> None:
+        """Begin, and end the recordings of earlier fits in this thread that have not ended.
+
+        Keras and Transformers do not report an error that ends a fit, so its recorder would run until Python ends.
+        """
+        thread = threading.get_ident()
+        for fit in [fit for fit in _OPEN_FITS if fit[0] == thread and fit[1] is not self]:
+            _OPEN_FITS.remove(fit)
+            if fit[1].monitor is not None:
+                fit[1].monitor.stop()
+        self.begin()
+        if self.monitor is not None and (thread, self) not in _OPEN_FITS:
+            _OPEN_FITS.append((thread, self))
+
     def waiting(self) -> None:
         """Note that the loop waits for its next batch. A step, or other work between two steps, has ended."""
         self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
@@ -112,6 +129,7 @@ class TrainingSession:
 
     def end(self) -> None:
         """Write the last verdict and end the recording, because the training has ended."""
+        _OPEN_FITS[:] = [fit for fit in _OPEN_FITS if fit[1] is not self]
         steps.COUNTER.send()
         if self.monitor is not None:
             try:

@@ -30,7 +30,7 @@ class TransformersCallback(import_module("transformers").TrainerCallback):  # ty
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Start the recorder."""
-        self.session.begin()
+        self.session.begin_fit()
         wanted = "tensorboard" in (args.report_to or ())
         if self.session.writer is None and state.is_world_process_zero and wanted:
             self.session.writer = self._own_writer = _tensorboard(args)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -285,6 +286,30 @@ def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch
     assert "iotop_ai/steps_per_s" in logs_of_a_fit()
     monkeypatch.setattr(session, "METRICS_NS", 10**12)
     assert logs_of_a_fit() == {"loss": 0.5}
+
+
+def test_a_fit_that_failed_leaves_no_recorder_when_the_next_one_begins(tmp_path: Path) -> None:
+    """Keras and Transformers do not call the end of a training that raises an error."""
+    others = [TrainingSession(tmp_path / f"{name}.iotop.jsonl", interval=0.2) for name in ("loop", "thread")]
+    fits = [TrainingSession(tmp_path / f"fit{number}.iotop.jsonl", interval=0.2) for number in range(2)]
+    others[0].begin()
+    thread = threading.Thread(target=others[1].begin_fit)
+    thread.start()
+    thread.join()
+    try:
+        for fit in fits:
+            fit.begin_fit()
+        assert [is_recording(one) for one in fits] == [False, True]
+        assert [is_recording(one) for one in others] == [True, True]
+    finally:
+        for one in (*fits, *others):
+            one.end()
+    assert session._OPEN_FITS == []
+
+
+def is_recording(one: TrainingSession) -> bool:
+    recorder = None if one.monitor is None else one.monitor._recorder
+    return recorder is not None and os.path.exists(f"/proc/{recorder.pid}")
 
 
 def test_a_plain_loop_is_recorded(tmp_path: Path) -> None:
