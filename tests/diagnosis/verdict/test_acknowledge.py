@@ -177,7 +177,7 @@ def test_an_acknowledged_finding_is_left_out() -> None:
 
 def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
     carry, history = FoldState(), ()
-    seen = []
+    seen, fine = [], []
     for second in range(40):
         machine = ill(312 if second < 30 else 330)
         events = (ack("failing_disk:WD_1_2", "critical critical=1 reallocated=312"),) if second == 20 else ()
@@ -185,7 +185,9 @@ def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
         history = (*history, sample_of(machine, second))
         carry, verdict = fold(carry, snapshot, history)
         seen.append("failing_disk" in classes(verdict))
+        fine.append("failing_disk" in {one.class_id for one in verdict.primary.ruled_out})
     assert seen[19]
     assert not any(seen[20:30])
     assert all(seen[30:])
+    assert not any(fine), "an acknowledged disk is still not fine"
     assert carry.acked == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
