@@ -87,6 +87,10 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
         if metrics and _silent(facts.snapshot, key[1]):
             return True
+        if metrics and _dropped(facts.snapshot, key[1]):
+            # Without the disk its serial number is unknown, and with it whether the finding was acknowledged.
+            shown = () if facts.carry.verdict is None else facts.carry.verdict.findings
+            return any((one.class_id, one.subject) == key for one in shown)
         if f"smart.{key[1]}.critical" in metrics:
             # The disk's own report does not hover around a threshold like a measurement, so one good answer ends the
             # finding.
@@ -128,3 +132,9 @@ def _silent(snapshot: Snapshot, disk: str) -> bool:
     if disk not in smart:
         return False
     return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
+
+
+def _dropped(snapshot: Snapshot, disk: str) -> bool:
+    """Whether the disk is gone and no other disk has its name. A failing disk may drop off its bus."""
+    smart, block = snapshot.smart.value or {}, snapshot.block.value
+    return disk not in smart and block is not None and all(key.name != disk for key in block)

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.verdict.acknowledge import first_to_acknowledge, value_of
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.reading import Status
+from iotop_ai.model.snapshot import Event
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     BUSY,
@@ -247,6 +249,37 @@ def test_a_failing_disk_that_no_longer_answers_has_not_recovered() -> None:
     frames = play((dying, 12), (silent, 30), (well, 2))
     assert classes(frames[41].verdict) == ["failing_disk"]
     assert classes(frames[-1].verdict) == ["unknown"]
+
+
+def test_a_failing_disk_that_drops_off_its_bus_has_not_recovered() -> None:
+    dying = Machine(smart=(DYING,), cpu=0.5)
+    gone = replace(dying, disks=(), smart=())
+    frames = play((dying, 20), (gone, 30))
+    assert classes(frames[-1].verdict) == ["failing_disk"]
+    frames = play((dying, 20), (gone, 30), (replace(dying, smart=(DYING._replace(serial="2", severity="ok"),)), 2))
+    assert "failing_disk" not in classes(frames[-1].verdict)
+    assert "failing_disk" not in classes(play((dying, 20), (gone, 5), (replace(dying, smart=()), 2))[-1].verdict)
+
+
+def test_an_acknowledged_disk_that_is_taken_out_does_not_come_back() -> None:
+    dying = Machine(smart=(DYING,), cpu=0.5)
+    gone = replace(dying, disks=(), smart=())
+    seen = Event(0, 0, "ack", "failing_disk:1 critical critical=1 reallocated=312")
+    frames = play((dying, 20), (replace(dying, events=(seen,)), 1), (dying, 5), (gone, 10))
+    assert ["failing_disk" in classes(frame.verdict) for frame in (frames[19], frames[25], frames[-1])] == [
+        True, False, False
+    ]  # fmt: skip
+
+
+def test_a_dropped_disk_can_be_acknowledged_by_its_name() -> None:
+    dying = Machine(smart=(DYING,), cpu=0.5)
+    gone = replace(dying, disks=(), smart=())
+    frame = play((dying, 20), (gone, 10))[-1]
+    found = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
+    assert found is not None
+    seen = Event(0, 0, "ack", f"{found[1]} {value_of(found[0])}")
+    frames = play((dying, 20), (gone, 10), (replace(gone, events=(seen,)), 1), (gone, 10))
+    assert all("failing_disk" not in classes(frame.verdict) for frame in frames[30:])
 
 
 def test_warnings_and_missing_answers_are_not_a_failing_disk() -> None:
