@@ -7,7 +7,7 @@ from typing import Any
 
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.machine.kernel_log import DeviceErrors
-from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, LOADERS, TRAINER_OLD, Machine, Task
+from tests.diagnosis.build import COMPUTING, GIB, JOB_HEALTHY, LOADERS, TRAINER_OLD, Machine, Task, Training
 from tests.diagnosis.job_scenes import with_job
 
 TOTAL = 80 * GIB
@@ -48,6 +48,20 @@ ON_CPU = replace(
     tasks=(replace(TRAINER_OLD, cpu=1.9), *LOADERS),
 )  # fmt: skip
 STRANGER = GpuProcess(900, 30 * GIB, "compute")
+_OTHER_TRAINER = replace(TRAINER_OLD, pid=60)
+_ALONE = Training(TRAINER_OLD, stall=0.0, main_running=0.9, time=(("compute", 1.0),), evidence=("library",))
+TWO_HIDDEN_JOBS = Machine(
+    job=_ALONE, second_job=replace(_ALONE, task=_OTHER_TRAINER), tasks=(TRAINER_OLD, _OTHER_TRAINER),
+    gpus=(1.0, 1.0), power=120.0, cpu=0.3, gpu_state={"processes": (), "memory_used_bytes": 10 * GIB},
+)  # fmt: skip
+"""Two jobs, each with small kernels on a GPU of its own, in a container that hides the processes on the GPUs."""
+
+
+def two_programs(first: Task, second: Task) -> Machine:
+    """Two processes that are not of a job, each with a GPU that is busy and draws little power."""
+    own = {i: {"processes": (GpuProcess(task.pid, GIB, "compute"),)} for i, task in enumerate((first, second))}
+    return replace(TWO_HIDDEN_JOBS, job=None, second_job=None, tasks=(first, second), gpu_only=own)
+
 
 GPU_SCENES = {
     "gpu_throttle": first(FED, hw_thermal_ratio=0.3, sm_mhz=900.0, temperature_celsius=91.0),
@@ -131,6 +145,9 @@ GPU_NEAR_MISSES = {
     "comm_wait draws": replace(FEW_KERNELS, power=230.0),
     "comm_wait without power": replace(SPINNING, power=None),
     "comm_wait one draws": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),
+    "comm_wait of hidden strangers": TWO_HIDDEN_JOBS,
+    "comm_wait of strangers": two_programs(Task(900, "render", 1, cpu=1.0), Task(901, "fold", 1, cpu=1.0)),
+    "comm_wait of strangers in two shells": two_programs(Task(900, "render", 70), Task(901, "fold", 80)),
     "comm_wait one less": replace(SPINNING, gpus=(0.5, *(1.0,) * 7)),
     "imbalance a little": replace(FED, gpus=(0.85, *(0.98,) * 7)),
     "imbalance two compute": replace(

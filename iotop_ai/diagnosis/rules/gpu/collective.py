@@ -18,6 +18,7 @@ from iotop_ai.diagnosis.facts.window import graded, mean
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.sharing import COMPUTE
 from iotop_ai.model.job.records import Rank
 
 COMM_BASE = 0.8
@@ -27,6 +28,7 @@ IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
 _LATE_FEW = 0.5
 """At most this part of the GPUs can be late, because a majority is the norm."""
+_NO_PARENT = (0, 1)
 
 
 class _Comm(NamedTuple):
@@ -90,10 +92,27 @@ def _rests(group: GpuGroup, limits: Thresholds) -> bool:
     return group.job is not None and (group.job.worker_idle or 0.0) >= limits.workers_rest
 
 
+def _of_strangers(facts: Facts, group: GpuGroup) -> bool:
+    """Whether the GPUs are of programs that do not belong together; with hidden processes, whether there are two jobs.
+
+    Ranks of an unrecognised job have one name or one parent. Processes below init only share that they were left.
+    """
+    if group.job is not None:
+        return False
+    pids = {one.pid for gpu in group.gpus for one in gpu.state.processes or () if one.kind == COMPUTE and one.found}
+    table = facts.snapshot.processes.value
+    if not pids or table is None:
+        return len(facts.jobs) > 1
+    keys = [key for pid in pids if (key := facts.family.keys.get(pid)) is not None]
+    names = {table.info[key].name for key in keys if key in table.info}
+    parents = {table.stat[key].ppid for key in keys}
+    return len(names) > 1 and (len(parents) > 1 or not parents.isdisjoint(_NO_PARENT))
+
+
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     """The signs that all GPUs of the group spin; None if they do not spin, or when unknown."""
     limits = facts.limits
-    if len(group.gpus) < 2 or not group.settled or not group.window.samples:
+    if len(group.gpus) < 2 or not group.settled or not group.window.samples or _of_strangers(facts, group):
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
@@ -136,7 +155,7 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
         count, nor does low power alone while busy loaders hand batches over. A network link >= 80 % full is named as
         the cause. An H100 that spins draws about 14 %.
     Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
-        at most 65 % sure.
+        at most 65 % sure. GPUs of several jobs whose processes are hidden are not judged.
     """
     return tuple(
         group_claim(group, _comm(facts, group, comm), comm.level)

@@ -38,8 +38,10 @@ from tests.diagnosis.gpu_scenes import (
     ON_CPU,
     SPINNING,
     SPINNING_TRAINER,
+    TWO_HIDDEN_JOBS,
     first,
     rates,
+    two_programs,
 )
 
 CLASSES = {"gpu_throttle", "pcie", "gpu_memory", "gpu_fault", "no_gpu", "comm_wait", "imbalance"}
@@ -245,6 +247,23 @@ def test_gpus_that_draw_far_less_than_their_usual_power_wait_for_each_other() ->
         fallen, gpu_pids=(51,), gpu_state={**fallen.gpu_state, "processes": (GpuProcess(51, GIB, "compute"),)}
     )
     assert "comm_wait" not in classes(play((FED, 40), (others, 30))[-1].verdict)
+
+
+@pytest.mark.parametrize(
+    "ranks",
+    [
+        (Task(900, "all_reduce_perf", 70), Task(901, "all_reduce_perf", 80)),
+        (Task(900, "rank0", 70), Task(901, "rank1", 70)),
+    ],
+    ids=["one program", "one parent"],
+)
+def test_ranks_of_an_unrecognised_job_are_judged_together(ranks: tuple[Task, Task]) -> None:
+    assert "comm_wait" in classes(verdict_of(two_programs(*ranks), 40))
+
+
+def test_the_only_job_gets_the_gpus_whose_processes_are_hidden() -> None:
+    alone = replace(TWO_HIDDEN_JOBS, second_job=None, tasks=TWO_HIDDEN_JOBS.tasks[:1])
+    assert verdict_of(alone, 40).primary.class_id == "comm_wait"
 
 
 def test_traffic_is_shown_whether_the_links_speed_is_known_or_not() -> None:
