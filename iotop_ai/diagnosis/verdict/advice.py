@@ -101,7 +101,7 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
     if most is None or cores.workers_wait or idle < _IDLE:
         return None
     room = math.floor((idle + 1 - _IDLE) / cores.ranks)
-    then = most if most > now else now + room
+    then = min(most, now + room) if most > now else now + room
     if then <= now:
         return None
     numbers = (("now", float(now)), ("then", float(then)), ("cores", cores.cores), ("ranks", float(cores.ranks)))

@@ -127,6 +127,7 @@ def test_advice_counts_the_cores_that_the_job_can_use() -> None:
 
     assert advised(JOB_PREPARING) == {"more_workers": 32.0}
     assert advised(with_job(JOB_PREPARING, cores=12)) == {"more_workers": 9.0}
+    assert advised(replace(JOB_PREPARING, cpu=1 - 1 / 40)) == {"more_workers": 9.0}, "only one core is idle"
     assert advised(with_job(JOB_PREPARING, cores=2)) == {"cheaper_transforms": None}
     assert advised(with_job(JOB_PREPARING, quota=4.0)) == {"raise_quota": None, "cheaper_transforms": None}
     assert advised(with_job(JOB_PREPARING, worker_cpu_wait=0.5)) == {"cheaper_transforms": None}
