@@ -53,6 +53,7 @@ class Disk:
     kind: str = "disk"
     mount: str = "/data"
     slaves: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
     read_bytes_per_s: float = 0.0
     write_bytes_per_s: float = 0.0
     await_ms: float | None = None
@@ -68,8 +69,8 @@ class Disk:
     def info(self) -> BlockInfo:
         mounts = (Mount(self.mount, "ext4", f"/dev/{self.name}"),) if self.mount else ()
         return BlockInfo(
-            self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, transport=self.transport,
-            rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
+            self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, holders=self.holders,
+            transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
         )  # fmt: skip
 
     @property

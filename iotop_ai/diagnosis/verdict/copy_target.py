@@ -9,6 +9,7 @@ from iotop_ai.diagnosis.facts.gather import Facts
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.tree import leaves_below
 from iotop_ai.model.finding import Advice
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.staging import disk_floor_bytes, memory_floor_bytes
@@ -40,19 +41,26 @@ def top_folder(mount: str) -> str:
     return mount.strip("/").partition("/")[0]
 
 
-def faster_disk(facts: Facts, slow: str, needed_bytes: float) -> Target | None:
+def faster_disk(
+    facts: Facts, needed_bytes: float, reads_from: DeviceFacts | None = None, source: str = ""
+) -> Target | None:
     """The writable mount with most room on a fast disk; None if no such mount has enough room.
 
-    A fast disk is a local NVMe disk that is not slow now. slow: the name of the base device to exclude; "" excludes
-    none.
+    A fast disk is a local NVMe disk, or an array of them, of which no member is slow now. reads_from, source: the
+    device and the mount of the data, which are excluded.
     """
     infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
+    slow = [one for one in facts.devices if share(one.slow) >= facts.limits.leave_share]
+    if reads_from is not None:
+        slow.append(reads_from)
+    avoided = frozenset().union(*(_members(one.info, infos) for one in slow))
     best: Target | None = None
     for info in infos.values():
-        base = base_of(info, infos)
-        if base.name == slow or not _is_fast(facts, base, infos):
+        if not _is_local_nvme(base_of(info, infos)) or not avoided.isdisjoint(_members(info, infos)):
             continue
         for mount in info.mounts:
+            if mount.path == source:
+                continue
             known = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
             room = _room_on(usage[mount.path]) if known else 0
             if room >= needed_bytes and room > 0 and (best is None or room > best.room_bytes):
@@ -65,14 +73,13 @@ def _room_on(usage: FilesystemUsage) -> int:
     return usage.available_bytes - disk_floor_bytes(usage.total_bytes)
 
 
-def _is_fast(facts: Facts, base: BlockInfo, infos: Mapping[str, BlockInfo]) -> bool:
-    if base.transport != "nvme" or base.model.startswith(CLOUD_MODELS):
-        return False
-    return not any(
-        share(device.slow) >= facts.limits.leave_share
-        for device in facts.devices
-        if base_of(device.info, infos).name == base.name
-    )
+def _is_local_nvme(base: BlockInfo) -> bool:
+    return base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS)
+
+
+def _members(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> frozenset[str]:
+    """The names of all physical devices below a device: a slow member slows its whole array."""
+    return frozenset((base_of(info, infos).name, *leaves_below(info.name, infos)))
 
 
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
@@ -80,7 +87,7 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
 
     The size of the dataset is unknown; it is at most what its filesystem holds.
     """
-    infos, usage, source = facts.snapshot.disks.value or {}, usage_of(facts), facts.mount(device)
+    usage, source = usage_of(facts), facts.mount(device)
     # The root filesystem holds more than a dataset, so its size is not the size of the copy.
     if source in ("", "/") or source not in usage:
         return None
@@ -92,7 +99,7 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     # A job that has read more than the data's size reads parts of it again: memory has not kept them.
     if room is not None and used * _CACHE_ROOM <= room and _read_so_far(facts) < used:
         return Advice("keep_in_memory", (*about, ("room", float(room))))
-    target = faster_disk(facts, base_of(device.info, infos).name, used * _ROOM)
+    target = faster_disk(facts, used * _ROOM, device, source)
     if target is None:
         shm = usage.get("/dev/shm")
         if memory is not None and free is not None:

@@ -96,7 +96,7 @@ def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with the fast local disk that has most room for a copy. The size of remote data is unknown."""
-    target = faster_disk(facts, "", 0.0)
+    target = faster_disk(facts, 0.0)
     if target is None:
         return advice
     place = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))

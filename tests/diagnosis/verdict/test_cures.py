@@ -422,3 +422,19 @@ def test_a_copy_of_remote_data_to_the_fast_disk_is_advised() -> None:
 def test_for_a_link_at_its_full_width_a_wider_one_is_not_advised() -> None:
     assert cure_text("reseat", GPU_SCENES["pcie narrow"]).endswith("its link can do gen 5 x16")
     assert cure_text("reseat", GPU_SCENES["pcie replays"]).endswith("its link repeats packets")
+
+
+def test_a_copy_to_the_array_of_the_slow_disk_is_not_advised() -> None:
+    members = [
+        replace(NVME, name=f"nvme{i}n1", mount="", holders=("md0",), major=259 + i, await_ms=latency,
+                read_bytes_per_s=100 * MB, busy=0.9)
+        for i, latency in enumerate((0.35, 0.35, 1.3))
+    ]  # fmt: skip
+    array = Disk("md0", "virtual", kind="md", slaves=tuple(one.name for one in members), major=9)
+    half = FilesystemUsage(4 * TB, 3 * TB, 3 * TB, 0, 0)
+    machine = replace(COPY, disks=(*members, array), usage={"/data": half}, available_bytes=GIB)
+    assert play((machine, 20))[-1].verdict.primary.subject == "nvme2n1"
+    assert "copy_data" not in cures(machine)
+    other = replace(NVME, name="nvme8n1", major=300)
+    beside = replace(machine, disks=(*members, array, other), usage={"/data": half, "/raid": half})
+    assert "to /raid (nvme8n1" in cure_text("copy_data", beside)
