@@ -13,6 +13,7 @@ MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
 
 _WORDS = {
     "stall_ratio": "time without data",
+    "long_stall_ratio": "time without data, over 60 s",
     "waits_in_disk_ratio": "of the wait: workers blocked",
     "waits_in_running_ratio": "of the wait: workers computing",
     "waits_in_sockets_ratio": "of the wait: workers in sockets",
@@ -70,6 +71,7 @@ _WORDS = {
 _TIME = {
     "compute": "time computing",
     "host": "main thread runs, GPU idle",
+    "long_host": "main thread runs, GPU idle, over 60 s",
     "compile": "time compiling",
     "checkpoint": "time waiting for its checkpoint",
     "hung": "time without any movement",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, metric_words
-from tests.diagnosis.build import play
-from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
+from tests.diagnosis.build import JOB_PREPARING, Machine, play
+from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES, with_job
 
 SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 
@@ -89,6 +91,25 @@ def test_every_class_has_evidence_with_a_threshold(name: str) -> None:
     assert facts
     assert any(fact.standing in (MET, PLAIN) for fact in facts)
     assert all(fact.what and "_" not in fact.what.partition(":")[0] for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("machine", "words", "short"),
+    [
+        (with_job(JOB_PREPARING, stall=0.06), "time without data, over 60 s", "time without data"),
+        (
+            replace(with_job(TIME_SCENES["host_bound"], time=(("host", 0.06), ("compute", 0.94))), gpus=(0.9,)),
+            "main thread runs, GPU idle, over 60 s",
+            "main thread runs, GPU idle",
+        ),
+    ],
+)
+def test_a_loss_that_only_the_long_window_shows_has_its_figure_as_evidence(
+    machine: Machine, words: str, short: str
+) -> None:
+    first, second, *_ = facts_of(play((machine, 70))[-1].verdict.primary)
+    assert first[:4] == (words, "6 %", ">= 5 %", MET)
+    assert second[:4] == (short, "6 %", "", PLAIN)
 
 
 def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:

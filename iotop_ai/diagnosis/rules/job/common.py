@@ -132,10 +132,24 @@ def _in_container(job: JobFacts | None) -> bool:
     return job is not None and job.job.label.startswith(_CONTAINERS)
 
 
+def gated_evidence(
+    facts: Facts, short: tuple[str, float | None], long: tuple[str, float | None]
+) -> tuple[Evidence, ...]:
+    """A lost share of time as (metric, value), over the short window and, if only this meets its gate, the long one.
+
+    The short figure has no threshold then, because the finding does not rest on it.
+    """
+    limits, one = facts.limits, Evidence(*short, "ratio", facts.limits.gate)
+    if (short[1] or 0.0) >= limits.gate or (long[1] or 0.0) < limits.long_gate:
+        return (one,)
+    return (Evidence(*long, "ratio", limits.long_gate), one._replace(threshold=None))
+
+
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:
     """The evidence of a loss: the share of time lost, the states of the workers meanwhile, then ``more``."""
     limits, name = facts.limits, f"jobs.{job.subject}"
-    out = [Evidence(f"{name}.stall_ratio", job.stall, "ratio", limits.gate)]
+    long = (f"{name}.long_stall_ratio", job.long_stall)
+    out = [*gated_evidence(facts, (f"{name}.stall_ratio", job.stall), long)]
     if job.disk is not None:
         out.append(Evidence(f"{name}.waits_in_disk_ratio", job.disk, "ratio", limits.decider))
         out.append(Evidence(f"{name}.waits_in_running_ratio", job.running, "ratio", limits.decider))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
-from iotop_ai.diagnosis.rules.job.common import job_args, job_claim
+from iotop_ai.diagnosis.rules.job.common import gated_evidence, job_args, job_claim
 from iotop_ai.diagnosis.rules.job.phase import child_compiles
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.serving import may_rest
@@ -18,12 +18,17 @@ _TRAINED_MS = 1000
 
 
 def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:
+    first = Evidence(f"jobs.{job.subject}.time.{name}", getattr(time, name), "ratio", limit)
+    return (first, *_beside(job, time))
+
+
+def _beside(job: JobFacts, time: TimeShares) -> tuple[Evidence, ...]:
     subject = f"jobs.{job.subject}"
-    out = [Evidence(f"{subject}.time.{name}", getattr(time, name), "ratio", limit)]
-    out.append(Evidence(f"{subject}.time.compute", time.compute, "ratio"))
-    out.append(Evidence(f"{subject}.stall_ratio", time.data, "ratio"))
-    out.append(Evidence(f"{subject}.main_running_ratio", job.main_running_ratio, "ratio"))
-    return tuple(out)
+    return (
+        Evidence(f"{subject}.time.compute", time.compute, "ratio"),
+        Evidence(f"{subject}.stall_ratio", time.data, "ratio"),
+        Evidence(f"{subject}.main_running_ratio", job.main_running_ratio, "ratio"),
+    )
 
 
 def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
@@ -54,13 +59,14 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
             ("running", job.main_running_ratio),
             ("framework", job.job.framework),
         )
+        name = f"jobs.{job.subject}.time"
         finding = Finding(
             "host_bound",
             Severity.WARNING,
             confidence(HOST_BASE, 3 if time.unexplained < limits.gate else 2),
             job.subject,
             args,
-            _evidence(job, time, "host", limits.gate),
+            (*gated_evidence(facts, (f"{name}.host", time.host), (f"{name}.long_host", long)), *_beside(job, time)),
             advice=(Advice("fewer_syncs", args), Advice("compile_model", args)),
             lost_ratio=time.host,
         )
