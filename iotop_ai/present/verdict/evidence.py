@@ -88,10 +88,16 @@ _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
 class when they are above it.
 """
 
-_AT_LIMIT = (".read_bytes", ".read_ios")
-"""For rates whose names end in one of these, the threshold is a cgroup's limit. While the limit is in force, the rate
-is mostly just below it.
+_AT_LIMIT = {
+    "io_limit": (".read_bytes", ".read_ios"),
+    "gpu_throttle": (".power_watts",),
+    "pcie": (".pcie_rx_bytes_per_s", ".pcie_tx_bytes_per_s"),
+}
+"""By class, the endings of metrics whose threshold is a limit: of a cgroup, of a GPU's power, of a link. While the
+limit is in force, the figure is mostly just below it.
 """
+_NEAR = 0.8
+"""From this part of a limit on, a figure is near it."""
 
 
 class Fact(NamedTuple):
@@ -116,7 +122,7 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
     sign = "<" if below else ">="
     if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
         sign = "typical"
-    elif finding.class_id == "io_limit" and one.metric.endswith(_AT_LIMIT):
+    elif one.metric.endswith(_AT_LIMIT.get(finding.class_id, ())):
         sign = "limit"
     elif one.unit == "bool" or one.metric.endswith(".exit_code"):
         sign = "should be"
@@ -128,12 +134,28 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
     elif one.threshold is None:
         standing = PLAIN
     elif sign == "limit":
-        standing = MET
+        standing = _near(finding, one.value, one.threshold)
+    elif sign == "typical" and finding.class_id == "loader_serial":
+        # imported here to keep the start fast
+        from iotop_ai.diagnosis.thresholds import LIMITS
+
+        standing = MET if one.value < LIMITS.serial_leave * one.threshold else UNMET
     elif sign in (">", "should be"):
         standing = MET if one.value != one.threshold else UNMET
     else:
         standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
     return Fact(metric_words(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+
+
+def _near(finding: Finding, value: float, limit: float) -> str:
+    """The standing of a figure with a limit.
+
+    The direction of a link that is not full says nothing against the other. The rule about cgroups itself compares
+    their figures with the limit.
+    """
+    if finding.class_id == "io_limit" or value >= _NEAR * limit:
+        return MET
+    return PLAIN if finding.class_id == "pcie" else UNMET
 
 
 def _any_counts(one: Evidence) -> bool:
@@ -149,6 +171,10 @@ def _normal(finding: Finding) -> float | None:
 
 def counts_below(finding: Finding, metric: str) -> bool:
     """Whether the metric supports the finding when it is below its threshold, not above it."""
+    if metric.endswith(".sm_ratio") and finding.state is State.OK:
+        return bool(dict(finding.args).get("small"))
+    if metric.endswith(".read_size_bytes") and finding.class_id == "loader_serial":
+        return False
     if metric.endswith(_BELOW):
         return True
     if metric.endswith(".stall_ratio"):

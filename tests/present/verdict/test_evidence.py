@@ -125,3 +125,21 @@ def test_figures_of_gpus_are_compared_in_the_right_direction() -> None:
     assert metric_words("jobs.50.time.host") == "main thread runs, GPU idle"
     assert metric_words("gpus.3.pcie_width") == "GPU 3: PCIe lanes"
     assert metric_words("gpus.others.busy_ratio") == "other GPUs: busy"
+
+
+def test_a_figure_that_supports_the_verdict_is_not_shown_against_it() -> None:
+    assert of("gpu_bound", Evidence("gpus.sm_ratio", 0.91, "ratio", 0.5)) == [("91 %", ">= 50 %", MET)]
+    assert of("comm_wait", Evidence("gpus.sm_ratio", 0.14, "ratio", 0.5)) == [("14 %", "< 50 %", MET)]
+    small = Finding("gpu_bound", Severity.INFO, 0.8, "", (("small", 1.0),), (Evidence("gpus.sm_ratio", 0.2, "", 0.5),))
+    assert [fact.standing for fact in facts_of(small)] == [MET]
+    power = "gpus.0.power_watts"
+    assert of("gpu_throttle", Evidence(power, 395.0, "W", 400.0)) == [("395 W", "limit 400 W", MET)]
+    assert of("gpu_throttle", Evidence(power, 200.0, "W", 400.0)) == [("200 W", "limit 400 W", UNMET)]
+    full, other = (Evidence(f"gpus.0.pcie_{way}_bytes_per_s", rate, "B/s", 50 * 2**30)
+                   for way, rate in (("rx", 45 * 2**30), ("tx", 2**30)))  # fmt: skip
+    assert of("pcie", full, other) == [("45 GB/s", "limit 50 GB/s", MET), ("1.0 GB/s", "limit 50 GB/s", PLAIN)]
+    serial = (
+        Evidence("disks.sda.read_await_ms", 1.5, "ms", 1.3),
+        Evidence("disks.sda.read_size_bytes", 2**17, "B", 49152),
+    )
+    assert of("loader_serial", *serial) == [("1.5 ms", "typical 1.3 ms", MET), ("128 KB", ">= 48 KB", MET)]
