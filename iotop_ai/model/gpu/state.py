@@ -20,6 +20,8 @@ _READ_AT = {
 """
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 """Bits of nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
+THERMAL_REASONS = 0x20 | 0x40
+"""Those of these bits that only heat sets."""
 
 
 class GpuProcess(NamedTuple):
@@ -193,6 +195,11 @@ class GpuState(NamedTuple):
     """Whether the driver has been asked to report this GPU's Xids; None if not recorded. Without a watch, the absence
     of an Xid means nothing.
     """
+
+    @property
+    def is_nvidia(self) -> bool:
+        """Whether nvidia-smi knows the GPU. The ids of other makers' GPUs begin with the maker."""
+        return not self.uuid.startswith(("AMD-", "Intel-"))
 
 
 GpuTable = Mapping[str, Reading[GpuState]]

@@ -159,7 +159,7 @@ def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> li
         lowered = _lowered(state, detail)
         text = f"power-capped {percent(capped)} % of the time"
         if lowered:
-            out.append(Meaning("power_cap", f"{text}: {lowered}", "warn", "nvidia-smi -pl, unless on purpose"))
+            out.append(Meaning("power_cap", f"{text}: {lowered}", "warn", _raise_limit(state, detail)))
         else:
             out.append(Meaning("power_cap", f"{text} (normal at full load)", "dim"))
     if rates.sync_boost_ratio is not None and rates.sync_boost_ratio >= THROTTLED:
@@ -177,6 +177,13 @@ def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
     if state.power_limit_mw >= detail.default_limit_mw:
         return ""
     return f"limit {state.power_limit_mw / 1000:.0f} W, by default {detail.default_limit_mw / 1000:.0f} W"
+
+
+def _raise_limit(state: GpuState, detail: GpuDetail | None) -> str:
+    """Without -i, nvidia-smi would set the limit of every GPU."""
+    if not state.is_nvidia or detail is None or detail.default_limit_mw is None:
+        return "raise it, unless on purpose"
+    return f"nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless on purpose"
 
 
 def _temperatures(state: GpuState) -> str:

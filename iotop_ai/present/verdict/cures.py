@@ -153,12 +153,23 @@ def _shm(a: Args) -> str:
 
 
 def _cool(a: Args) -> str:
-    room = "" if number(a, "slowdown") is None else f" below {whole(a, 'slowdown')} C"
-    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or nvidia-smi -pl for a steady clock"
+    celsius, slowdown = number(a, "celsius"), number(a, "slowdown")
+    over = celsius is not None and slowdown is not None and celsius >= slowdown
+    room = f" below {whole(a, 'slowdown')} C" if over else ""
+    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or a lower power limit for a steady clock"
 
 
 def _raise_power(a: Args) -> str:
-    return f"nvidia-smi -pl {whole(a, 'default')}: the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
+    """Without -i, nvidia-smi would set the limit of every GPU."""
+    known = f"the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
+    if not word(a, "numbers"):
+        return f"raise its power limit to {whole(a, 'default')} W: {known}"
+    return f"nvidia-smi -i {word(a, 'numbers')} -pl {whole(a, 'default')}: {known}"
+
+
+def _check_power(a: Args) -> str:
+    reason = "its power brake is on" if word(a, "why") else "it is slowed, but not hot"
+    return f"power supply, rack and cables of {word(a, 'worst')}: {reason}"
 
 
 def _reseat(a: Args) -> str:
@@ -293,7 +304,7 @@ def _ask_owner(a: Args) -> str:
 _ADVICE: dict[str, Callable[[Args], str]] = {
     "cool_gpu": _cool,
     "raise_power": _raise_power,
-    "check_power": lambda a: f"power supply, rack and cables of {word(a, 'worst')}: its power brake is on",
+    "check_power": _check_power,
     "reseat": _reseat,
     "send_less": lambda a: (
         "send less: uint8 and convert on the GPU, "

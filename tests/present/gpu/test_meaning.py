@@ -109,6 +109,10 @@ def test_the_power_limit_is_called_normal_unless_it_was_lowered() -> None:
     low = STATE._replace(power_limit_mw=500_000)
     (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time: limit 500 W, by default 700 W", "warn")
+    assert cap.remedy == "nvidia-smi -i 0 -pl 700, unless on purpose"
+    amd = low._replace(uuid="AMD-1")
+    (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), amd) if m.id == "power_cap"]
+    assert cap.remedy == "raise it, unless on purpose"
     assert text_of("power_cap", of(RATES._replace(power_cap_ratio=0.004))) == ""
 
 

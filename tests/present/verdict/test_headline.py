@@ -350,3 +350,40 @@ def test_a_latency_is_never_written_as_zero() -> None:
 def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, text: str) -> None:
     spans = [Span("copy /data (at most 160 MB and ~26 s) to "), Span("/dev/shm"), Span(" (memory, 20 GB of room)")]
     assert headline.text_of(headline.fit(spans, width)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "advice"),
+    [
+        ("gpu_throttle", {}, "cool GPU 0 below 90 C: fans, airflow, room; or a lower power limit for a steady clock"),
+        ("gpu_throttle all", {}, "cool 8 GPUs: fans, airflow, room; or a lower power limit for a steady clock"),
+        ("gpu_throttle brake", {}, "power supply, rack and cables of GPU 0: its power brake is on"),
+        ("gpu_throttle by mask", {}, "power supply, rack and cables of GPU 0: it is slowed, but not hot"),
+        (
+            "gpu_throttle by mask",
+            {"clock_reasons": 0x20},
+            "cool 8 GPUs: fans, airflow, room; or a lower power limit for a steady clock",
+        ),
+        (
+            "gpu_throttle lowered",
+            {},
+            "nvidia-smi -i 0,1,2,3,4,5,6,7 -pl 700: the limit of GPU 0 is 400 W",
+        ),
+        ("gpu_throttle lowered", {"uuid": "AMD-1"}, "raise its power limit to 700 W: the limit of GPU 0 is 400 W"),
+    ],
+)
+def test_a_slowed_gpu_has_a_cure_that_can_work(name: str, change: dict[str, object], advice: str) -> None:
+    machine = GPU_SCENES[name]
+    shown = last(replace(machine, gpu_state={**machine.gpu_state, **change}))
+    assert sentence(headline.advice, shown) == advice
+
+
+def test_only_the_limit_of_the_gpus_with_a_lowered_limit_is_raised() -> None:
+    machine = GPU_SCENES["gpu_throttle lowered"]
+    one = replace(
+        machine,
+        gpu_state={**machine.gpu_state, "power_limit_mw": 700_000},
+        gpu_only={3: {"power_limit_mw": 400_000}},
+        gpu_only_rates={n: {"power_limit_watts": 700.0, "sm_mhz": 1755.0} for n in range(8) if n != 3},
+    )
+    assert sentence(headline.advice, last(one)) == "nvidia-smi -i 3 -pl 700: the limit of GPU 3 is 400 W"

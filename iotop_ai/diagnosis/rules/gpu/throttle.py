@@ -15,6 +15,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
 from iotop_ai.diagnosis.facts.window import graded, mean
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
+from iotop_ai.model.gpu.state import THERMAL_REASONS
 
 THROTTLE_BASE = 0.95
 THROTTLE_BY_MASK = 0.75
@@ -65,6 +66,24 @@ def _hot(gpu: OneGpu, limits: Thresholds) -> float:
     if most is None:
         return 0.0
     return graded(gpu.mean("temperature_celsius"), most, most - limits.hot_margin, limits.leave_level)
+
+
+def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
+    """Whether heat may be why the mask of reasons says that the clock is lowered.
+
+    Its bit for a hardware slowdown stands for heat or for the power supply. The bits for heat also stand for memory,
+    whose temperature may be unknown.
+    """
+    known = gpu.mean("temperature_celsius") is not None and _hot_from(gpu, limits) is not None
+    cool = known and _hot(gpu, limits) < limits.leave_level
+    return not cool or bool((gpu.state.clock_reasons or 0) & THERMAL_REASONS)
+
+
+def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
+    """The numbers of the GPUs whose limit is lowered and whose own limit is that of the worst: "0,1,3"."""
+    own = None if worst.detail is None else worst.detail.default_limit_mw
+    alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
+    return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _capped(gpu, limits)))
 
 
 def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
@@ -151,6 +170,8 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
         ("default", None if detail is None or detail.default_limit_mw is None else detail.default_limit_mw / 1000),
         ("lost", lost),
     )
+    if why == "power_cap" and state.is_nvidia:
+        args += (("numbers", _with_default_of(worst, affected, limits)),)
     field = dict(_REASONS).get(why, "power_cap_ratio" if why == "power_cap" else "slowed_ratio")
     limit = limits.capped if why == "power_cap" else limits.throttled if why else limits.throttled_mask
     slowdown = None if detail is None else detail.slowdown_celsius
@@ -164,6 +185,8 @@ def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneG
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", limits.gpu_working),
     )
     template = {"power_cap": "raise_power", "power_brake": "check_power"}.get(why, "cool_gpu")
+    if not why and not _may_be_heat(worst, limits):
+        template = "check_power"
     families = 3 if why or clock is not None else 2
     return Finding(
         "gpu_throttle",
