@@ -100,7 +100,7 @@ def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str
         return False
     table = frame.snapshot.jobs.value
     own = {frame.snapshot.host.euid, *(() if table is None else (job.uid for job in table.jobs.values()))}
-    pids = re.findall(r"(?:ionice -c3 -p|renice -n 19 -p|end pid|kill -CONT) (\d+)", text)
+    pids = " ".join(re.findall(r"(?:ionice -c3 -p|renice -n 19 -p|end pid|kill -CONT) (\d+(?: \d+)*)", text)).split()
     return text.startswith("ask ") or all(uid_of(frame, int(pid)) in {*own, None} for pid in pids)
 
 

@@ -63,6 +63,7 @@ class Disk:
     unknown: bool = False
     in_flight: int = 0
     major: int = 8
+    scheduler: str = "mq-deadline"
     md_sync: str = ""
 
     @property
@@ -71,6 +72,7 @@ class Disk:
         return BlockInfo(
             self.name, self.major, 0, self.kind, self.name, slaves=self.slaves, holders=self.holders,
             transport=self.transport, rotational=self.rotational, mounts=mounts, md_sync=self.md_sync,
+            scheduler=self.scheduler,
         )  # fmt: skip
 
     @property

@@ -40,6 +40,8 @@ class Neighbour(NamedTuple):
     """What the other programs use: bytes per second, or cores."""
     own: float
     """What the job uses, in the unit of ``theirs``."""
+    pids: tuple[int, ...] = ()
+    """The pids of the processes with that name; () if the neighbour is not a process."""
 
     @property
     def share(self) -> float:
@@ -191,5 +193,5 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     where = "" if info is None else job_ids(info.cgroup).label
     # An interpreter is named by its script. A process that uses far less than the largest one is not counted.
     name = key[0] if info is None or not is_python(info) else script_name(info)
-    process_count = sum(row[0] >= _COUNTS * max(rows)[0] for row in rows)
-    return Neighbour(PROCESS, name, pid, process_count, where, sum(row[0] for row in rows), 0.0)
+    pids = tuple(sorted(row[1] for row in rows if row[0] >= _COUNTS * max(rows)[0]))
+    return Neighbour(PROCESS, name, pid, len(pids), where, sum(row[0] for row in rows), 0.0, pids)

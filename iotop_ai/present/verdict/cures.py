@@ -203,13 +203,29 @@ def _end_sharer(a: Args) -> str:
     return f"end {pid} if it is not needed, or use another GPU than {word(a, 'worst')}"
 
 
+_WITH_PRIORITIES = ("bfq", "mq-deadline", "cfq")
+"""The I/O schedulers that obey ionice."""
+
+
+def _to_all(a: Args, command: str) -> str:
+    """The command for all processes of the other program: "ionice -c3 -p 702 703 (fio)"."""
+    count = number(a, "others") or 1
+    pids = word(a, "other_pids") or whole(a, "other_pid")
+    every = "" if word(a, "other_pids") or count <= 1 else f", and the same for all {count:.0f}"
+    return f"{command} {pids} ({word(a, 'other')}{every})"
+
+
 def _calm_neighbour(a: Args) -> str:
-    pid = whole(a, "other_pid")
-    return f"ionice -c3 -p {pid} ({word(a, 'other')}), or give it another disk than {word(a, 'device')}"
+    elsewhere = f"give it another disk than {word(a, 'device')}"
+    if word(a, "scheduler") in _WITH_PRIORITIES:
+        return f"{_to_all(a, 'ionice -c3 -p')}, or {elsewhere}"
+    count = number(a, "others") or 1
+    who = f"{word(a, 'other')} x{count:.0f}" if count > 1 else f"{word(a, 'other')} (pid {whole(a, 'other_pid')})"
+    return f"stop {who}, limit it (io.max), or {elsewhere}"
 
 
 def _calm_cpu(a: Args) -> str:
-    return f"renice -n 19 -p {whole(a, 'other_pid')} ({word(a, 'other')}), or keep it off these cores (taskset, cpuset)"
+    return f"{_to_all(a, 'renice -n 19 -p')}, or keep it off these cores (taskset, cpuset)"
 
 
 def _keep_workers(a: Args) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
-from tests.diagnosis.build import play
-from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, ended, epochs
+from tests.diagnosis.build import MB, TRAINER_OLD, Task, play
+from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, OURS, SHARED, SLOW, ended, epochs
 
 
 def lines(frame: Frame) -> tuple[str, str, str]:
@@ -20,12 +22,12 @@ WORDS = {
     "noisy_neighbour": (
         "train.py waits for data 80 % of the time",
         "fio x3 takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (typical ≤ 1.3); 8 workers blocked 97 %",
-        "ionice -c3 -p 702 (fio), or give it another disk than sda",
+        "ionice -c3 -p 700 701 702 (fio), or give it another disk than sda",
     ),
     "noisy_neighbour cores": (
         "train.py waits for data 80 % of the time",
         "stress x4 and others use 3.9 cores; the workers run 20 %, wait 75 %",
-        "renice -n 19 -p 803 (stress), or keep it off these cores (taskset, cpuset)",
+        "renice -n 19 -p 800 801 802 803 (stress), or keep it off these cores (taskset, cpuset)",
     ),
     "serving": (
         "train.py waits for requests",
@@ -43,6 +45,24 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_each_scene_has_its_words(name: str) -> None:
     assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "count", "cure"),
+    [
+        ("none", 3, "stop fio x3, limit it (io.max), or give it another disk than sda"),
+        ("none", 1, "stop fio (pid 700), limit it (io.max), or give it another disk than sda"),
+        ("bfq", 1, "ionice -c3 -p 700 (fio), or give it another disk than sda"),
+        ("bfq", 5, "ionice -c3 -p 704 (fio, and the same for all 5), or give it another disk than sda"),
+    ],
+)
+def test_ionice_is_advised_for_every_process_and_where_the_scheduler_obeys_it(
+    scheduler: str, count: int, cure: str
+) -> None:
+    fio = tuple(Task(700 + i, "fio", 1, read=60 * MB / count, blocked=0.9) for i in range(count))
+    disk = replace(SLOW, scheduler=scheduler)
+    shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *fio), disks=(disk,))
+    assert lines(play((shared, 15))[-1])[2] == cure
 
 
 def test_a_storage_check_has_its_words() -> None:

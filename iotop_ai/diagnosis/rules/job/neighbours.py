@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iotop_ai.diagnosis.facts.block import base_of
 from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.neighbours import CHECK, RESYNC, UNSEEN, Neighbour, core_neighbour, disk_neighbour
 from iotop_ai.diagnosis.rules.job.common import caps, gate, job_args, job_claim, lost, severity, stall_evidence
@@ -10,6 +11,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding
 
 BASE = 0.85
 NOT_SEEN = 0.5
+_MOST_PIDS = 4
+"""The most pids that a command lists."""
 
 
 def _args(neighbour: Neighbour, kind: str) -> Args:
@@ -17,6 +20,7 @@ def _args(neighbour: Neighbour, kind: str) -> Args:
         ("other", neighbour.name),
         ("other_kind", neighbour.kind),
         ("other_pid", float(neighbour.pid) if neighbour.pid else None),
+        ("other_pids", " ".join(map(str, neighbour.pids)) if len(neighbour.pids) <= _MOST_PIDS else ""),
         ("others", float(neighbour.process_count)),
         ("other_where", neighbour.where),
         ("theirs", neighbour.theirs),
@@ -57,7 +61,8 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
             BASE, 1 + families(facts, wait), *caps(wait.job, wait.share, facts.limits.decider_sure), *hidden
         )
         args = _args(neighbour, "disk")
-        cure: Args = (*args, ("device", wait.device.name))
+        base = base_of(wait.device.info, facts.snapshot.disks.value or {})
+        cure: Args = (*args, ("device", wait.device.name), ("scheduler", base.scheduler))
         name = f"disks.{wait.device.name}"
         evidence = (
             Evidence(f"{name}.others_ratio", neighbour.share, "ratio", facts.limits.other_share),
