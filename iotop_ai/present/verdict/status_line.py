@@ -6,6 +6,7 @@ from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
+from iotop_ai.present.block.table import await_text
 from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import plain
@@ -83,13 +84,14 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
     if device is None:
         return dict.fromkeys(("disk", "read", "write", "await", "util"), "")
     rates = device.rates
-    took_ms = rates.read_await_ms if rates.reads_per_s else rates.write_await_ms
+    reads = bool(rates.reads_per_s)
+    took_ms, done = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
     idle = rates.reads_per_s == 0 and rates.writes_per_s == 0
     return {
         "disk": devices.short_name(device),
         "read": " ".join(rate(rates.read_bytes_per_s)),
         "write": " ".join(rate(rates.write_bytes_per_s)),
-        "await": "" if took_ms is None and idle else f"{brief(took_ms)} ms",
+        "await": "" if took_ms is None and idle else f"{await_text(0.0, done) if took_ms == 0 else brief(took_ms)} ms",
         "util": f"{percent(rates.busy_ratio)}%",
     }
 

@@ -15,6 +15,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.present.verdict.status_line import FIELD_MEANINGS, checked_format, default_line, formatted, status_fields
 from tests.cli.program import PLAIN, TOP, command, iotop
 from tests.diagnosis.build import JOB_STARVED, play
+from tests.present.make import MIB, Disk, Machine, disk, frame, snapshots
 from tests.tui.recorded import record, stalling
 from tests.tui.scene import made_frames
 
@@ -53,6 +54,11 @@ def test_before_the_first_window_no_state_is_claimed() -> None:
 
 def test_an_unknown_latency_is_printed_as_unknown() -> None:
     assert status_fields(made_frames(1)[-1])["await"] == "? ms"
+
+
+def test_a_latency_below_the_kernels_millisecond_is_not_printed_as_0() -> None:
+    drive = Disk(disk("nvme0n1"), reads=40, read_bytes=MIB, read_await=0.01)
+    assert status_fields(frame(snapshots(lambda second: Machine((drive,)), 5)))["await"] == "<0.1 ms"
 
 
 def test_a_format_contains_fields_and_braces() -> None:
