@@ -77,7 +77,8 @@ class _Assembly:
             if name in self._machines:
                 self._machines[name] = self._machines[name]._replace(job_parts=tuple(own))
         loose = self._add_alerts()
-        machines = tuple(self._machines[name] for name in sorted(self._machines)[:MOST_MACHINES])
+        names = sorted(self._machines)[:MOST_MACHINES]
+        machines = tuple(self._machines[name]._replace(unanswered=partial) for name in names)
         findings = {one.name: primary for one in machines if (primary := one.primary) is not None}
         return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, partial)
 

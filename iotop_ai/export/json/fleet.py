@@ -25,7 +25,7 @@ def fleet_object(fleet: Fleet, machines: Sequence[FleetMachine]) -> Object:
         "window_s": fleet.window_s,
         "machines": [_machine(one) for one in machines],
         "jobs": [_job(job) for job in fleet.jobs],
-        "alerts": [_alert(one) for one in fleet.alerts],
+        "alerts": _alerts(fleet.alerts, fleet.partial),
         "not_answered": list(fleet.partial),
     }
 
@@ -36,11 +36,11 @@ def _machine(one: FleetMachine) -> Object:
         "machine": one.name,
         "instance": one.instance,
         "sources": list(one.sources),
-        "trouble": one.troubled,
+        "trouble": True if one.troubled else None if one.unanswered else False,
         "silent": one.silent,
         "age_s": one.age_s,
         "state": one.state or None,
-        "findings": [_finding(finding) for finding in one.findings],
+        "findings": None if "findings" in one.unanswered else [_finding(finding) for finding in one.findings],
         "gpu_hours_lost": one.lost_gpu_h,
         "lost_ratio": one.lost_ratio,
         "time": _time(one.seconds),
@@ -50,7 +50,7 @@ def _machine(one: FleetMachine) -> Object:
         if disk is None
         else {"device": disk.name, "busy_ratio": disk.busy_ratio, "await_ms": disk.await_ms},
         "health": None if health is None else {"device": health.device, "severity": _SEVERITIES[health.severity]},
-        "alerts": [_alert(alert) for alert in one.alerts],
+        "alerts": _alerts(one.alerts, one.unanswered),
     }
 
 
@@ -65,8 +65,11 @@ def _finding(one: FleetFinding) -> Object:
     }
 
 
-def _alert(one: FleetAlert) -> Object:
-    return {"name": one.name, "severity": one.severity or None}
+def _alerts(found: Sequence[FleetAlert], unanswered: Sequence[str]) -> list[Object] | None:
+    """The alerts; None when unknown."""
+    if "alerts" in unanswered:
+        return None
+    return [{"name": one.name, "severity": one.severity or None} for one in found]
 
 
 def _time(seconds: Sequence[float] | None) -> Object | None:

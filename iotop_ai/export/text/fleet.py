@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotop_ai.export.text.table import UNDEFINED, UNKNOWN, field, table
+from iotop_ai.export.text.table import UNKNOWN, field, table
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
-from iotop_ai.present.fleet.words import cause_words, gpu_words, health_words, straggler_words, summary
-from iotop_ai.present.text.units import brief, figure, percent
+from iotop_ai.present.fleet.words import (
+    alert_words,
+    await_words,
+    cause_words,
+    gpu_words,
+    health_words,
+    lost_words,
+    straggler_words,
+    summary,
+)
+from iotop_ai.present.text.units import percent
 
 TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util", "health", "alerts", "from", "cause")
 
@@ -28,18 +37,17 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
 
 def _row(one: FleetMachine) -> tuple[str, ...]:
     disk = one.disk
-    lost = one.lost_gpu_h  # None also for jobs without a GPU: their time is known, but not in GPU-hours
     return (
         field(one.name),
         field(one.state) if one.state else UNKNOWN,
-        (UNDEFINED if one.seconds is not None else UNKNOWN) if lost is None else figure(lost),
+        lost_words(one),
         percent(one.lost_ratio),
         gpu_words(one),
         UNKNOWN if disk is None else field(disk.name),
-        UNDEFINED if disk is not None and disk.await_ms is None else brief(disk.await_ms if disk else None),
+        await_words(one),
         percent(disk.busy_ratio if disk else None),
         field(health_words(one)),
-        field("+".join(alert.name for alert in one.alerts)),
+        field("+".join(alert.name for alert in one.alerts) or alert_words(one)),
         "+".join(one.sources),
         cause_words(one),
     )

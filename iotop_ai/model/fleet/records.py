@@ -171,6 +171,7 @@ class FleetMachine(NamedTuple):
     age_s: the age of its newest reading; None if iotop-ai does not run on it
     silent: whether it has stopped reporting
     no_gpu, no_smart: whether its collectors report that it has no GPU, or no disk with SMART
+    unanswered: the names of the queries that were not answered; what they give is unknown
     """
 
     name: str
@@ -189,6 +190,7 @@ class FleetMachine(NamedTuple):
     health: FleetHealth | None = None
     no_smart: bool = False
     alerts: tuple[FleetAlert, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
     @property
     def primary(self) -> FleetFinding | None:

@@ -11,14 +11,16 @@ from iotop_ai.present.fleet.words import (
     HEALTH,
     SOURCE_LETTERS,
     alert_words,
+    await_words,
     cause_words,
     gpu_words,
     health_words,
+    lost_words,
 )
 from iotop_ai.present.job.time_bar import bar_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, place_columns
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, figure, percent
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, percent
 from iotop_ai.present.verdict.banner import HUE
 
 PREFIX = "machine:"
@@ -82,9 +84,7 @@ def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
     disk = one.disk
     match column:
         case "lost":
-            lost = one.lost_gpu_h
-            text = (UNDEFINED if one.seconds is not None else UNKNOWN) if lost is None else figure(lost)
-            return text, "strong" if lost and (one.lost_ratio or 0) >= _HIGH_LOSS else ""
+            return lost_words(one), "strong" if one.lost_gpu_h and (one.lost_ratio or 0) >= _HIGH_LOSS else ""
         case "ratio":
             return percent(one.lost_ratio), "strong" if (one.lost_ratio or 0) >= _HIGH_LOSS else ""
         case "cause":
@@ -96,8 +96,7 @@ def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
         case "disk":
             return (UNKNOWN if disk is None else disk.name), ""
         case "await":
-            wait = None if disk is None else disk.await_ms
-            return (UNDEFINED if disk is not None and wait is None else brief(wait)), ""
+            return await_words(one), ""
         case "util":
             busy = None if disk is None else disk.busy_ratio
             return percent(busy), "strong" if (busy or 0) >= _HIGH_UTIL else ""
@@ -123,7 +122,8 @@ def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
     """How the machine's jobs spent their time, as a bar."""
     seconds = one.seconds
     if not seconds or not sum(seconds):
-        text = UNDEFINED if one.state and not one.job_parts else UNKNOWN
+        without_job = one.state and not one.job_parts and "job time" not in one.unanswered
+        text = UNDEFINED if without_job else UNKNOWN
         return [Cell(first, text, "none" if text == UNDEFINED else "unsure")]
     return span_cells(bar_spans(seconds, room, State(one.state) if one.state in HUE else State.UNSURE), first)
 

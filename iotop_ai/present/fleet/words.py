@@ -10,7 +10,7 @@ from iotop_ai.model.job.time_shares import LOST, SHARES
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.line import plain
-from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, gpu_time, percent, plural
+from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, duration, figure, gpu_time, percent, plural
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 HEALTH = ("ok", "WARNING", "FAILING")
@@ -43,7 +43,23 @@ def cause_words(machine: FleetMachine) -> str:
         return finding_words(machine.primary)
     if machine.measuring:
         return "measuring"
-    return UNDEFINED if machine.state else UNKNOWN
+    return UNDEFINED if machine.state and "findings" not in machine.unanswered else UNKNOWN
+
+
+def lost_words(machine: FleetMachine) -> str:
+    """The GPU-hours lost; "-" for jobs without a GPU, "?" when unknown."""
+    if machine.lost_gpu_h is not None:
+        return figure(machine.lost_gpu_h)
+    return UNKNOWN if machine.seconds is None or "job GPUs" in machine.unanswered else UNDEFINED
+
+
+def await_words(machine: FleetMachine) -> str:
+    """The await of the machine's busiest disk; "-" without a request, "?" when unknown."""
+    disk = machine.disk
+    if disk is not None and disk.await_ms is not None:
+        return brief(disk.await_ms)
+    query = "disk await" if "iotop" in machine.sources else "node's disk await"
+    return UNKNOWN if disk is None or query in machine.unanswered else UNDEFINED
 
 
 def share_words(share: str) -> str:
@@ -65,9 +81,9 @@ def gpu_words(machine: FleetMachine) -> str:
 
 
 def alert_words(machine: FleetMachine) -> str:
-    """The first alert and the number of others: "DiskSlow +2"; "-" if there are none."""
+    """The first alert and the number of others: "DiskSlow +2"; "-" if there are none, "?" when unknown."""
     if not machine.alerts:
-        return UNDEFINED
+        return UNKNOWN if "alerts" in machine.unanswered else UNDEFINED
     return machine.alerts[0].name + (f" +{len(machine.alerts) - 1}" if len(machine.alerts) > 1 else "")
 
 
@@ -140,7 +156,10 @@ def summary(fleet: Fleet) -> tuple[State, str]:
     if not fleet.machines:
         return State.UNSURE, "no machine: this Prometheus has no figures of iotop-ai, node_exporter or dcgm-exporter"
     states = [machine.state for machine in troubled if machine.state in _WORST_FIRST]
-    if not troubled:
+    if not troubled and fleet.partial:
+        queries = "1 query" if len(fleet.partial) == 1 else f"{len(fleet.partial)} queries"
+        state, text = State.UNSURE, f"{many}, nothing wrong seen; {queries} not answered"
+    elif not troubled:
         known = any(machine.state for machine in fleet.machines)
         state = State.OK if known else State.UNSURE
         text = f"{many}, nothing wrong" if known else f"{many}, none with a verdict of iotop-ai"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
+from iotop_ai.export.json.fleet import fleet_object
+from iotop_ai.export.text.fleet import fleet_lines
 from iotop_ai.fleet.machines import fleet_of
+from iotop_ai.fleet.queries import READING
 from iotop_ai.model.fleet.records import Fleet, FleetAlert, FleetFinding, FleetMachine
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.fleet.words import (
     SORTS,
     alert_words,
+    await_words,
     cause_words,
     gpu_words,
     health_words,
     losses,
+    lost_words,
     matches,
     sort_machines,
     straggler_words,
@@ -73,6 +78,30 @@ def test_the_summary_counts_machines_and_names_the_largest_loss() -> None:
     assert (state, text.startswith("no machine")) == (State.UNSURE, True)
     state, text = summary(calm._replace(machines=(BY_NAME["blank02"],)))
     assert (state, text) == (State.UNSURE, "1 machine, none with a verdict of iotop-ai")
+
+
+def test_what_was_not_asked_is_unknown_and_not_none() -> None:
+    """Only the readings, the verdicts and the use of the disks were answered."""
+    answers = kept_answers()
+    answered = {name: answers[name] for name in (READING, "verdict", "disk use")}
+    partial = tuple(name for name in answers if name not in answered)
+    fleet = fleet_of(answered, WINDOW_S, partial)
+    one = next(one for one in fleet.machines if one.name == "gpu03")
+    state, text = summary(fleet)
+    assert (state, text) == (State.UNSURE, f"9 machines, nothing wrong seen; {len(partial)} queries not answered")
+    assert summary(fleet._replace(partial=("alerts",)))[1].endswith("; 1 query not answered")
+    unknown = (cause_words(one), alert_words(one), await_words(one), lost_words(one), health_words(one), gpu_words(one))
+    assert set(unknown) == {"?"}
+    titles, *rows = (line.split() for line in fleet_lines(fleet, (one,))[2:4])
+    (row,) = (dict(zip(titles, cells, strict=True)) for cells in rows)
+    assert {title for title, cell in row.items() if cell == "?"} == {
+        *("GPU-h", "lost%", "GPU%", "await", "health", "alerts", "cause")
+    }
+    found = fleet_object(fleet, (one,))
+    assert found["alerts"] is None
+    (machine,) = found["machines"]
+    assert [machine[name] for name in ("trouble", "findings", "alerts", "health")] == [None] * 4
+    assert machine["disk"]["await_ms"] is None
 
 
 def test_the_straggler_is_described_in_words() -> None:
