@@ -283,13 +283,15 @@ class HealthFold:
 class _Program:
     """Sums over the processes of one program and user.
 
-    read, written: bytes; cpu_s, blocked_s: seconds; None if no process could be read.
+    read, written: bytes; cpu_s, blocked_s: seconds; None if no process could be read. more: whether there were more
+    processes than ``pids``, which are at most MOST_PIDS.
     """
 
-    __slots__ = ("blocked_s", "cpu_s", "pids", "read", "written")
+    __slots__ = ("blocked_s", "cpu_s", "more", "pids", "read", "written")
 
     def __init__(self) -> None:
         self.pids: set[Any] = set()
+        self.more = False
         self.read: float | None = None
         self.written: float | None = None
         self.cpu_s: float | None = None
@@ -298,6 +300,8 @@ class _Program:
     def add(self, key: Any, rates: ProcessRates, seconds: float) -> None:
         if len(self.pids) < MOST_PIDS:
             self.pids.add(key)
+        elif not self.more:
+            self.more = key not in self.pids
         # Rates that were not read again cover 0 seconds.
         io_s = seconds if rates.io_s is None else rates.io_s
         stat_s = seconds if rates.stat_s is None else rates.stat_s
@@ -337,7 +341,7 @@ class ProcessFold:
     def stories(self) -> tuple[ProcessStory, ...]:
         """The programs: those that moved most bytes first, then those that used most CPU."""
         found = [
-            ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s)
+            ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s, one.more)
             for (name, user), one in self._programs.items()
         ]
         return tuple(sorted(found, key=lambda one: (-one.moved_bytes, -(one.cpu_s or 0.0), one.name)))

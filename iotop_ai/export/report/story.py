@@ -137,7 +137,11 @@ class GpuStory(NamedTuple):
 
 
 class ProcessStory(NamedTuple):
-    """The processes of one program and user. cpu_s, blocked_s: seconds, summed over the processes; None if unknown."""
+    """The processes of one program and user.
+
+    cpu_s, blocked_s: seconds, summed over the processes; None if unknown. more: whether there were more processes than
+    ``number``, at which the count ends.
+    """
 
     name: str
     user: str
@@ -146,6 +150,7 @@ class ProcessStory(NamedTuple):
     written_bytes: float | None
     cpu_s: float | None
     blocked_s: float | None
+    more: bool = False
 
     @property
     def moved_bytes(self) -> float:

@@ -233,8 +233,13 @@ def process_table(story: Story) -> ReportTable:
     found = [one for one in story.processes if one.moved_bytes + (one.cpu_s or 0.0) > 0][:MOST_PROGRAMS]
     rows = tuple(
         (
-            *(one.name, one.user, str(one.number), amount(one.read_bytes), amount(one.written_bytes)),
-            *(duration(one.cpu_s), duration(one.blocked_s)),
+            one.name,
+            one.user,
+            f"{one.number:,}+" if one.more else str(one.number),
+            amount(one.read_bytes),
+            amount(one.written_bytes),
+            duration(one.cpu_s),
+            duration(one.blocked_s),
         )
         for one in found
     )

@@ -12,6 +12,7 @@ from iotop_ai.export.report.folds import ProcessFold
 from iotop_ai.export.report.json import report_object
 from iotop_ai.export.report.story import DeviceStory, ProcessStory, Story
 from iotop_ai.export.report.tables import MOST_DEVICES, device_table, gpu_table, health_table, machine_table
+from iotop_ai.export.report.tables import process_table as programs_table
 from iotop_ai.export.tables.frames import tables
 from iotop_ai.export.text.run_summary import RunSummary
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
@@ -83,6 +84,19 @@ def test_bytes_of_a_program_in_json_are_exact() -> None:
     (listed,) = report_object(story._replace(processes=(one,)))["processes"]
     assert (listed["read_bytes"], listed["written_bytes"]) == (123_456_789_012, None)
     assert (listed["cpu_s"], listed["blocked_s"]) == (12.346, None)
+
+
+@pytest.mark.parametrize(("count", "number", "more", "shown"), [
+    (25_000, 10_000, True, "10,000+"), (10_000, 10_000, False, "10000"),
+])  # fmt: skip
+def test_a_count_of_processes_that_ends_early_says_so(count: int, number: int, more: bool, shown: str) -> None:
+    pids = range(100, 100 + count)
+    found = program([process_table(at * S, [(pid, PYTHON, io(4096 * at), "S") for pid in pids]) for at in (1, 2, 3)])
+    assert (found.number, found.more) == (number, more)
+    story = slow_story()._replace(processes=(found,))
+    (listed,) = report_object(story)["processes"]
+    assert (listed["number"], listed["more"]) == (number, more)
+    assert programs_table(story).rows[0][2] == shown
 
 
 def test_io_of_a_process_that_was_not_read_for_20_s_is_counted_in_full() -> None:
