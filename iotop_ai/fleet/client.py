@@ -40,12 +40,13 @@ class Address:
         try:
             parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
             port, host = parts.port, parts.hostname
+            (host or "").encode("idna")  # raises a ValueError for an empty or too long part, as a later request would
         except ValueError:
             raise UsageError(f"--prometheus {clean(url)}: not an address; write http://prometheus:9090") from None
         if parts.username is not None or parts.password is not None:
             # Every user of the machine can read command lines.
             raise UsageError("--prometheus: an address with a password is visible to others; use --user-file")
-        if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        if parts.scheme not in ("http", "https") or not host or port == 0 or parts.query or parts.fragment:
             raise UsageError(f"--prometheus {clean(url)}: write an address such as http://prometheus:9090")
         self.secure = parts.scheme == "https"
         self.host = host

@@ -167,7 +167,10 @@ def test_after_a_slow_answer_the_other_questions_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "ftp://x", "http://", "http://x:99999", "http://a b", "http://x/?q", "http://[::1", "http://x\n", "x" * 3000],
+    [
+        *("", "ftp://x", "http://", "http://x:99999", "http://a b", "http://x/?q", "http://[::1", "http://x\n"),
+        *("x" * 3000, "http://a..b:9090", f"http://{'a' * 64}:9090", "http://x:0"),
+    ],
 )
 def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="--prometheus"):
