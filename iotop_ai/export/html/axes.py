@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -28,10 +29,9 @@ class TimeAxis(NamedTuple):
         return max(1.0, (self.end_ns - self.begin_ns) / 1e9)
 
     @property
-    def zone_s(self) -> float:
+    def zone_s(self) -> int:
         """The machine's offset from UTC in seconds, at the start of the axis."""
-        offset = datetime.fromtimestamp(self.begin_ns / 1e9).astimezone().utcoffset()
-        return 0.0 if offset is None else offset.total_seconds()
+        return zone_at(self.begin_ns / 1e9)
 
     def x(self, wall_ns: int) -> float:
         """The x coordinate of a time, limited to the plot."""
@@ -57,6 +57,11 @@ class TimeAxis(NamedTuple):
             if wall_ns >= self.begin_ns:
                 out.append((self.x(wall_ns), clock(wall_ns, pattern=pattern)))
             local_s += step
+
+
+def zone_at(wall_s: float) -> int:
+    """The machine's offset from UTC in seconds at a Unix time."""
+    return time.localtime(wall_s).tm_gmtoff
 
 
 def time_labels(axis: TimeAxis, y: float) -> list[Markup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, value_grid
+from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, value_grid, zone_at
 from iotop_ai.export.html.markup import Markup, joined, short, single, tag
 from iotop_ai.export.html.parts import key
 from iotop_ai.export.report.series import Curve
@@ -48,6 +48,16 @@ def _tip(value: float) -> str:
     return f"{round(value, 2):.3g}"
 
 
+def _zones(curve: Curve) -> str:
+    """The offsets from UTC as "POINT:SECONDS", each with the first point of the curve at which it is valid."""
+    found = [(0, zone_at(curve.begin_ns / 1e9))]
+    for i in range(1, len(curve.values)):
+        zone_s = zone_at(curve.begin_ns / 1e9 + i * curve.step_s)
+        if found[-1][1] != zone_s:
+            found.append((i, zone_s))
+    return ",".join(f"{i}:{zone_s}" for i, zone_s in found)
+
+
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
     """SVG attributes from which the page's script shows the values under the pointer.
 
@@ -61,7 +71,7 @@ def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> d
     return {
         "data_step": f"{first.step_s:.6g}",
         "data_begin": f"{first.begin_ns / 1e9:.3f}",
-        "data_zone": f"{axis.zone_s:.0f}",
+        "data_zones": _zones(first),
         "data_left": LEFT,
         "data_width": short(_span_width(axis, first)),
         "data_rows": "\n".join(rows),

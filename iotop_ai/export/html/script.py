@@ -7,7 +7,8 @@ SCRIPT = """\
 const tip=document.getElementById("tip");
 function two(n){return String(n).padStart(2,"0")}
 for(const chart of document.querySelectorAll("svg[data-step]")){
-  const data=chart.dataset,begin=+data.begin,step=+data.step,zone=+data.zone,left=+data.left,width=+data.width;
+  const data=chart.dataset,begin=+data.begin,step=+data.step,left=+data.left,width=+data.width;
+  const zones=data.zones.split(",").map(one=>one.split(":"));
   const rows=data.rows.split("\\n").map(row=>{const[name,unit,values]=row.split("\\t");
     return{name,unit,values:values.split(",")}});
   const cursor=document.createElementNS("http://www.w3.org/2000/svg","line");
@@ -21,7 +22,7 @@ for(const chart of document.querySelectorAll("svg[data-step]")){
     const x=(event.clientX-box.left)*scale,count=rows[0].values.length;
     const i=Math.floor((x-left)/width*count);
     if(i<0||i>=count){hide();return}
-    const at=new Date((begin+i*step+zone)*1000);
+    const zone=+zones.filter(one=>+one[0]<=i).pop()[1],at=new Date((begin+i*step+zone)*1000);
     const lines=[two(at.getUTCHours())+":"+two(at.getUTCMinutes())+":"+two(at.getUTCSeconds())];
     for(const row of rows)if(row.values[i]!=="")lines.push(row.name+"  "+row.values[i]+" "+row.unit);
     tip.textContent=lines.join("\\n");tip.hidden=false;

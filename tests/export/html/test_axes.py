@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from iotop_ai.export.html.axes import TimeAxis
+from iotop_ai.export.html.charts import Line, line_chart
+from iotop_ai.export.report.series import Curve
 
 HOUR_NS = 3600 * 10**9
 
@@ -41,3 +43,10 @@ def test_half_days_are_labelled_across_the_begin_of_summer_time() -> None:
 @pytest.mark.parametrize(("begin", "last"), [("2026-10-25T00:10", "02:10"), ("2026-10-25T01:10", "03:10")])
 def test_minutes_are_labelled_within_the_hour_that_comes_twice(begin: str, last: str) -> None:
     assert labels(begin, 1) == ["02:10", "02:20", "02:30", "02:40", "02:50", f"{last[:3]}00", last]
+
+
+def test_the_tooltip_knows_when_summer_time_ends() -> None:
+    begin_ns = round(datetime.fromisoformat("2026-10-25T00:00").replace(tzinfo=UTC).timestamp()) * 10**9
+    curve = Curve(begin_ns, 1800.0, (1.0,) * 6, (1800.0,) * 6)
+    chart = line_chart(TimeAxis(begin_ns, begin_ns + 3 * HOUR_NS), [Line("read", curve, "0", "MB/s")])
+    assert 'data-zones="0:7200,2:3600"' in chart
