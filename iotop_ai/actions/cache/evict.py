@@ -36,12 +36,17 @@ def evict(
         except OSError as error:
             return Outcome(False, f"not done: {clean(top)}: {error.strerror}")
         results.append(done)
-        return Outcome(
-            bool(done.files), f"{done.files} files evicted: {done.before_bytes} -> {done.after_bytes} B in memory"
-        )
+        return Outcome(bool(done.files), f"{done.files} files evicted{_effect_text(done)}")
 
     outcome = audited(audit, "evict", clean(top), act)
     return outcome, results[0] if results else None
+
+
+def _effect_text(done: Evicted) -> str:
+    if done.files and done.unknown_files == done.files:
+        return "; how much of them was in memory is unknown"
+    unknown = f"; unknown for {done.unknown_files} of them" if done.unknown_files else ""
+    return f": {done.before_bytes} -> {done.after_bytes} B in memory{unknown}"
 
 
 def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -> Evicted:

@@ -232,6 +232,21 @@ def test_evicting_a_dataset_leaves_the_rest_in_memory(disk_folder: Path, how: st
     assert results == ["asked", f"6 files evicted: {10 * MIB + 100} -> 0 B in memory"]
 
 
+@needs_nobody
+def test_the_audit_log_does_not_call_an_unknown_effect_0_bytes(tmp_path: Path) -> None:
+    (tmp_path / "roots").write_bytes(b"x" * MIB)
+    code = (
+        "import sys, tempfile; from pathlib import Path\n"
+        "from iotop_ai.actions.audit import Audit; from iotop_ai.actions.cache.evict import evict\n"
+        "from iotop_ai.collectors.io.clock import Clock\n"
+        "from iotop_ai.collectors.machine.page_cache import PageCache\n"
+        "with tempfile.TemporaryDirectory() as state:\n"
+        f"    print(evict({str(tmp_path / 'roots')!r}, Audit(Clock(), Path(state)), PageCache())[0].text)"
+    )
+    done = subprocess.run(as_nobody(sys.executable, "-c", code), capture_output=True, text=True, check=False)
+    assert done.stdout == "1 files evicted; how much of them was in memory is unknown\n", done.stderr
+
+
 def test_locked_pages_stay_in_memory_and_are_reported(disk_folder: Path) -> None:
     file = disk_folder / "locked"
     file.write_bytes(os.urandom(MIB))
