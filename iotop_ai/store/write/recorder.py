@@ -380,7 +380,7 @@ class Recorder:
         self._space_ns = now
         free = self._sink.free_bytes()
         if free is not None and free < self._min_free:
-            self._why = f"less than {self._min_free >> 20} MiB free on its disk"
+            self._why = f"less than {_size_text(self._min_free)} free on its disk"
             self._trouble = f"not recording: {self._why}"
             return True
         return False
@@ -453,3 +453,11 @@ class Recorder:
                 keep_from = i
         for _ in range(keep_from):
             self._recent.popleft()
+
+
+def _size_text(bytes_: int) -> str:
+    """A size as --min-free names it, such as "1 KiB" or "1.5 GiB"."""
+    for power, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if bytes_ >= 1 << power:
+            return f"{bytes_ / (1 << power):.4g} {unit}"
+    return f"{bytes_} B"

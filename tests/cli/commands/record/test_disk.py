@@ -88,9 +88,13 @@ def test_a_full_disk_tears_no_line_and_recording_continues(small_disk: Path) -> 
     assert any(isinstance(item, SnapLine) and item.gap for item in recording.lines())
 
 
-def test_too_little_space_is_reported(small_disk: Path) -> None:
-    done = iotop("record", *FAST, "--min-free", "1G", "--duration", "0.4", "-o", str(small_disk / "a"))
-    assert "less than 1024 MiB free" in done.stderr
+@pytest.mark.parametrize(("least", "shown", "left"), [("1G", "1 GiB", 1 << 20), ("1.5k", "1.5 KiB", 0)])
+def test_too_little_space_is_reported(small_disk: Path, least: str, shown: str, left: int) -> None:
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(b"\0" * ((1 << 20) - left))
+    done = iotop("record", *FAST, "--min-free", least, "--duration", "0.4", "-o", str(small_disk / "a"))
+    ballast.unlink()
+    assert f"less than {shown} free" in done.stderr
     assert done.returncode == 2
     assert list(small_disk.iterdir()) == []
 
