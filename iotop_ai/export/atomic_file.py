@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import stat
 import threading
 from types import FrameType, TracebackType
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from iotop_ai.collectors.io.own_file import create_part, give_name, parent_of
 from iotop_ai.collectors.io.trust import others_may_rename
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer as Buffer
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _open_files: list[OutFile] = []
@@ -50,7 +54,7 @@ class OutFile:
 
     def stream(self) -> BinaryIO:
         """A stream that writes to the part file. Open it once, and close it before ``commit``."""
-        return os.fdopen(os.dup(self._fd), "wb")
+        return io.BufferedWriter(_NamedFile(os.dup(self._fd), self.path))
 
     def part_path(self) -> str:
         """The path of the part file, for a library that opens files by path.
@@ -89,6 +93,21 @@ class OutFile:
         if self._open:
             os.unlink(self._part, dir_fd=self._folder)
             self._close()
+
+
+class _NamedFile(io.FileIO):
+    """The open part file. An error while it is written, such as a full disk, names the path of OUT."""
+
+    def __init__(self, fd: int, path: str) -> None:
+        super().__init__(fd, "wb")
+        self._path = path
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            error.filename = self._path
+            raise
 
 
 def _check_kind(path: str) -> None:

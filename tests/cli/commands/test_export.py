@@ -85,6 +85,23 @@ def test_a_database_is_written_to_a_path_with_two_slashes(recording: Path, tmp_p
         assert db.execute("SELECT count(*) FROM devices").fetchone()[0]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.sqlite"])
+def test_a_full_disk_is_reported_with_the_name_of_the_file(recording: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k,mode=700", "tmpfs", folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("cannot mount a tmpfs here")
+    try:
+        done = iotop("export", str(recording), "--table", "processes", "-o", str(folder / name))
+        assert done.returncode == 2
+        assert f"{folder / name}" in done.stderr
+        assert "No space left" in done.stderr or "disk is full" in done.stderr
+        assert list(folder.iterdir()) == []
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
 def test_a_link_in_place_of_the_partial_file_is_not_followed(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
