@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_the_path_of_a_job_names_its_own_mount_and_not_the_busiest_partition(vie
     whole = disk("nvme0n1")
     root = disk("nvme0n1p2", "partition", [("/", "ext4")], parent="nvme0n1")._replace(minor=2)
     data = disk("nvme0n1p3", "partition", [("/data", "xfs")], parent="nvme0n1")._replace(minor=3)
-    busy = {"reads": 90, "read_bytes": 9 * MIB, "read_await": 1.0}
+    busy: dict[str, Any] = {"reads": 90, "read_bytes": 9 * MIB, "read_await": 1.0}
     drives = (Disk(whole, **busy), Disk(root, **busy), Disk(data))
     procs = (Proc(7, "train.py"), Proc(8, "updatedb", "root", read=9 * MIB))
     shown = frame(snapshots(lambda second: Machine(drives, procs), 8))
