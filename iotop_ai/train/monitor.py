@@ -239,7 +239,7 @@ def monitored(path: Any = None, **options: Any) -> Any:
             with Monitor(path, **options):
                 inner = function(*arguments, **named)
                 try:
-                    item = await inner.__anext__()
+                    item = await _first(inner)
                     while True:
                         try:
                             sent = yield item
@@ -252,8 +252,7 @@ def monitored(path: Any = None, **options: Any) -> Any:
                 except StopAsyncIteration:
                     return
                 finally:
-                    if not inner.ag_running:  # a loop that ends closes all generators at the same time
-                        await inner.aclose()
+                    await inner.aclose()
 
         wrapper: Callable[..., Any] = run
         if inspect.iscoroutinefunction(function):
@@ -265,3 +264,16 @@ def monitored(path: Any = None, **options: Any) -> Any:
         return functools.wraps(function)(wrapper)  # type: ignore[return-value]
 
     return decorate
+
+
+def _first(inner: Any) -> Any:
+    """Begin an asynchronous generator without telling the event loop, and return the awaitable of its first item.
+
+    A loop that ends closes all generators that it knows at the same time, and this one is closed by its wrapper.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(None, None)
+    try:
+        return inner.__anext__()
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
