@@ -38,6 +38,7 @@ class ProcessTrees:
     """The newest process tree. It is built again only after a process started, ended or got another parent."""
 
     def __init__(self) -> None:
+        self._table: ProcessTable | None = None
         self._keys: tuple[ProcessKey, ...] = ()
         self._parents: list[int] = []
         self._tree = NO_FAMILY
@@ -46,6 +47,9 @@ class ProcessTrees:
         """The process tree of a process table."""
         if table is None:
             return NO_FAMILY
+        if table is self._table:  # a decision asks several times
+            return self._tree
+        self._table = table
         keys, parents = tuple(table.stat), [*map(_PPID, table.stat.values())]
         if parents != self._parents or keys != self._keys:
             self._keys, self._parents, self._tree = keys, parents, _tree(keys, parents)
