@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     start_ns = None if args.start is None else parse_moment_ns(args.start)
     wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
     if args.iostat:
-        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted, _say)
+        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted, print_notice)
     else:
         if args.keep_first:
             raise UsageError("--keep-first works with --iostat only")
@@ -71,10 +71,6 @@ def run(args: argparse.Namespace) -> int:
         file.commit()
     print_notice(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}")
     return 0
-
-
-def _say(text: str) -> None:
-    print_notice(text)
 
 
 def default_name(log: str) -> str:

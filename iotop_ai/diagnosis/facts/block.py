@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from math import sqrt
 
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
@@ -119,7 +119,7 @@ def normal_await_ms(
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
 
 
-def _weighted(values: Iterable[tuple[float | None, float | None]]) -> float | None:
+def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
     """The mean of pairs (value, weight); None if no value with a weight is known."""
     whole = summed = 0.0
     for value, weight in values:

@@ -53,9 +53,8 @@ class JobSums:
 
 def _sums(sample: Sample, members: frozenset[ProcessKey]) -> _Sums:
     listed = {} if sample.processes.value is None else sample.processes.value.rates
-    rows = [row for key in members if (row := listed.get(key)) is not None]
     read, rchar, write, cpu = 0.0, 0.0, 0.0, 0.0
-    for row in rows:
+    for row in [listed[key] for key in members if key in listed]:
         read += row.read_bytes_per_s or 0.0
         rchar += row.rchar_bytes_per_s or 0.0
         write += row.write_bytes_per_s or 0.0
