@@ -229,7 +229,7 @@ def test_the_recording_goes_on_after_the_csv_log_has_ended(tmp_path: Path) -> No
     assert "the CSV log ends: standard output: No space left on device" in done.stderr
     assert done.returncode == 2
     assert kinds(path)[-1] == "end"
-    assert kinds(path).count("snap") > 3
+    assert kinds(path).count("snap") >= 2, "the first row ends the CSV log"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
