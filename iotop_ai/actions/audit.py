@@ -22,7 +22,7 @@ from iotop_ai.model.clean import clean
 FILE = "audit.jsonl"
 LONGEST_TEXT = 300
 LONGEST_TARGET = 1 << 18
-"""The longest text for a target. It has room for the pids of 30,000 processes."""
+"""The most characters of a target. The pids of 30,000 processes fit."""
 
 
 class Audit:
@@ -80,8 +80,7 @@ def _append(handle: int, line: bytes) -> None:
     try:
         written = os.write(handle, line)
         if written < len(line):
-            # The second write raises the reason, because a full filesystem accepts a part of the first write without an
-            # error.
+            # A full filesystem accepts part of the first write without an error. The second write raises the error.
             written += os.write(handle, line[written:])
         if written < len(line):
             raise OSError(errno.ENOSPC, "the line could be written only in part")

@@ -32,9 +32,10 @@ INIT = 1
 
 
 class ProcessAction(NamedTuple):
-    """An action. kind: "signal", "nice" or "io".
+    """An action on a process. kind: "signal", "nice" or "io".
 
-    value: the number of the signal, a niceness from -20 to 19, or the value for ioprio_set.
+    value: the number of the signal, a niceness from -20 to 19, or the value for ioprio_set. text: the command that
+    describes the action, such as "io best 4".
     """
 
     kind: str
@@ -73,7 +74,7 @@ def _number(text: str, least: int, most: int) -> int | None:
 
 
 def why_protected(key: ProcessKey, root: Root) -> str:
-    """Return why any action on a process is refused: it is init, this program or a kernel thread; "" for all others."""
+    """Return why no action on a process is allowed: it is init, this program or a kernel thread; "" for all others."""
     if key.pid == INIT:
         return "pid 1 keeps the machine alive"
     if key.pid == os.getpid():

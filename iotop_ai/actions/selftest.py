@@ -29,7 +29,7 @@ BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abor
 
 
 class Target(NamedTuple):
-    """A disk: its name, its device node, its type for ``smartctl -d``, and the identity of the disk that is meant."""
+    """The intended disk: its name, its device node, its type for ``smartctl -d``, and its identity."""
 
     name: str
     device: str
@@ -40,11 +40,11 @@ class Target(NamedTuple):
 def self_test(
     what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True, root: Root | None = None
 ) -> Outcome:
-    """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises. Each smartctl that it
-    runs may take TIMEOUT_S, or twice that if sudo is tried.
+    """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    smartctl: the path that the user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root:
-    the machine's files, which tell the disk from another one; None to ask only the disk itself.
+    Each call of smartctl may take TIMEOUT_S, or twice that if sudo is tried. smartctl: the path that the user named; ""
+    for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine's files, whose sysfs also
+    shows the disk's identity; None to ask only the disk itself.
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
@@ -62,9 +62,9 @@ def self_test(
 
 
 def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
-    """Send the command if the disk is still the one that is meant. Without a sure answer, nothing is sent.
+    """Send the command if the disk is still the intended one. If that cannot be checked, nothing is sent.
 
-    A disk that was replaced while the command ran makes the outcome a failure, since either disk may have got it.
+    If the disk is replaced while the command runs, the outcome is a failure, since either disk may have received it.
     """
 
     def other_in_sysfs() -> bool:
@@ -81,7 +81,7 @@ def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, roo
 
 
 def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIdentity:
-    """The identity that the disk answers now. Raises Unavailable if it does not answer."""
+    """Return the identity that the disk reports now. Raises Unavailable if the disk does not answer."""
     _require_valid(target)
     request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
     response = helper.ask({**request, "device": target.device, "type": target.kind}, _CALLS * TIMEOUT_S + 5)

@@ -1,1 +1,1 @@
-"""The actions that empty the page cache, either all of it or the part of some files."""
+"""Actions that empty the whole page cache, or evict the pages of some files."""

@@ -93,7 +93,7 @@ def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
 
 
 def _pin(path: str) -> Pinned:
-    """Open a path component by component, and return what it leads to. Raises OSError.
+    """Open a path component by component, and return the file or folder that it leads to. Raises OSError.
 
     Root follows a link of another user only to a target of the same owner, because the link could lead root to read or
     write any other file.

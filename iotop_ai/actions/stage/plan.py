@@ -129,6 +129,6 @@ def filesystem_of(folder: str, root: Root) -> str:
         fields = left.split(b" ")
         if len(fields) > 2 and fields[2] == number.encode():
             return clean_bytes(right.split(b" ")[0])
-    # btrfs gives each subvolume a device number that no mount has.
+    # btrfs gives each subvolume a device number that is not in mountinfo.
     mount = mount_of(folder, parse_mountinfo(raw))
     return "" if mount is None else mount.fstype

@@ -98,7 +98,7 @@ def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -
 def _probe(
     folder: int, room: int, sizes: Sequence[int], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float | None, float | None]:
-    """Return the rates of writing the probes and of reading them back, in bytes per second; None if none fits."""
+    """Return the rates of writing the probes and of reading them back, in bytes per second; None if no probe fits."""
     buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or stored as a hole
     probes: list[tuple[int, int, bool]] = []
     begun, written = clock.monotonic_ns(), 0

@@ -94,7 +94,7 @@ def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
 
 
 def _digest(handle: int, size: int) -> bytes:
-    """Return a digest of up to size + 1 bytes, so that a file that grows differs and the read ends."""
+    """Return a digest of up to size + 1 bytes: enough to notice that the file has grown, without reading all of it."""
     digest = hashlib.blake2b(digest_size=20)
     left = size + 1
     while left and (block := os.read(handle, min(CHUNK, left))):
