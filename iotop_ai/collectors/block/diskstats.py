@@ -14,7 +14,7 @@ MOST_KEPT = 256
 _DIGITS = "0123456789"
 _IN_FLIGHT = BlockCounters._fields.index("in_flight")
 _UNDERFLOWN = 1 << 31
-"""The least value of an unsigned 32-bit count that must have fallen below 0."""
+"""An unsigned 32-bit count of at least this value has fallen below 0."""
 
 
 def disk_of(name: str, names: Container[str]) -> str:

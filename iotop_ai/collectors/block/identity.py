@@ -1,4 +1,4 @@
-"""Reads the identity of one block device from its folder in /sys, without the devices that it is connected to."""
+"""Reads the identity of one block device from its folder in /sys. Its holders and mounts come from inventory.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kind_of(name: str, partition_of: str = "") -> str:
 
 
 def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partition_of: str = "") -> BlockInfo:
-    """Read everything that /sys shows about one device to every user; a missing value keeps its default.
+    """Read what every user can read about one device in /sys; a missing value keeps its default.
 
     numbers: (major, minor) if they are already known. Never raises: the values of a removed device are unknown.
     """
@@ -243,12 +243,11 @@ def nvme_controller(root: Root, base: str) -> str:
 
 
 def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
-    """Return the controllers that lead to an NVMe disk, by the links of its device; () when they are unknown.
+    """Return the names of the controllers with a path to an NVMe disk; () when they are unknown.
 
-    The number in a disk's name need not be its controller's. Since Linux 4.15, a disk is named after its subsystem,
-    which has the number of its first controller only since 5.4 (733e4b69d508); before 4.15, the "c" in the name of a
-    path was an ID of the device itself. For a multipath head, the result is the controllers of its subsystem with a
-    path to it. Source: drivers/nvme/host/{core,multipath}.c.
+    The number in a disk's name may differ from its controller's. Since Linux 4.15, a disk is named after its subsystem,
+    and only since 5.4 (733e4b69d508) does a subsystem have the number of its first controller. Before 4.15, the "c" in
+    the name of a path was an ID of the device itself. Source: drivers/nvme/host/{core,multipath}.c.
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
@@ -266,7 +265,7 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
 def _pcie_link(root: Root, base: str) -> tuple[str, str]:
     """Return (the present link, the best link), each as PCIe generation x lanes: "4x4"; "" when unknown.
 
-    The best link has the lower limits of the device and of the port above it.
+    The best link has the lower of the limits of the device and of the port above it.
     """
     controller = nvme_controller(root, base)
     if not controller:

@@ -54,7 +54,7 @@ class AmdCards:
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """Read one card. A value that its kernel or model does not provide is None."""
+        """Read one card. A value that the kernel or the card does not provide is None."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -207,7 +207,7 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """Return the state with amdsmi's values in the places of those that sysfs does not have.
+    """Return the state with amdsmi's values for the fields that are still None.
 
     Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not have is "N/A".
     """

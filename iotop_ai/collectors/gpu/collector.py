@@ -44,9 +44,9 @@ class GpuCollector:
 
     The thread reads all GPUs every ``every_s``. It times these sweeps so that each tick of the reader finds a sweep
     that is a few milliseconds old. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
-    is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is searched at the same intervals. The
-    cards of AMD and Intel, which are found under ``root``, are listed together with NVML's. root: None to not read
-    /proc and /sys.
+    is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
+    The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's. root: None to leave
+    /proc and /sys unread.
     """
 
     field = "gpu"
@@ -103,9 +103,9 @@ class GpuCollector:
         self._wake.set()
 
     def read(self) -> GpuTable:
-        """Return the newest sweep; {} when there is a driver but not a GPU.
+        """Return the newest sweep; {} when there is a driver but no GPU.
 
-        Raises Unavailable: pending, absent, denied, failed or hung.
+        Raises Unavailable with the status pending, absent, denied or failed. A driver that hangs counts as failed.
         """
         self._start()
         now_ns = self._clock.monotonic_ns()
@@ -221,7 +221,7 @@ class GpuCollector:
         return bool(cards)
 
     def _unread(self) -> dict[str, Reading[GpuState]]:
-        """The GPUs that NVML listed before it failed. If it never answered, one entry says why."""
+        """Return the GPUs that NVML listed before it failed. If it never answered, one entry says why."""
         lack, now_ns = self._lack, self._clock.monotonic_ns()
         if lack is None:
             return {}

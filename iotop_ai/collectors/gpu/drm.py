@@ -94,7 +94,7 @@ def with_use(
     found = {one.pid: one for one in (use.processes if use is not None else ())}
     for pid, held in (rocm or {}).items():
         client = found.get(pid, GpuProcess(pid, 0, "compute"))
-        # The computing time of ROCm is unknown; a share of 0 % would be wrong.
+        # The compute time of ROCm is unknown; a share of 0 % would be wrong.
         found[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
     # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
     state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)

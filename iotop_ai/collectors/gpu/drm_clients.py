@@ -1,8 +1,8 @@
 """Finds the processes that use GPUs of the amdgpu, i915 and xe drivers, and their GPU time.
 
 Sources: /proc/PID/fdinfo of open DRM devices, https://docs.kernel.org/gpu/drm-usage-stats.html; amdgpu_fdinfo.c,
-xe_drm_client.c, i915_drm_client.c. Only root can see the processes of other users. fdinfo does not count the computing
-of ROCm; ROCm's processes and their memory are listed in /sys/class/kfd/kfd/proc (kfd_process.c).
+xe_drm_client.c, i915_drm_client.c. Only root can see the processes of other users. fdinfo does not count ROCm's compute
+time; ROCm's processes and their memory are listed in /sys/class/kfd/kfd/proc (kfd_process.c).
 """
 
 from __future__ import annotations

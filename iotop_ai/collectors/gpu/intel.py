@@ -47,7 +47,7 @@ class IntelCards:
         return tuple(self._folders)
 
     def state(self, card: str) -> GpuState:
-        """Read one card. A value that its kernel or model does not provide is None."""
+        """Read one card. A value that the kernel or the card does not provide is None."""
         folder, link = self._folders[card], self._links[card]
         number = self._root.number_or_none
         hwmon = self._hwmon(folder)
@@ -85,8 +85,8 @@ class IntelCards:
     def _reasons(self, *places: str) -> int | None:
         """Return the present throttle reasons; 0 when the card is not throttled.
 
-        None when no driver has these files, or when no reason is in _REASONS. places: for each driver, the beginning of
-        the paths of its files, and then the prefix of a reason's name.
+        None when no driver has these files, or when no present reason is in _REASONS. places: for each driver, the
+        beginning of the paths of its files, and then the prefix of a reason's name.
         """
         for start, prefix in zip(places[::2], places[1::2], strict=True):
             status = self._root.number_or_none(f"{start}status")

@@ -1,7 +1,7 @@
 """Maps NVML's PIDs to PIDs of our /proc, and finds the CPUs on which each process can run.
 
 Source: proc_pid_fd(5), proc_pid_status(5) (NSpid, Cpus_allowed_list). The kernel module reports PIDs of the host or of
-the container, depending on its version. Only an open device of the GPU shows that the local process is meant.
+the container, depending on its version. A local process with such a PID is NVML's process only if it has the GPU open.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class PidMapping:
     def _has_open(self, pid: int, minor: int | None) -> bool:
         """Whether a process has the GPU open, or any GPU if the number is unknown.
 
-        NVML makes this program open each GPU too. Without CUDA's own device, it does not compute on one.
+        NVML makes this program open each GPU too. It computes on a GPU only if it also has CUDA's device open.
         """
         folder = f"proc/{pid}/fd"
         links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]

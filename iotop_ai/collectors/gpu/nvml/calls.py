@@ -168,7 +168,7 @@ class NvmlCalls:
 
 
 def _key(label: str, handle: Any) -> str:
-    """Return the key of an unsupported call. What an instance does not support, the whole GPU may support."""
+    """Return the key of an unsupported call. The whole GPU may support a call that its MIG instances do not."""
     return label if handle is None else f"instance.{label}"
 
 

@@ -18,7 +18,7 @@ _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""The fields by our name: those with the total of all links, and those of each link, for drivers without a total."""
+"""By our name: the fields with the total of all links, and the fields of a single link, for drivers without a total."""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
@@ -101,7 +101,7 @@ def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
 def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | None]:
     """Return (corrected errors, uncorrected errors, whether the board's lifetime limit is exceeded).
 
-    The errors are counted from the loading of the driver.
+    The errors are counted since the driver was loaded.
     """
     function = "nvmlDeviceGetSramEccErrorStatus"
     kind = getattr(calls.api, "c_nvmlEccSramErrorStatus_v1_t", None)
@@ -133,7 +133,10 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
 
 
 def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | None]:
-    """Return the errors of all NVLinks, by one call; None for each without a link or if the GPU does not count them."""
+    """Return the error counts of all NVLinks, read with one call.
+
+    A count is None without a link, or if the GPU does not report it.
+    """
     out: dict[str, int | None] = dict.fromkeys(_LINK_ERRORS)
     if not links:
         return out

@@ -82,9 +82,9 @@ class Nvml:
         calls.forget()
 
     def gpus(self) -> dict[str, GpuUnavailable | None]:
-        """Return every GPU that the driver lists: by UUID, its error or None; {} without a GPU.
+        """Return the error of each GPU that the driver lists, by UUID; {} without a GPU.
 
-        Raises Unavailable when the driver cannot list the GPUs.
+        The error is None for a GPU that answers. Raises Unavailable when the driver cannot list the GPUs.
         """
         calls, api = self._calls, self._calls.api
         found: dict[str, GpuUnavailable | None] = {}

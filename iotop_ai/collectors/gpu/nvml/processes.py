@@ -14,7 +14,8 @@ from iotop_ai.model.gpu.state import GpuProcess
 PID_LIMIT = 4_194_304
 """The greatest PID (PID_MAX_LIMIT on 64 bits).
 
-NVML's process record once changed its size without changing its name; a greater PID shows that we read it wrongly.
+NVML's process record once changed its size without changing its name. A greater PID shows that the record was read with
+the wrong size.
 """
 NO_INSTANCE = 0xFFFFFFFF
 FRESH_NS = 2_000_000_000
@@ -35,7 +36,7 @@ class GpuProcessReader:
         self._shares: dict[str, dict[int, tuple[int, int]]] = {}
 
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
-        """Return the processes of a GPU, those that compute first. A process that also draws is listed once.
+        """Return the processes of a GPU, compute processes first. A process that also does graphics is listed once.
 
         None when no list could be read, or when a list is garbled.
         """

@@ -1,8 +1,7 @@
-"""Decides which of the driver's samples are new, also after the wall clock was set back.
+"""Decides which of the driver's samples are new, even after the wall clock was set back.
 
 Source: nvml.h, nvmlSample_t and nvmlProcessUtilizationSample_t: timeStamp is the CPU's time in microseconds. The driver
-takes it from the wall clock. After that was set back, every new sample would be older than the newest one, for as long
-as the clock was set back.
+takes it from the wall clock, so after the clock is set back by an hour, new samples look old for an hour.
 """
 
 from __future__ import annotations
@@ -10,9 +9,12 @@ from __future__ import annotations
 from iotop_ai.collectors.io.clock import Clock
 
 LEAST_STEP_NS = 100_000_000
-"""A smaller step of the clock than this does not matter: the next samples are newer again."""
+"""A smaller step of the clock does not matter: the next samples are newer again."""
 LATEST_US = 1_000_000
-"""How far a sample may be ahead of our clock after a step, in microseconds. Samples from before the step are later."""
+"""How far a sample may be ahead of our clock after a step, in microseconds.
+
+Samples from before the step are further ahead.
+"""
 
 
 class SampleTimes:
@@ -32,7 +34,7 @@ class SampleTimes:
         now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
         asked_us = now_us - (now_ns - self._asked_ns) // 1000
         stepped = offset_ns < self._offset_ns - LEAST_STEP_NS
-        # A driver that does not use the wall clock has other time stamps, to which a step does nothing.
+        # If the driver does not use the wall clock, a step does not affect its time stamps.
         if stepped and self._newest_us > now_us:
             self._newest_us, self._set_back = asked_us, True
         self._asked_ns, self._offset_ns = now_ns, offset_ns
@@ -41,7 +43,7 @@ class SampleTimes:
         return self._newest_us
 
     def is_new(self, stamp_us: int) -> bool:
-        """Whether a sample was not there in the reading before; it then counts as seen."""
+        """Whether a sample is newer than those of the previous reading. Marks a new sample as seen."""
         if stamp_us <= self._asked_us or (self._latest_us is not None and stamp_us > self._latest_us):
             return False
         self._newest_us = max(self._newest_us, stamp_us)

@@ -1,4 +1,4 @@
-"""Reads the fast figures of one GPU by a list of queries, of which the slow ones run less often.
+"""Reads the fast figures of one GPU with a list of queries. Slow queries run less often.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -151,7 +151,7 @@ class StateReader:
         return base._replace(**figures, earlier=tuple(earlier))
 
     def forget(self, uuid: str) -> None:
-        """Forget the answers of one GPU, of which a slow call would otherwise be shown for up to five sweeps."""
+        """Forget the answers of one GPU. A slow query's answer would otherwise be shown for up to five sweeps."""
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
 
     def close(self) -> None:
@@ -242,7 +242,7 @@ class StateReader:
 
     @staticmethod
     def _needed(figures: Figures) -> bool:
-        """Whether no faster call has given the PCIe rate. The call for this query takes 20 ms."""
+        """Whether the PCIe rate is still unknown after the faster calls. The call for the rate takes 20 ms."""
         return figures.get("pcie_tx_bytes") is None and figures.get("gpm_pcie_tx_mib_per_s") is None
 
 

@@ -79,9 +79,9 @@ class XidWatch:
             self._stopping.wait(RETRY_S)
 
     def _watch(self) -> bool:
-        """Listen until ``stop``, or until an error of the driver; return whether that is the end of the watch.
+        """Listen until ``stop``, or until the driver reports an error; return False if a later try may succeed.
 
-        It also ends when none of the GPUs reports Xids.
+        Returns True at once when none of the GPUs reports Xids.
         """
         api = self._api
         try:
