@@ -41,7 +41,7 @@ SmartTable = Mapping[str, Reading[SmartState]]
 
 TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
-"""The least interval, in seconds, with which the helper ends after each round, in order to free its memory."""
+"""If the interval is shorter, in seconds, the helper is kept between rounds; otherwise it ends, to free its memory."""
 _POLL_S = 10.0
 _CALLS_A_DISK = 3
 _POLLS_PER_TEST = 30
@@ -108,8 +108,8 @@ class SmartCollector:
     def read(self) -> SmartTable:
         """Return the newest answers.
 
-        Raises Unavailable: pending until the disks are known, absent when there are disks but not smartctl, and off
-        when SMART is switched off in the settings.
+        Raises Unavailable with the status pending until the disks are known, absent when there are disks but no
+        smartctl, and off when SMART is switched off in the settings.
         """
         self._start()
         lack = self._lack
@@ -201,7 +201,7 @@ class SmartCollector:
         return self._wanted((*found, *self._behind))
 
     def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
-        """Return the names that belong to another disk than before, whose known state is therefore not valid any more.
+        """Return the names that now belong to another disk, and forget the states of the replaced disks.
 
         Kernels before 5.15 do not number the disks, so a replaced disk is not noticed there.
         """
@@ -211,7 +211,7 @@ class SmartCollector:
             if (number := self._root.number_or_none(f"sys/block/{disk.name.partition('/')[0]}/diskseq")) is not None
         }
         found = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
-        # A number that could not be read this time stays known, or else the next one would not be seen as new.
+        # If a number cannot be read this time, the old one is kept, so that the next one can be compared with it.
         self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
         if found and self._table is not None:
             self._publish({name: reading for name, reading in self._table.items() if name not in found})

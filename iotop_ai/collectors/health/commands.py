@@ -35,7 +35,7 @@ _TYPE = pattern(r"[a-z0-9]{1,16}(?:[,+/][a-z0-9]{1,16}){0,5}")
 _USER = pattern(r"[a-z_][a-z0-9_-]{0,31}")
 _SUDOERS_SPECIAL = pattern(r"([,:=\\ ])")
 _SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
-"""Paths that sudoers can name exactly. Other characters may be wildcards in sudoers or end the line, even escaped."""
+"""Paths that sudoers can name exactly. Other characters, even if escaped, may be wildcards or end the line."""
 
 
 def is_device(device: str) -> bool:

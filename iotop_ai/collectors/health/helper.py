@@ -205,7 +205,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    # What a library prints must not mix with the responses.
+    # The output of a library must not mix with the responses.
     os.dup2(2, 1)
     for line in iter(lambda: requests.readline(_REQUEST_LIMIT), b""):
         request = json.loads(line)

@@ -314,7 +314,7 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """Return the points to keep, by time: all of the last two days, and of older ones one per interval of THINNING."""
+    """Return the points to keep, oldest first: all of the last two days, and one older point per THINNING interval."""
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):

@@ -19,7 +19,7 @@ MOST_ERRORS = 16
 NVME_TESTS_SINCE = (7, 4)
 """The first version of smartctl that can start the self-test of an NVMe disk and read its log."""
 _ATA_NO_RESULT = (0x1, 0x2, 0xF)
-"""Values of the upper half of the status that are not results, although smartctl calls all three "passed".
+"""Values of the upper four bits of the status that are not results, although smartctl calls all three "passed".
 
 They mean: aborted by the host, interrupted by a reset, and still in progress.
 """
@@ -29,7 +29,7 @@ _SCSI_RUNNING = 15
 
 
 class SelfTestFacts(NamedTuple):
-    """What a disk says about its self-tests.
+    """The self-test state that a disk reports.
 
     can: whether the disk has self-tests; None when it is unknown. left_percent: the part of the running test that is
     left; None when no test runs. short_minutes, long_minutes: the disk's estimates of how long the tests take.

@@ -170,7 +170,10 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
 
 
 def read_identity(root: Root, name: str) -> DiskIdentity:
-    """Return what sysfs tells now of the disk with this name; for a disk behind a RAID controller, of its volume."""
+    """Return the identity that sysfs shows now for the disk with this name.
+
+    For a disk behind a RAID controller, it is the identity of the volume.
+    """
     base = f"sys/block/{name.partition('/')[0]}"
     return DiskIdentity(root.number_or_none(f"{base}/diskseq") or 0, read_serial(root, base))
 

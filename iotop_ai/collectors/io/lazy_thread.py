@@ -15,7 +15,7 @@ class LazyThread:
     def __init__(self, name: str, run: Callable[[], None]) -> None:
         self._name = name
         self._run = run
-        # Thread.start waits for the new thread, and another caller may come in that time.
+        # Thread.start waits for the new thread, and another thread may call ``start`` meanwhile.
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 

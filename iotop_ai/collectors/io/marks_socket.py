@@ -1,4 +1,4 @@
-"""Receives marks and steps from other programs, on a Unix datagram socket for each monitor.
+"""Receives marks and steps from other programs on a Unix datagram socket. Each monitor has its own socket.
 
 The socket is the file PID.sock in ``marks.d``, in a folder that only its owner can enter; IOTOP_AI_SOCKET may name
 another path. The socket has mode 0600, the kernel reports which user sent a message (SO_PASSCRED, unix(7)), and the
@@ -120,7 +120,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # Not the place of ``listen``, whose thread calls this method if it was late.
+            # The place differs from that of ``listen``, whose late call may be the caller of this method: a call for
+            # the same place would fail.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

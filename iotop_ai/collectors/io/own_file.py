@@ -1,4 +1,4 @@
-"""Opens files to create them or to append to them, and recordings for root, but never a file of another user.
+"""Opens files to create or append to them, and recordings as root, but never a file of an untrusted user.
 
 On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
 Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
@@ -24,7 +24,7 @@ _SHARED = stat.S_IWOTH | stat.S_ISVTX
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-"""The errors by which a filesystem says that it does not support hard links."""
+"""The errors of a filesystem that does not support hard links."""
 
 
 def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:

@@ -31,7 +31,7 @@ UNTRUSTED_VARIABLES: Mapping[str, str] = {
     "TEXTUAL_SCREENSHOT_LOCATION": "",
     "TEXTUAL_SCREENSHOT_FILENAME": "",
 }
-"""Variables that name a program, a file or keys, each with the flag that the user can give in its place."""
+"""Variables that name a program, a file or key presses, each with the flag to use instead; "" for none."""
 _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 """The driver that ``iotop-ai web`` sets in its own sessions."""
 

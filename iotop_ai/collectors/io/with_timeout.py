@@ -27,7 +27,7 @@ _stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
 """The thread of each call that exceeded its timeout, and the mount that held the place then, by place.
 
 While such a thread hangs, new calls for the same place fail at once, unless another mount holds the place now: a thread
-that hangs in a dead mount goes on to hang after the mount was replaced.
+that hangs in a dead mount keeps hanging after the mount is replaced.
 """
 
 
