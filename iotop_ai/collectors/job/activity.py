@@ -56,7 +56,7 @@ class ActivityTracker:
         self.grown: set[ProcessKey] = set()
 
     def update(self, table: ProcessTable, candidates: Set[ProcessKey], now_ns: int) -> None:
-        """Take in the processes of one tick. candidates: the processes to measure."""
+        """Update the results with the processes of one tick. candidates: the processes to measure."""
         busy = frozenset(key for key in candidates if _busy(table, key))
         if busy != self.work.busy:
             self.work = self.work._replace(busy=busy)

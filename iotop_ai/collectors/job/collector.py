@@ -1,7 +1,7 @@
 """Finds the training jobs in each tick: their processes, and the counts of their tasks.
 
 Only candidates are inspected: Python programs, launchers and Ray's processes. A process that computes on a GPU belongs
-to a job without inspection. The libraries that a process maps are read when it is first seen and again a few times
+to a job without inspection. The libraries that a process maps are read when it is first seen and a few more times
 later, because a program imports its framework some time after its start.
 """
 

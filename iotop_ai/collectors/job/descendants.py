@@ -28,7 +28,7 @@ class Descendants:
     def update(self, table: ProcessTable, tops: Iterable[ProcessKey]) -> Mapping[ProcessKey, frozenset[ProcessKey]]:
         """Return all descendants of each process in ``tops``.
 
-        The descendants of another process in ``tops`` count there.
+        Each descendant is listed only for its nearest ancestor in ``tops``.
         """
         now = {key.pid: key for key in tops}
         if now != self._tops:

@@ -1,7 +1,7 @@
 """Finds main threads that do not wait for data although they are blocked or asleep, from their system calls.
 
-A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint. This is so even if all its bytes
-were written before the first sample.
+A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all its bytes
+before the first sample.
 
 A main thread that sleeps in poll while loaders are busy may wait for the loaders' result queue, or for a driver,
 another rank or a server. If no GPU shows how the time is used, only the descriptors of the call distinguish these
@@ -22,7 +22,7 @@ MOST_TARGETS = 2
 """The most main threads whose system call is read in one sweep. Each takes 80 us; more threads are read in rotation."""
 MOST_LOADERS = 8
 REMEMBER_NS = 10_000_000_000
-"""How long the answer to the question whether a loader has a pipe open stays valid, in nanoseconds."""
+"""How long we remember whether a loader has a pipe open, in nanoseconds."""
 _WORKS = frozenset((DISK, RUNNING, NET))
 
 

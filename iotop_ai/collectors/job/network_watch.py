@@ -21,7 +21,7 @@ LEAST_BYTES_PER_S = 10_000.0
 MOST_TARGETS = 8
 """The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
 FAR_NS = 5_000_000_000
-"""How long a connection with another machine is remembered, in nanoseconds.
+"""How long a connection that counts in ``Traffic.sockets`` is remembered, in nanoseconds.
 
 A client may open a new connection for each request.
 """
@@ -39,16 +39,16 @@ class NetworkWatch:
         self._sockets = sockets
         self._turn = 0
         self._targets: dict[int, bool] = {}
-        """Whether the main thread of a process was asleep at a TCP socket when it was last read, by PID."""
+        """Whether the main thread of a process was waiting at a TCP socket when it was last read, by PID."""
         self._far_ns: dict[int, int] = {}
         """The time when a process last had a connection that counts, by PID."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set which processes of each watch wait for the network, and which cannot.
+        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether a ``receiving`` changed.
 
-        Returns whether the processes that wait have changed. asleep: the PIDs of the sleeping processes of all watches.
+        asleep: the PIDs of the sleeping processes of all watches.
         """
         pids = [pid for watch in watches for pid in watch.pids()]
         # Ray's processes exchange messages with its services on this machine all the time, even when no data is sent.

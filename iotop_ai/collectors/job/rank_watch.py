@@ -15,7 +15,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 NO_RANK = Rank(ProcessKey(0, 0))
 MOST_WORKERS = 16
-"""The most workers whose threads and children are listed in one census. If there are more, the next lists others."""
+"""The most workers whose threads and children are listed in one census. The next census lists other workers."""
 LATELY_LOOKS = 200
 CHILDREN_WORK = 0.05
 """The least share of recent samples in which child processes work, for them to count as loaders.
@@ -161,7 +161,7 @@ class RankWatch:
         if main is None:
             return False
         if main == NET and own in self.connected_within_job:
-            # The main thread waits for another rank, or for loaders that send batches by TCP, as PyTorch's do not.
+            # The main thread waits for another rank, or for loaders that send batches by TCP; PyTorch's loaders do not.
             main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []

@@ -4,8 +4,8 @@ The kernel lists every TCP socket of this network namespace to any user (NETLINK
 byte counts. Only the links in a process's fd folder show which sockets it has open. Sources: man 7 sock_diag,
 include/uapi/linux/inet_diag.h and tcp.h, net/ipv4/inet_diag.c.
 
-Not seen are sockets of another network namespace (such as a container's own), MPTCP, and connections that open and
-close between two calls.
+The list has no sockets of another network namespace (such as a container's own), no MPTCP sockets, and no connections
+that open and close between two calls.
 """
 
 from __future__ import annotations

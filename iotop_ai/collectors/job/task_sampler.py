@@ -1,10 +1,10 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
-A sweep reads the wchan of all tasks by one ``map``. Most names of kernel functions show the state, so stat is rarely
-needed. The result of a sweep is kept as one tuple, and equal tuples are only counted until the counts are read, because
-Python code between two sweeps runs with cold caches. The thread runs only while there is a job. It samples the main
-threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and ``MOST_EXTRA`` further threads and
-children that moved recently.
+A sweep reads the wchan of all tasks with one ``map``. Most names of kernel functions show the state, so stat is rarely
+needed. A sweep makes one tuple of its results and only counts how often this tuple occurred: code that runs between two
+sweeps is slow, because the CPU's caches are cold, so the rest is computed when the counts are read. The thread runs
+only while there is a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are
+more, and ``MOST_EXTRA`` further threads and children that moved recently.
 """
 
 from __future__ import annotations
@@ -186,9 +186,9 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """Return the TCP traffic that each training process and its other processes receive.
+        """Return the TCP traffic that each training process and its other processes receive, by its key.
 
-        The result is by the training process's key. A training process whose traffic is unknown is left out.
+        A training process whose traffic is unknown is left out.
         """
         with self._lock:
             found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}

@@ -1,4 +1,4 @@
-"""Accounts for each job's time. Each tick adds the time since the previous tick to shares, by samples of the tasks."""
+"""Accounts for each job's time: each tick divides the time since the previous tick by the samples of the tasks."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
-"""The shares for which the other ranks of the job have to wait as well."""
+"""The shares of time in which the other ranks of the job have to wait too."""
 
 
 class _State:
-    """What is kept of a job from tick to tick."""
+    """The state of a job, kept from tick to tick."""
 
     __slots__ = (
         "at_ns",
@@ -86,7 +86,7 @@ class _State:
 
 
 class Tick(NamedTuple):
-    """What one tick knows.
+    """The input of one tick.
 
     looks, loading: by training process. ages_s: the age of each job's youngest training process; None when it is
     unknown.
@@ -105,7 +105,7 @@ class Tick(NamedTuple):
 
 
 class _GpuUse(NamedTuple):
-    """What a job's GPUs do.
+    """The activity of a job's GPUs.
 
     busy: their mean utilisation by this job, 0..1; None when it is unknown. others: their mean utilisation by other
     jobs. spin: whether they only wait for each other. receive: whether one of them receives as much data as its link
@@ -119,7 +119,7 @@ class _GpuUse(NamedTuple):
 
 
 class _GpuMoments:
-    """Follows what the GPUs do. A rate stays valid until the next reading of its GPU."""
+    """Follows the activity of all GPUs. A rate stays valid until the next reading of its GPU."""
 
     def __init__(self) -> None:
         self._readings: GpuTable = {}
@@ -129,7 +129,7 @@ class _GpuMoments:
         """The UUIDs of the GPUs that several jobs use in this tick."""
 
     def update(self, gpus: GpuTable | None) -> None:
-        """Take in the readings of one tick."""
+        """Update the rates with the readings of one tick."""
         now = gpus or {}
         for uuid, reading in now.items():
             old = self._readings.get(uuid)
@@ -143,7 +143,7 @@ class _GpuMoments:
         return GpuParts() if not state.processes and state.uuid in self.used_by_several else parts(state, pids)
 
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
-        """Return what a job's GPUs do for the job. uuids: the job's GPUs. pids: the PIDs of the job's processes."""
+        """Return the activity of a job's GPUs. uuids: the job's GPUs. pids: the PIDs of the job's processes."""
         states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
         shared = {uuid: part for uuid, one in states.items() if one is not None and (part := self._parts(one, pids))}
         known, others = [], 0.0
@@ -175,7 +175,7 @@ class _Inherited:
         self.io: dict[ProcessKey, ProcessIo] = {}
 
     def update(self, table: ProcessTable, trainers: Collection[ProcessKey]) -> None:
-        """Take in the processes of one tick."""
+        """Add the I/O that the trainers inherited since the previous tick."""
         before, self._table = self._table, table
         if before is None or before is table:
             return

@@ -18,7 +18,7 @@ WCHAN, STAT, SCHEDSTAT = range(3)
 
 
 class WatchedTask:
-    """A thread that is sampled: its open files, its counts by wait state, and the contents from which its numbers came.
+    """A thread that is sampled: its open files, its counts by wait state, and the last contents of its files.
 
     key: the process of the thread. times: (ns on a CPU, ns runnable without a CPU). rss_bytes: the resident memory of
     the process. A number is None when it cannot be read.
