@@ -19,7 +19,7 @@ _OK = Status.OK
 
 
 class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
-    """Says that a value is missing for a normal reason.
+    """Raised when a value is missing for a normal reason.
 
     status: the Status that the Reading gets. reason: why the value is missing, in words. remedy: what the user can do
     to get the value; "" when there is nothing to do.

@@ -11,7 +11,7 @@ from iotop_ai.model.reading import Reading
 EARLY_NS = 20_000_000
 """How much too early a tick may come, in nanoseconds.
 
-Without this tolerance, a collector that runs every 5 s would miss every fifth 1 s tick that comes slightly early.
+Without this tolerance, a collector that is due at a tick would wait for the next tick if this tick came slightly early.
 """
 
 

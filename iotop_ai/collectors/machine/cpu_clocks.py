@@ -10,9 +10,9 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_A_READING = 64
-"""The most cores that one reading reads, as each takes two or three files of 10 us each.
+"""The most cores in one reading, as each core has two or three files that take 10 us each.
 
-Others are read in rotation.
+If there are more cores, they are read in rotation.
 """
 _OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 

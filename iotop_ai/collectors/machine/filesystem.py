@@ -50,7 +50,10 @@ _Key = tuple[str, str, str, str, str]
 
 
 def _key(mount: Mount) -> _Key:
-    """Return what two mounts at the same path differ in; a mount that becomes read-only keeps its key."""
+    """Return the identity of a mount, which differs from that of another mount at the same path.
+
+    A mount that becomes read-only keeps its identity.
+    """
     return mount.path, mount.device, mount.fstype, mount.source, mount.root
 
 

@@ -74,7 +74,7 @@ def _reads_others(root: Root) -> bool:
 def read_container(root: Root) -> str:
     """Return the kind of container that we run in: "docker", "podman", "kubernetes", "lxc", ...; "" outside containers.
 
-    Trees given by --procfs or --sysfs belong to the whole machine, so the result is "". A VM whose root file system was
+    Trees given by --procfs or --sysfs belong to the whole machine, so the result is "". A VM whose root filesystem was
     made from a container image has the marks of the image too. Its processes, however, are in the initial PID
     namespace, which has a fixed number (PROC_PID_INIT_INO).
     """

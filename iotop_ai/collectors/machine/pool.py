@@ -69,7 +69,7 @@ def parse_llite(raw: bytes) -> ProgramIo:
             count[words[0]] = int(words[1])
             if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
                 moved[words[0]] = int(words[6])
-    # A count that is not listed is 0, unless the file does not list anything.
+    # A count that is not listed is 0, unless the file lists nothing at all.
     none = None if not count and b"snapshot_time" not in raw else 0
     return ProgramIo(
         moved.get(b"read_bytes", none),
@@ -100,7 +100,7 @@ class DatasetSum:
             before = self._seen.get(name, ())
             counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
             if name in self._seen and not before:
-                before = counts  # it could not be read until now, and it may have been mounted for long
+                before = counts  # it could not be read until now, and may have been mounted for a long time
             if any(count < was for count, was in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
             for at, count in enumerate(counts):
@@ -173,7 +173,7 @@ class PoolCollector:
             files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
             each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files]
             sums = [sum(int(found[n]) for found in each if found.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
-            # The error_stats of a missing device contain "invalid" in place of counts. Others cannot be read this time.
+            # A file without counts belongs to a missing device (it contains "invalid") or could not be read this time.
             known = each and (any(sums) or all(each))
             label = clean_bytes(self._raw(f"{here}/label").strip())
             out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)

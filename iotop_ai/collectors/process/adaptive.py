@@ -6,7 +6,7 @@ There, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has th
 (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the selected
 processes account for fewer bytes than the machine counted, the same tick reads all processes.
 
-The check is weak for direct writes, because the writes of the file system's journal look like direct writes. After a
+The check is weak for direct writes, because the writes of the filesystem's journal look like direct writes. After a
 full read that found no other active process, the check of direct writes therefore pauses. A direct write of an
 inactive process is then seen when that process is read next, within IO_COHORTS ticks.
 
@@ -46,7 +46,7 @@ The check pauses when a full read found no other active process: the kernel's ow
 writeback look like direct writes.
 """
 REFUSED = (*NETWORK, "zfs", "fuse")
-"""Prefixes of the file system types whose bytes the kernel's counters miss."""
+"""Prefixes of the filesystem types whose bytes the kernel's counters miss."""
 _ALLOWED = ("fusectl", "fuseblk")
 """File system types that are accepted although they begin with "fuse".
 
@@ -125,7 +125,7 @@ class AdaptiveSelection:
     """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
     The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. least: the fewest processes for
-    which a tick reads only a part. refused: prefixes of the file system types with which every tick reads all
+    which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads all
     processes.
     """
 

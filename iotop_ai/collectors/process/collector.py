@@ -246,7 +246,7 @@ class ProcessCollector:
         self._stats.descriptors_changed()
 
     def _mostly_denied(self) -> bool:
-        """Whether over a tenth is unreadable; listing /proc in each tick is then the cheapest way to see exits."""
+        """Whether over a tenth of the processes deny their io; listing /proc is then the cheapest way to see exits."""
         return len(self._denied) * 10 > len(self._entries)
 
     def _admit(self, pid: int, keep_stat: bool) -> ProcessEntry | int:

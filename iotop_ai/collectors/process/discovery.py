@@ -42,8 +42,8 @@ class PidDiscovery:
     def find(self, known: Container[int], *, always: bool = False) -> list[int]:
         """Return the PIDs that are not in ``known``, in ascending order.
 
-        Unless /proc was listed, some of them may belong to threads or to processes that have exited. always: list
-        /proc.
+        Unless /proc was listed, some of them may belong to threads or to processes that have exited. always: whether to
+        list /proc even if no process seems to have started.
         """
         before, now = self._last, self._last_pid()
         self._due -= 1

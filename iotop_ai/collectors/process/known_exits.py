@@ -12,7 +12,7 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 class KnownExits:
     """The exit codes of processes that have exited but are still listed.
 
-    codes: the exit code, or minus the signal, by PID. It has all zombies, and if the kernel reports exits, also all
+    codes: the exit code, or minus the signal, by PID: of all zombies, and if the kernel reports exits, also of all
     other processes that exit.
     """
 

@@ -101,8 +101,8 @@ def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
 def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
     """Return the text of a source line, from the file as the process sees it; "" when it cannot be read.
 
-    The path comes from the memory of the process and cannot be trusted, so only a regular file is opened that the user
-    of the process owns or that everybody can read.
+    The path comes from the memory of the process and cannot be trusted. The file is therefore read only if it is a
+    regular file that belongs to the user of the process or that everyone can read.
     """
     if not frame.file.startswith("/") or frame.line < 1:
         return ""
@@ -118,7 +118,7 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
 
 
 def _folder_of(pid: int, path: str) -> str:
-    """Return a name of the folder that differs from the names of folders that other mount namespaces have there."""
+    """Return a name of the folder that no folder of another mount namespace has."""
     folder = os.readlink(f"/proc/{pid}/root").rstrip("/") + os.path.dirname(path)
     namespace = os.readlink(f"/proc/{pid}/ns/mnt")
     return folder if namespace == os.readlink("/proc/self/ns/mnt") else f"{namespace} {folder}"

@@ -88,8 +88,8 @@ class KernelLogCollector:
     def read(self) -> KernelLog:
         """Return the counts so far.
 
-        Raises Unavailable when the log cannot be read. If this user lacks the right or the machine lacks the log, the
-        read is not tried again; after another error it is, from time to time.
+        Raises Unavailable when the log cannot be read. If this user lacks the permission or the machine lacks the log,
+        the log is not opened again; after any other error, it is opened again from time to time.
         """
         if self._lack is not None and not self._may_retry():
             # Without this, each raise would lengthen the traceback of the exception.

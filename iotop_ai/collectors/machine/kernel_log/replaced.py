@@ -7,7 +7,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class _Identity(NamedTuple):
-    """What tells a disk from another one of the same name; "" for what is unknown.
+    """The identity of a disk apart from its name. A field is "" when it is unknown.
 
     number: /sys/block/X/diskseq (Linux 5.15), which is new each time a disk is connected. id: the id or serial number
     that the disk itself reports. It is the same after a bad cable has disconnected the disk for a moment.
@@ -18,16 +18,16 @@ class _Identity(NamedTuple):
 
 
 class ReplacedDisks:
-    """Compares the disks with the ones that had their names before."""
+    """Finds the names that now belong to another disk."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._known: dict[str, _Identity] = {}
 
     def is_replaced(self, name: str) -> bool:
-        """Whether another disk or NVMe controller has this name than at the last call for it.
+        """Whether another disk or NVMe controller has taken this name since the last call for the name.
 
-        A disk that is not connected now, or of which nothing is known, counts as the same one.
+        A disk that is not connected now, or whose identity is unknown, counts as the same disk.
         """
         now, before = self._identity(name), self._known.get(name, _Identity())
         if now != _Identity():

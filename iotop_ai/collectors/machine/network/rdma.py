@@ -19,7 +19,7 @@ _MOST_PORTS = 64
 
 
 class RdmaCollector:
-    """Reads the counts of RDMA ports, though rarely: a driver may ask the adapter's firmware for each count."""
+    """Reads the counts of RDMA ports, and only rarely: a driver may ask the adapter's firmware for each count."""
 
     field = "rdma"
     every_s = 5.0
