@@ -20,7 +20,7 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""The least step back in a log's times, in ns, that may be the end of summer time; a smaller one corrects the clock."""
+"""The least step back in a log's times, in ns, that may be the end of summer time; a smaller one is a correction."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 

@@ -34,7 +34,7 @@ class DateOrderFinder:
         """The sum of the days between successive dates, by whether the dates are read with the day first."""
 
     def see(self, logged_time: LoggedTime | None) -> None:
-        """Take in the next date of the log."""
+        """Take the next date of the log into account."""
         if logged_time is None or logged_time.year_first or logged_time.surely_day_first:
             return
         first, second, _ = logged_time.numbers

@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple
 from iotop_ai.model.errors import InputError
 
 LONGEST_RECORD = 64 << 20
-"""The longest record that is read, in bytes. Images and graphs make records long, but only their numbers are kept."""
+"""The longest record that is read, in bytes. Records with images or graphs are long."""
 _HEAD = struct.Struct("<QI")
 _DOUBLE = struct.Struct("<d")
 _WALL_TIME, _STEP, _SUMMARY = 1, 2, 5

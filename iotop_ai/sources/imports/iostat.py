@@ -1,6 +1,6 @@
-"""Imports logs of ``iostat -x`` as Snapshots, with counters from which the same rates result as in the log.
+"""Imports logs of ``iostat -x`` as Snapshots, with counters that give the same rates as the log.
 
-Supported are text and ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source:
+The logs may be text or ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source:
 iostat.c of https://github.com/sysstat/sysstat.
 """
 

@@ -1,4 +1,4 @@
-"""Groups the rows of an nvidia-smi log into rounds, of which each has all GPUs once, as one query returns them."""
+"""Groups the rows of an nvidia-smi log into rounds. A round is one query: it has one row for each GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the steps of a training log that was not written for us.
+"""Reads the steps of a training log that was not written for this program.
 
 The log may have printed lines, or be trainer_state.json or an event file of TensorBoard.
 """

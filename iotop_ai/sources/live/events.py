@@ -1,6 +1,6 @@
 """Finds events that only a comparison of two Snapshots shows.
 
-They are kills for lack of memory, dropped caches, and the ends of processes of jobs and of watched processes.
+They are OOM kills, dropped caches, and the ends of processes of jobs and of watched processes.
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ class KernelEvents:
     def _first(self, gpu: str, number: int, at_ns: int) -> bool:
         if (gpu, number) in self._xids:
             return False
-        # A repetition does not renew this time, so that a fault that goes on is reported again.
+        # A repetition does not renew this time, so that a fault that continues is reported again.
         self._xids[gpu, number] = at_ns
         return True
 
@@ -94,8 +94,8 @@ class KernelEvents:
         return kills - logged
 
     def killed_before(self, pid: int) -> bool:
-        """Return whether an end of ``pid`` now can follow from a kill for lack of memory.
+        """Whether ``pid`` may end now because of an earlier OOM kill.
 
-        A kill that is not in the log may be of any process.
+        A kill that is not in the log may have ended any process.
         """
         return pid in self._kills or None in self._kills

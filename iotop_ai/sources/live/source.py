@@ -52,7 +52,7 @@ _LATER = {
     "smart": "the disks are not listed yet",
 }
 SLEPT_NS = 100_000_000
-"""The least difference of the clocks, in ns, that counts as a suspend, since the two clocks are not read at once."""
+"""The least difference of the clocks, in ns, that counts as a suspend. The two clocks are read one after the other."""
 
 
 class LiveSource:
@@ -173,7 +173,7 @@ class LiveSource:
                 self._marks_reading = failed if self._marks is None else self._marks_reading
 
     def _listening(self, marks: MarksSocket) -> None:
-        """Take the socket for marks. It is closed again if it opened after the end of this source."""
+        """Keep the socket for marks, or close it if this source is already closed."""
         with self._lock:
             if not self._closed:
                 self._marks = marks
@@ -344,7 +344,7 @@ class LiveSource:
         return slow is not None and slow.gpu.wait(seconds)
 
     def set_interval(self, seconds: float) -> None:
-        """Use another interval from the next tick on, which is limited to the range from 0.1 s to 1 h."""
+        """Use another interval, limited to the range from 0.1 s to 1 h, from the next tick on."""
         with self._lock:
             self._interval_s = min(LONGEST_S, max(SHORTEST_S, seconds))
         if self._slow is not None:
@@ -396,7 +396,7 @@ class LiveSource:
     def child_ended(self, pid: int, code: int) -> None:
         """Take the exit code, or minus the signal, of a child of the monitor.
 
-        Only root can read those of other processes.
+        Only root can read the exit codes of other processes.
         """
         self._child_codes = {pid: code}
 

@@ -1,4 +1,4 @@
-"""Rounds times to their real precision, because further digits would be most of an idle machine's recording."""
+"""Rounds times to their real precision, because further digits would take up most of an idle machine's recording."""
 
 from __future__ import annotations
 

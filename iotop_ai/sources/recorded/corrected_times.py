@@ -41,8 +41,8 @@ class Anchor(NamedTuple):
 class CorrectedTimes(NamedTuple):
     """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot.
 
-    Empty if the clock only rose. anchors: the times by the place of the keyframe. steps: an event for each step back,
-    by the place of the first Snapshot after the step. set_backs: the same events by (part, block). end_ns: the
+    Empty if no step back was found. anchors: the times by the place of the keyframe. steps: an event for each step
+    back, by the place of the first Snapshot after the step. set_backs: the same events by (part, block). end_ns: the
     corrected time of the last Snapshot.
     """
 
