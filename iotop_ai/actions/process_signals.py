@@ -1,8 +1,8 @@
 """Signals, renices or ionices a process, and never another process that has received the same pid since.
 
-An open pidfd pins the process (pidfd_open(2)). Its start time, which is read after the open, proves that it is the
-process on the screen. The calls for niceness and I/O priority take no pidfd. For these the pidfd is polled before each
-thread, so that a race remains only between two system calls.
+An open pidfd pins the process (pidfd_open(2)). The start time, which is read after the open, proves that this is the
+process on the screen. The calls for niceness and I/O priority take no pidfd. For these calls, the pidfd is polled
+before each thread, so that a race remains only between two system calls.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ProcessAction(NamedTuple):
 
 
 def parse_command(text: str) -> ProcessAction | None:
-    """Return the action that a text describes; None for another text.
+    """Return the action that a text describes; None for any other text.
 
     Examples: "term", "kill", "nice 10", "nice -5", "io idle", "io best 7", "io rt 0".
     """
@@ -121,7 +121,7 @@ class Each(NamedTuple):
 def act_on_each(command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
     """Call ``act_on`` for each pair of process and name, so that the audit log has a line for each. Never raises.
 
-    If the audit log cannot be written, nothing is done to any process.
+    If the audit log cannot be written, no process is touched.
     """
     outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
     done = tuple(outcome.text for outcome in outcomes if outcome.done)
@@ -169,7 +169,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
 
 @contextmanager
 def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
-    """Open a pidfd for the block. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
+    """Yield a pidfd of the process. Raises ProcessLookupError if the process has exited, even if its pid is reused."""
     handle = os.pidfd_open(key.pid)
     try:
         try:

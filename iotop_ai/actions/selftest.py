@@ -43,8 +43,8 @@ def self_test(
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
     Each call of smartctl may take TIMEOUT_S, or twice that if sudo is tried. smartctl: the path that the user named; ""
-    for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine's files, whose sysfs also
-    shows the disk's identity; None to ask only the disk itself.
+    for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is also checked
+    for the disk's identity; None to ask only the disk itself.
     """
     action = f"self-test {what}"
     place = f"{target.name} ({target.device}, -d {target.kind})"

@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are first used.
 
-The program has about 80 of them and a start needs few. This saves 43 million of 311 million instructions until the
+The program has about 80 of them and needs few at start-up. This saves 43 million of 311 million instructions until the
 first frame, which is about 14 ms.
 """
 

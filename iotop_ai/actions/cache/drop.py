@@ -61,7 +61,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        unkept = _stamp(root, clock, folder)  # before the sync, which may take long: a second drop has to wait
+        unkept = _stamp(root, clock, folder)  # before the sync, which may take long, so that a second drop waits
         on_step("sync")
         start_ns = clock.monotonic_ns()
         sync()

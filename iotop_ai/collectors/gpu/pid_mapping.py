@@ -25,7 +25,7 @@ class LocalProcess(NamedTuple):
 
 
 class PidMapping:
-    """Finds the local process for each of NVML's PIDs. Each is searched again in every fifth sweep."""
+    """Finds the local process for each of NVML's PIDs. A result is kept for five sweeps."""
 
     def __init__(self, root: Root) -> None:
         self._root = root

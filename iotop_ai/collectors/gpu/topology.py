@@ -16,7 +16,7 @@ from iotop_ai.model.gpu.detail import GpuDetail
 
 AMD = "0x1002"
 WITH_SWITCH = (AMD, "0x8086")
-"""The PCI IDs of makers (AMD, Intel) whose cards have a switch of their own."""
+"""The PCI IDs of the vendors (AMD, Intel) whose cards have a switch of their own."""
 DEVICES = "sys/bus/pci/devices"
 DRM = "sys/class/drm"
 _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -64,7 +64,7 @@ def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
     path = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
     at = len(path) - 1
     maker = root.text_or(f"{DEVICES}/{address}/vendor")
-    # A root port belongs to the machine, even if it has the same maker as the card.
+    # A root port belongs to the machine, even if it has the same vendor as the card.
     while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[at - 1]}/vendor") == maker:
         at -= 1
     return (path[at], path[at - 1]) if at > 0 else (address, "")

@@ -77,7 +77,7 @@ class SmartCollector:
     ) -> None:
         self._root = root
         self._asks = root.live or (root.has_given_trees and not root.foreign)
-        """Whether the disks in /dev are those of these /proc and /sys."""
+        """Whether the disks in /dev belong to the same machine as ``root``."""
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s

@@ -1,8 +1,8 @@
 """All commands of smartctl in one table, for the calls and for the sudoers lines that allow them.
 
-``DISK_COMMANDS`` only read. With ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3 (smartctl(8)).
-``TEST_COMMANDS`` start or abort a self-test in the background, since a captive test (-C) would block the disk. All
-commands on a disk give its type with ``-d``, because detecting the type may spin the disk up.
+``DISK_COMMANDS`` only read data. With ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3
+(smartctl(8)). ``TEST_COMMANDS`` start or abort a self-test in the background, since a captive test (-C) would block the
+disk. All commands on a disk give its type with ``-d``, because detecting the type may spin the disk up.
 """
 
 from __future__ import annotations

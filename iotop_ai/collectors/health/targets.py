@@ -151,7 +151,7 @@ def without_smart(root: Root, disk: Disk) -> SmartState:
     # A disk behind a controller has no folder of its own; the folder of its node is that of the volume.
     base = f"sys/class/nvme/{node}" if disk.kind == "nvme" else f"sys/block/{disk.name}/device"
     errors, timeouts = (None, None) if disk.kind == "nvme" else kernel_counts(root, disk.name)
-    # Reading the sensor of a rotating disk would keep the disk awake; an NVMe disk may sleep nevertheless.
+    # Reading the sensor of a rotating disk would keep the disk awake. It does not keep an NVMe disk awake.
     celsius = read_temperature(root, disk.name) if disk.kind == "nvme" else None
     return SmartState(
         device=disk.device,

@@ -1,4 +1,4 @@
-"""The calls of psutil, made only when the user asks for details. The ticks use our own readers."""
+"""Calls psutil, but only when the user asks for details. The ticks use our own readers."""
 
 from __future__ import annotations
 

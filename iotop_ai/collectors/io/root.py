@@ -102,7 +102,7 @@ class Root:
     def view(self) -> str:
         """The entry in /proc of the process that has the machine's mounts and namespaces.
 
-        "self", or "1" with --procfs or --sysfs.
+        It is "self", or "1" with --procfs or --sysfs.
         """
         return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 

@@ -108,7 +108,7 @@ async def start_async(argv: Sequence[str], **options: Any) -> Process:
 
 
 def start_user_command(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start a command that the user gave; the program is searched in the user's PATH. Raises OSError."""
+    """Start a command that the user gave; the program is looked up in the user's PATH. Raises OSError."""
     import subprocess  # this import is slow, and the start does not need it
 
     with signals_unblocked():

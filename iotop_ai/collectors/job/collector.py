@@ -91,8 +91,8 @@ class JobCollector:
         wanted = self._candidates | {key for key in table.stat if key.pid in on_gpu} if on_gpu else self._candidates
         self._activity.update(table, wanted, now)
         work = self._activity.work._replace(two_way=self._sampler.answering())
-        # The jobs depend only on these values, so they are not searched again while the values are equal. The amount of
-        # work matters only when there may be more jobs than are kept.
+        # The jobs depend only on these values, so they are found again only when a value changes. The amount of work
+        # matters only when there may be more jobs than are kept.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
         if inspected or basis != self._basis:

@@ -1,6 +1,6 @@
 """Finds the processes of a job that wait for the network although they seem to sleep without work.
 
-HTTP clients of Python sleep in poll, asyncio sleeps in epoll, and threaded clients sleep in a futex. Two facts reveal
+Python's HTTP clients sleep in poll, asyncio sleeps in epoll, and threaded clients sleep in a futex. Two facts reveal
 such a wait: bytes that arrive on the process's own TCP sockets, and the descriptor in its system call, if we can read
 it.
 """

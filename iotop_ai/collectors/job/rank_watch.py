@@ -49,7 +49,7 @@ class RankWatch:
         self.ranks = 1
         """The number of training processes of the job."""
         self.on_gpu = False
-        """Whether a GPU is seen to work for the job."""
+        """Whether the job uses a GPU that we know of."""
         self.start = self.end = self.mains = 0
         self.tally = LookTally()
         self._main: WatchedTask | None = None
@@ -153,7 +153,9 @@ class RankWatch:
         return self._order
 
     def count(self, wait_states: Sequence[int | None], times: int) -> bool:
-        """Count a sample that was seen ``times`` times; return whether a task made data while the main thread slept.
+        """Count a sample that was seen ``times`` times.
+
+        Returns whether another task worked on data while the main thread slept.
 
         wait_states: the wait states of the tasks in this part of the row; None for a task that has ended.
         """

@@ -36,7 +36,7 @@ STATES = 1 << ESTABLISHED | 1 << FIN_WAIT1 | 1 << FIN_WAIT2 | 1 << CLOSE_WAIT | 
 REQUEST = struct.Struct("=IHHII BBBB48xII")
 """The fields of nlmsghdr (length, type, flags, sequence, port) and of inet_diag_req.
 
-The latter are family, lengths, extensions, ID, states and dbs.
+inet_diag_req has the family, lengths, extensions, ID, states and dbs.
 """
 HEADER = struct.Struct("=IHHI4x")
 SOCKET = struct.Struct("=16x BB2x 2s2s16s16s12x 12xII")
@@ -71,7 +71,7 @@ GROWING_NS = 400_000_000
 class TcpSocket(NamedTuple):
     """A TCP socket, with its counts since it was opened.
 
-    received_bytes: the bytes received, where the end of the peer's data counts as 1. peer: the peer in numeric form,
+    received_bytes: the bytes received; the end of the peer's data counts as one byte. peer: the peer in numeric form,
     "10.0.0.3:443" or "[::1]:9000". ends: the local and the remote end, each as its port (2 bytes) and address (4 or 16
     bytes). sent_bytes: the bytes sent, with retransmissions; before Linux 4.19 only acknowledged bytes. rtt_us: the
     round-trip time; None before it is first measured. retransmits: the number of retransmitted segments.

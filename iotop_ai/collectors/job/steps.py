@@ -1,4 +1,4 @@
-"""Keeps the newest steps of each training process that reports them."""
+"""Keeps the newest step counts of each training process that reports them."""
 
 from __future__ import annotations
 

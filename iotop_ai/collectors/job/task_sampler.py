@@ -1,10 +1,10 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
 A sweep reads the wchan of all tasks with one ``map``. Most names of kernel functions show the state, so stat is rarely
-needed. A sweep makes one tuple of its results and only counts how often this tuple occurred: code that runs between two
-sweeps is slow, because the CPU's caches are cold, so the rest is computed when the counts are read. The thread runs
-only while there is a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are
-more, and ``MOST_EXTRA`` further threads and children that moved recently.
+needed. A sweep only counts how often its tuple of results has occurred. The rest is computed when the counts are read,
+because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is a job.
+It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and ``MOST_EXTRA``
+further threads and children that moved recently.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class TaskSampler:
             self._rebuild_row()
 
     def _all_watched(self, jobs: Mapping[ProcessKey, Job]) -> bool:
-        """Whether all processes are watched, so that none is left for a later selection, and none of them has ended."""
+        """Whether every process of the jobs is watched and none has ended, so that no new selection is needed."""
         if any(task.ended for task in self._tasks.values()):
             return False
         return len(self._tasks) == sum(1 + len(rank.workers) for job in jobs.values() for rank in job.ranks)

@@ -1,4 +1,7 @@
-"""Accounts for each job's time: each tick divides the time since the previous tick by the samples of the tasks."""
+"""Accounts for each job's time.
+
+Each tick splits the time since the previous tick into shares, according to the samples of the job's tasks.
+"""
 
 from __future__ import annotations
 
@@ -298,14 +301,14 @@ class TimeAccountant:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)
         state.stepped = state.stepped or bool(job.workers)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
-            # A notebook, or a server that gets no request, does not move either.
+            # A notebook, or a server that gets no request, makes no progress either, but is not hung.
             holds = bool(job.gpus or job.workers)
             if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG
         compiles = _compiles(job, state, tick)
         age = tick.ages_s.get(job.key) or 0.0
         if not state.started:
-            # The first compile comes before the first step; until it ends, loaders and age do not show training.
+            # The first compile precedes the first step. Until it ends, loaders and age do not prove that training runs.
             begun = busy >= STEPS_GPU if busy is not None else not compiles and (bool(job.workers) or age >= ALONE_S)
             state.started = begun or age >= STARTUP_MOST_S
         if not state.started:

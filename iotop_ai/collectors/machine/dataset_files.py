@@ -149,10 +149,10 @@ class Tree:
 
 
 def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
-    """Open a regular file below ``top`` without following links; return (descriptor, bypasses the page cache).
+    """Open a regular file below ``top`` without following links. Raises OSError.
 
-    The second value says whether reads through the descriptor bypass the page cache. direct: bypass it if the
-    filesystem supports that. Raises OSError.
+    Returns (descriptor, whether reads through it bypass the page cache). direct: whether to bypass the page cache if
+    the filesystem supports that.
     """
     *folders, name = path.split("/") if path else [top.name]
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK

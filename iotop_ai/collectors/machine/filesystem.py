@@ -32,8 +32,8 @@ class MountSource(Protocol):
 def mounts_to_query(mounts: Iterable[Mount]) -> tuple[Mount, ...]:
     """Return one mount of each filesystem whose free space matters.
 
-    Left out are read-only images, tmpfs and ramfs except /dev/shm and /tmp, overlays except the root of a container,
-    and further mounts of the same filesystem (bind mounts). Of several mounts, a mount of the whole filesystem is
+    Read-only images, tmpfs and ramfs except /dev/shm and /tmp, overlays except the root of a container, and further
+    mounts of the same filesystem (bind mounts) are left out. Of several mounts, a mount of the whole filesystem is
     preferred, and then the shortest path.
     """
     selected: dict[tuple[str, str], Mount] = {}
@@ -100,8 +100,8 @@ class FilesystemCollector:
     """Reads how full each mount is. Each mount has a Reading with a time of its own.
 
     Each mount is queried every 10 s. A mount that does not answer within 2 s is ``failed``, with the time since the
-    query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. Another
-    filesystem that is mounted at the same path begins anew. ``read`` does not wait.
+    query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. When another
+    filesystem is mounted at the same path, its Reading begins as pending. ``read`` does not wait.
     """
 
     field = "filesystems"

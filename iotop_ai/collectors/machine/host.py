@@ -37,7 +37,7 @@ class HostReader:
             self.close()
 
     def read(self) -> Host:
-        """Return the Host, and do not wait for the user name.
+        """Return the Host without waiting for the user name.
 
         The boot_id is the boot time if the kernel has no boot ID; "" if neither exists. The user is the UID as text
         while the name is unknown.

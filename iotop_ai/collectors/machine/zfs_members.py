@@ -25,7 +25,7 @@ def parse_udev(raw: bytes) -> str:
 class ZfsMembers:
     """Finds the disks of ZFS pools on a thread of its own.
 
-    pools: the pool by device number ("8:1"). A change of the content makes a new mapping.
+    pools: the pool by device number ("8:1"). When the content changes, a new mapping replaces the old one.
     """
 
     def __init__(self, root: Root) -> None:

@@ -2,7 +2,7 @@
 
 A tick reads the recently active processes and a part of the inactive ones. Their sum is then checked, because the
 kernel counts each byte twice: for the process (task_io_account_read and _write) and for the machine, in /proc/vmstat.
-There, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page cache
+In vmstat, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page cache
 (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the selected
 processes account for fewer bytes than the machine counted, the same tick reads all processes.
 
@@ -48,7 +48,7 @@ writeback look like direct writes.
 REFUSED = (*NETWORK, "zfs", "fuse")
 """Prefixes of the filesystem types whose bytes the kernel's counters miss."""
 _ALLOWED = ("fusectl", "fuseblk")
-"""File system types that are accepted although they begin with "fuse".
+"""Filesystem types that are accepted although they begin with "fuse".
 
 fusectl holds no data, and fuseblk (NTFS) uses a block device, whose bytes are counted.
 """

@@ -1,7 +1,7 @@
 """Collects all processes in each tick: reads every /proc/PID/io through descriptors that stay open.
 
-After a process was reaped, its descriptor gives ESRCH even when a new process has the same PID (a zombie can still be
-read). The hot path therefore need not check which process a PID belongs to. Only files that changed are parsed.
+After a process has been reaped, its descriptor gives ESRCH even if a new process has the same PID (a zombie can still
+be read). The hot path therefore need not check which process a PID belongs to. Only files that changed are parsed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COHORTS = 5
 FINE = IO_COHORTS
 """The number that replaces COHORTS when a tick reads only a part of the io files; a multiple of COHORTS."""
 FULL_TICKS = 2
-"""The number of first ticks that read every stat: the first interval then knows each process's CPU time."""
+"""The number of ticks at the start that read every stat, so that the first interval has each process's CPU time."""
 CAPTURED_ROOM = 256
 """The most descriptors that are kept for a captured tree; their number matters only on a live machine."""
 

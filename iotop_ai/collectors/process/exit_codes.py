@@ -47,7 +47,7 @@ MOST_MESSAGES = 2000
 
 
 class ExitWatch:
-    """Listens to the exits of processes. Raises Unavailable when the kernel does not permit it."""
+    """Listens for the exits of processes. Raises Unavailable when the kernel does not permit it."""
 
     def __init__(self, root: Root) -> None:
         self._buffer = bytearray(8192)

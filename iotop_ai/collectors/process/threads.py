@@ -1,4 +1,4 @@
-"""Reads the threads and wait channels of the few most active processes."""
+"""Reads the threads and wait channels of the most active processes."""
 
 from __future__ import annotations
 

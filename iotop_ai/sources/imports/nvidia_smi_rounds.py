@@ -25,7 +25,7 @@ _MOST_PAUSES = 0.05
 
 
 class Row(NamedTuple):
-    """One GPU at one time.
+    """The values of one GPU at one time.
 
     identity: the name of the GPU; "" in a log without a column that names GPUs. logged_ns: the time of the row; None in
     a log without a timestamp column. lost: why the GPU does not give values; "" when it does. begins: whether a header

@@ -1,6 +1,6 @@
 """Reads the steps of a training log that was not written for this program.
 
-The log may have printed lines, or be trainer_state.json or an event file of TensorBoard.
+The log may consist of printed lines, or be trainer_state.json or an event file of TensorBoard.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _state(data: bytes) -> StepLog:
 
 
 def _printed(data: bytes) -> Iterator[StepPoint]:
-    """Yield the steps in printed lines. A progress bar overwrites its line by carriage returns."""
+    """Yield the steps in printed lines. A progress bar overwrites its line with carriage returns."""
     for found in re.finditer(rb"[^\r\n]+", data):
         if found.end() - found.start() > LONGEST_LINE:
             continue

@@ -403,7 +403,7 @@ class LiveSource:
     def close(self) -> None:
         """Stop the iteration and release descriptors, threads and helper processes.
 
-        Any thread can call this method, also repeatedly. If a thread is iterating, that thread releases them, at its
+        Any thread can call this method, more than once. If a thread is iterating, that thread releases them, at its
         next step or when its iterator is dropped.
         """
         self._closed = True

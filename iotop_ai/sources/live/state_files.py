@@ -17,7 +17,7 @@ FIRST_WAIT_S = 0.25
 WAIT_S = 0.005
 """How long a tick waits for a read, in seconds, so that its Snapshot has all changes before the tick."""
 LATE_NS = 3_000_000_000
-"""How long a read may take, in nanoseconds, before the Reading is failed."""
+"""How long a read may take, in nanoseconds, before the Reading counts as failed."""
 
 
 class StateFiles:

@@ -66,8 +66,8 @@ def blocks_or_totals(
     """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
 
     begin_ns, end_ns: the first and the last wall time; None for no limit. Items may reach beyond these times. depth:
-    how much is read of a block with totals. each: at depth KEYFRAME, only one block of this many has its keyframe, and
-    the others only have their events. The first and the last block between two gaps always have their keyframe, and so
+    how much is read of a block with totals. each: at depth KEYFRAME, only one block in this many has its keyframe, and
+    the others have only their events. The first and the last block between two gaps always have their keyframe, and so
     do blocks with a new job. times: the corrected times of the parts. Call this function only if ``same_rules`` is
     True.
     """
@@ -178,7 +178,7 @@ class _Reader:
         return BlockContents(_shown_totals(found.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
-        """Return a block, of which only the events were read, with its keyframe."""
+        """Return a block with its keyframe. Until now, only its events were read."""
         return summed._replace(contents=self.contents(block, Depth.KEYFRAME))
 
     def items(self, run: list[ShownBlock]) -> Items:

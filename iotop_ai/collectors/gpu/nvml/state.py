@@ -36,7 +36,7 @@ FIELDS = {
     "nvlink_tx_kib": 138,
     "nvlink_rx_kib": 139,
 }
-"""The NVML_FI_DEV_* by our name. The scope of the two NVLink fields makes NVML sum them over all links."""
+"""The NVML_FI_DEV_* number by our name. The scope of the two NVLink fields makes NVML sum them over all links."""
 ENGINES = {"decoder_percent": "Decoder", "encoder_percent": "Encoder", "jpeg_percent": "Jpg", "ofa_percent": "Ofa"}
 """The word in nvmlDeviceGet*Utilization by our name."""
 _NARROW_IS_UNKNOWN = ("pcie_tx_bytes", "pcie_rx_bytes")

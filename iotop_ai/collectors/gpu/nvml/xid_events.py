@@ -61,8 +61,8 @@ class XidWatch:
     def stop(self, seconds: float) -> None:
         """End the thread, and wait at most ``seconds`` for its end.
 
-        NVML counts how often it was opened. It can use a GPU that has come back only after every user has closed NVML
-        and it is opened again.
+        NVML counts how often it was opened. A GPU that has come back can be used only after NVML has been closed as
+        often and then opened again.
         """
         self._stopping.set()
         self._thread.join(seconds)

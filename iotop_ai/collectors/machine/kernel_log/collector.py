@@ -55,7 +55,7 @@ Until then, an error without a cause does not replace the cause.
 _CHECK_NS = 10_000_000_000
 """How often the disks with recent errors are checked for a replacement, in nanoseconds."""
 _CAUSES = {CABLE: 1, MEDIUM: 2, "protection": 2}
-"""The kinds of errors that name their cause. The gravest kind has the largest number."""
+"""The kinds of errors that name their cause. The most serious kind has the largest number."""
 
 
 class KernelLogCollector:
@@ -238,5 +238,5 @@ class KernelLogCollector:
 
 
 def _cause(what: str, earlier: str) -> str:
-    """Return the newer kind of error, unless the earlier kind names a graver cause."""
+    """Return the newer kind of error, unless the earlier kind names a more serious cause."""
     return what if _CAUSES.get(what, 0) >= _CAUSES.get(earlier, 0) else earlier

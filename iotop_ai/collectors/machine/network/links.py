@@ -78,7 +78,7 @@ class _Kept:
 class NetworkCollector:
     """Reads the counters of the links that carry bytes to and from this machine.
 
-    Left out are lo, interfaces whose name shows that their bytes also pass another interface (veth, docker0, ...), and
+    It leaves out lo, interfaces whose name shows that their bytes also pass another interface (veth, docker0, ...), and
     other virtual interfaces that have not carried any bytes. Sources:
     Documentation/ABI/testing/sysfs-class-net-statistics, Documentation/ABI/stable/sysfs-class-infiniband.
     """

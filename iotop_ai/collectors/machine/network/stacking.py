@@ -66,7 +66,7 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
 
 
 def has_speed(root: Root, name: str, depth: int = 4) -> bool:
-    """Whether the link, or a link below it, is a network card. The speed that veth and tun report is invented."""
+    """Whether the link, or a link below it, is a network card. The speed that veth and tun report is made up."""
     base = f"{NET}/{name}"
     if root.exists(f"{base}/device") or root.exists(f"{base}/bonding"):
         return True
@@ -89,7 +89,7 @@ def _in_the_first_namespace(root: Root) -> bool:
 
 
 def _in_a_container(root: Root) -> bool:
-    """Whether we are in a network namespace other than the machine's first, in which some settings are missing.
+    """Whether we are in a network namespace other than the initial one. Some settings are missing there.
 
     Every /proc shows the settings of the namespace of the process that reads it. For another tree the answer is
     therefore unknown, and the result is False.
