@@ -111,14 +111,16 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
     return audited(audit, command.text, f"{clean(name)}: {pids}", act)
 
 
-class Each(NamedTuple):
+class GroupOutcome(NamedTuple):
     """The outcome for several processes. whole: the outcome of all in one line. done: a text for each success."""
 
     whole: Outcome
     done: tuple[str, ...]
 
 
-def act_on_each(command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit) -> Each:
+def act_on_each(
+    command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit
+) -> GroupOutcome:
     """Call ``act_on`` for each pair of process and name, so that the audit log has a line for each. Never raises.
 
     If the audit log cannot be written, no process is touched.
@@ -130,7 +132,7 @@ def act_on_each(command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]
     if refused:
         text += "; " + refused[0].text.removeprefix(f"{command.text}: ")
         text += f", and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return Each(Outcome(bool(done), text, refused[0].remedy if len(refused) == 1 else ""), done)
+    return GroupOutcome(Outcome(bool(done), text, refused[0].remedy if len(refused) == 1 else ""), done)
 
 
 _DENIED = "not permitted: owned by another user"
