@@ -44,7 +44,7 @@ class Ends(NamedTuple):
         os.close(self.folder)
 
 
-def places(source: str, folder: str) -> Ends:
+def resolve_ends(source: str, folder: str) -> Ends:
     """Resolve both ends and return them. Raises InputError or UsageError for invalid ends."""
     try:
         pinned = _pin(source)

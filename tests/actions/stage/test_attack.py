@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.actions.stage.copy import copy_by_ourselves, copy_by_rsync, find_rsync, part_of
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.actions.stage.plan import plan
 from iotop_ai.actions.stage.speed import measure
 from iotop_ai.actions.stage.verify import verify
@@ -79,7 +79,7 @@ def make_source(top: Path, files: int = 20, size: int = 4096) -> Path:
 
 
 def stage(source: Path, folder: Path) -> None:
-    with places(str(source), str(folder)) as ends:
+    with resolve_ends(str(source), str(folder)) as ends:
         copy_by_ourselves(ends, lambda _: None)
 
 
@@ -153,7 +153,7 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
         for path in source.rglob("*"):
             if path.is_file():
                 os.utime(path, ns=(moment, moment))  # so that every file is copied again
-        with places(str(source), str(fast)) as ends:
+        with resolve_ends(str(source), str(fast)) as ends:
             plan(ends, ROOT)
             copy_by_ourselves(ends, lambda _: None)
             verify(ends, None)
@@ -177,7 +177,7 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
         elif (copied / place).is_dir() and (copied / place).stat().st_uid != UID and not os.listdir(copied / place):
             (copied / place).rmdir()  # a swap ended the copy before it changed the owner of the new folder
     stage(source, fast)
-    with places(str(source), str(fast)) as ends:
+    with resolve_ends(str(source), str(fast)) as ends:
         assert verify(ends, None).wrong == 0
 
 
@@ -215,7 +215,7 @@ def test_a_link_between_two_runs_is_refused_and_the_next_run_goes_on(open_path: 
 
 
 def plan_is_refused_then_verify(source: Path, folder: Path) -> None:
-    with places(str(source), str(folder)) as ends:
+    with resolve_ends(str(source), str(folder)) as ends:
         with pytest.raises(InputError):
             plan(ends, ROOT)
         verify(ends, None)
@@ -230,7 +230,7 @@ def test_root_resumes_the_copy_of_another_users_data(open_path: Path) -> None:
     (source / "sub" / "more" / "file").write_bytes(b"more")
     give(source / "sub")
     stage(source, fast)
-    with places(str(source), str(fast)) as ends:
+    with resolve_ends(str(source), str(fast)) as ends:
         found = plan(ends, ROOT)[0]
         assert (found.left_files, found.differing) == (0, 0)
         assert verify(ends, None).wrong == 0
@@ -248,14 +248,14 @@ def test_an_interrupted_copy_belongs_to_root_until_it_is_complete(open_path: Pat
         if calls == 30:
             raise KeyboardInterrupt
 
-    with places(str(source), str(fast)) as ends, pytest.raises(KeyboardInterrupt):
+    with resolve_ends(str(source), str(fast)) as ends, pytest.raises(KeyboardInterrupt):
         copy_by_ourselves(ends, stop)
     found = (fast / "data").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o700)
     stage(source, fast)
     found = (fast / "data").stat()
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (UID, 0o755)
-    with places(str(source), str(fast)) as ends:
+    with resolve_ends(str(source), str(fast)) as ends:
         assert verify(ends, None).wrong == 0
 
 
@@ -299,7 +299,7 @@ def test_setuid_and_setgid_are_not_copied(open_path: Path) -> None:
 def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
     stage(source, fast)
-    with places(str(source), str(fast)) as ends:
+    with resolve_ends(str(source), str(fast)) as ends:
         sample = plan(ends, ROOT)[1]
         (fast / "data" / "0").unlink()
         os.mkfifo(fast / "data" / "0")
@@ -313,7 +313,7 @@ def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:
 
 def test_links_put_in_place_of_the_ends_after_their_lookup_are_not_followed(open_path: Path, victim: Path) -> None:
     source, fast = make_source(open_path, files=2), open_path / "fast"
-    with places(str(source), str(fast)) as ends:
+    with resolve_ends(str(source), str(fast)) as ends:
         source.rename(open_path / "away")
         source.symlink_to(victim)
         fast.rename(open_path / "fast.away")
@@ -332,11 +332,11 @@ def test_root_follows_another_users_link_only_to_that_users_files(open_path: Pat
     os.chown(link, UID, UID, follow_symlinks=False)
     pair = (str(link), str(fast)) if end == "source" else (str(source), str(link))
     with pytest.raises(InputError, match="link: another user's symbolic link leads to"):
-        places(*pair)
+        resolve_ends(*pair)
     link.unlink()
     link.symlink_to(source)
     os.chown(link, UID, UID, follow_symlinks=False)
-    with places(str(link), str(fast)) as ends:
+    with resolve_ends(str(link), str(fast)) as ends:
         assert ends.source == str(source)
 
 
@@ -356,7 +356,7 @@ def test_another_filesystem_in_the_target_is_refused(open_path: Path) -> None:
 
 def test_rsync_is_not_run_as_root(open_path: Path) -> None:
     source, fast = make_source(open_path, files=1), open_path / "fast"
-    with places(str(source), str(fast)) as ends, pytest.raises(UsageError, match="not run as root"):
+    with resolve_ends(str(source), str(fast)) as ends, pytest.raises(UsageError, match="not run as root"):
         copy_by_rsync(find_rsync() or "/usr/bin/rsync", ends, lambda _: None)
     assert not os.listdir(fast)
 
@@ -366,7 +366,7 @@ def test_paths_are_resolved(open_path: Path) -> None:
     (open_path / "to").mkdir()
     (open_path / "c").symlink_to("a/b")
     (open_path / "loop").symlink_to("loop")
-    with places(f"{open_path}/./c/..//b/", f"{open_path}/c/../../to") as ends:
+    with resolve_ends(f"{open_path}/./c/..//b/", f"{open_path}/c/../../to") as ends:
         assert (ends.source, ends.target) == (f"{open_path}/a/b", f"{open_path}/to/b")
     with pytest.raises(InputError, match="Too many levels of symbolic links"):
-        places(str(open_path / "loop"), str(open_path / "to"))
+        resolve_ends(str(open_path / "loop"), str(open_path / "to"))

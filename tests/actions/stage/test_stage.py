@@ -20,7 +20,7 @@ from iotop_ai.actions.stage.copy import (
     find_rsync,
     part_of,
 )
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.actions.stage.plan import filesystem_of, plan
 from iotop_ai.actions.stage.same_disk import same_disk
 from iotop_ai.actions.stage.speed import measure
@@ -44,10 +44,10 @@ BY_RSYNC = """
 import sys
 from iotop_ai.actions.stage.copy import copy_by_rsync, find_rsync
 from iotop_ai.actions.stage.same_disk import same_disk
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.model.errors import UnknownError
 try:
-    copy_by_rsync(find_rsync(), places(*sys.argv[1:]), lambda done: print(done, flush=True))
+    copy_by_rsync(find_rsync(), resolve_ends(*sys.argv[1:]), lambda done: print(done, flush=True))
 except UnknownError as error:
     sys.exit(str(error))
 """
@@ -71,7 +71,7 @@ def copy(how: str, source: Path, folder: Path, progress: list[int] | None = None
     """Copy the source into the folder."""
     progress = [] if progress is None else progress
     if how == "own":
-        with places(str(source), str(folder)) as ends:
+        with resolve_ends(str(source), str(folder)) as ends:
             copy_by_ourselves(ends, progress.append)
         return
     argv = by_rsync(source, folder)
@@ -82,7 +82,7 @@ def copy(how: str, source: Path, folder: Path, progress: list[int] | None = None
 
 
 def verified(source: Path, folder: Path, sample: list[tuple[str, int]] | None = None) -> Verified:
-    with places(str(source), str(folder)) as ends:
+    with resolve_ends(str(source), str(folder)) as ends:
         return verify(ends, sample)
 
 
@@ -136,7 +136,7 @@ def dataset(tmp_path: Path) -> Path:
 
 
 def made(source: Path, folder: Path) -> Plan:
-    with places(str(source), str(folder)) as ends:
+    with resolve_ends(str(source), str(folder)) as ends:
         return plan(ends, ROOT)[0]
 
 
@@ -224,8 +224,8 @@ def test_a_killed_copy_leaves_no_partial_file_and_the_next_run_completes_it(tmp_
     for i in range(8):
         (source / f"{i}").write_bytes(os.urandom(24 * MIB))
     code = (
-        "import sys; from iotop_ai.actions.stage.copy import *; from iotop_ai.actions.stage.ends import places\n"
-        "copy_by_ourselves(places(*sys.argv[1:]), lambda done: print(done, flush=True))\n"
+        "import sys; from iotop_ai.actions.stage.copy import *; from iotop_ai.actions.stage.ends import resolve_ends\n"
+        "copy_by_ourselves(resolve_ends(*sys.argv[1:]), lambda done: print(done, flush=True))\n"
     )
     argv = [sys.executable, "-c", code, str(source), str(fast)] if how == "own" else by_rsync(source, fast)
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
@@ -257,20 +257,20 @@ def test_invalid_places_are_refused(dataset: Path, tmp_path: Path) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
     with pytest.raises(UsageError, match="lies inside"):
-        places(str(dataset), str(dataset / "sub"))
+        resolve_ends(str(dataset), str(dataset / "sub"))
     with pytest.raises(UsageError, match="source itself"):
-        places(str(dataset), str(tmp_path))
+        resolve_ends(str(dataset), str(tmp_path))
     with pytest.raises(InputError, match="not a folder"):
-        places(str(dataset), str(tmp_path / "nowhere"))
+        resolve_ends(str(dataset), str(tmp_path / "nowhere"))
     with pytest.raises(InputError, match="no such folder or file"):
-        places(str(tmp_path / "nowhere"), str(fast))
+        resolve_ends(str(tmp_path / "nowhere"), str(fast))
     with pytest.raises(UsageError, match="root filesystem"):
-        places("/", str(fast))
+        resolve_ends("/", str(fast))
     with pytest.raises(InputError, match="no such folder or file"):
-        places("", str(fast))  # as a shell passes an unset variable
+        resolve_ends("", str(fast))  # as a shell passes an unset variable
     (fast / "data").symlink_to("/etc")
     with pytest.raises(InputError, match="another type"):
-        places(str(dataset), str(fast))
+        resolve_ends(str(dataset), str(fast))
 
 
 @needs_root
@@ -406,7 +406,7 @@ def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
                 (data / f"{i}.jpg").write_bytes(os.urandom(128 * 1024))
             sync(slow)
             disk.set(delay_us=20_000)
-            with places(str(data), str(memory)) as ends:
+            with resolve_ends(str(data), str(memory)) as ends:
                 found, sample = plan(ends, ROOT)
                 begun = time.monotonic()
                 speed = measure(ends.pinned, sample, ends.folder, found.room_bytes, Clock())
@@ -422,7 +422,7 @@ def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
 def test_one_filesystem_under_two_names_is_the_same_disk(dataset: Path, tmp_path: Path) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
-    with places(str(dataset), str(fast)) as ends:
+    with resolve_ends(str(dataset), str(fast)) as ends:
         assert same_disk(ends, ROOT, Clock()) == "the same filesystem"
 
 
@@ -432,15 +432,15 @@ def test_two_filesystems_of_one_disk_share_it_and_memory_is_another(tmp_path: Pa
     data.mkdir()
     (data / "file").write_bytes(b"x" * MIB)
     with loop_filesystem(disk_folder, 32) as small, mounted(tmp_path / "shm", "-t", "tmpfs", "none") as memory:
-        with places(str(data), str(small)) as ends:
+        with resolve_ends(str(data), str(small)) as ends:
             found = same_disk(ends, ROOT, Clock())
             if not found:
                 pytest.skip("the disk below this folder is not known here")
             assert "loop" not in found
             assert (Path("/sys/class/block") / found.split(", ")[0]).exists()
-        with places(str(data), str(memory)) as ends:
+        with resolve_ends(str(data), str(memory)) as ends:
             assert same_disk(ends, ROOT, Clock()) == ""
-        with places(str(memory), str(data)) as ends:
+        with resolve_ends(str(memory), str(data)) as ends:
             assert same_disk(ends, ROOT, Clock()) == ""
 
 
@@ -460,7 +460,7 @@ def test_a_small_sample_gives_no_result(tmp_path: Path, disk_folder: Path) -> No
     for i in range(4):
         (data / f"{i}.jpg").write_bytes(os.urandom(100_001))
     for more in range(4, 40, 12):
-        with places(str(data), str(fast)) as ends:
+        with resolve_ends(str(data), str(fast)) as ends:
             _, sample = plan(ends, ROOT)
             speed = measure(ends.pinned, sample, ends.folder, None, Clock())
         assert (speed.sample_files, speed.sample_bytes) == (len(sample), len(sample) * 100_001)
@@ -486,7 +486,7 @@ def test_the_same_speed_is_not_worth_a_copy() -> None:
 def test_a_target_that_cannot_be_probed_is_unknown_and_not_slow(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"x" * MIB)
     proc = os.open("/proc", os.O_RDONLY)
-    with places(str(tmp_path / "data"), str(tmp_path.parent)) as ends:
+    with resolve_ends(str(tmp_path / "data"), str(tmp_path.parent)) as ends:
         speed = measure(ends.pinned, [("", MIB)], proc, None, Clock())
     os.close(proc)
     assert speed.source_read is not None

@@ -11,7 +11,7 @@ from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.cache.sync import sync_filesystem_of
 from iotop_ai.actions.outcome import Outcome, audited
 from iotop_ai.actions.stage.copy import WHY_NOT_ROOT, copy_by_ourselves, copy_by_rsync, find_rsync
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.actions.stage.plan import plan
 from iotop_ai.actions.stage.same_disk import same_disk
 from iotop_ai.actions.stage.speed import measure
@@ -81,7 +81,7 @@ class Stage:
             raise UsageError(f"--by rsync is not for root: {WHY_NOT_ROOT}")
         if args.by == "rsync" and not self._rsync:
             raise UnknownError("rsync is not installed; --by own copies without it")
-        self._ends = places(args.source, args.folder)
+        self._ends = resolve_ends(args.source, args.folder)
         self._plan = Plan("", "")
         self._sample: list[tuple[str, int]] = []
         self._speed: Speed | None = None
