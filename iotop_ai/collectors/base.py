@@ -56,7 +56,7 @@ class Collector(Protocol[T_co]):
         ...
 
 
-class ReadPart(Generic[T]):
+class FunctionCollector(Generic[T]):
     """Wraps a function as a collector, for a value that is read only when the user asks for it."""
 
     every_s = 0.0

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from iotop_ai.collectors.base import ReadPart, Unavailable, take_reading
+from iotop_ai.collectors.base import FunctionCollector, Unavailable, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.psutil_calls import PsutilProcess
 from iotop_ai.collectors.io.root import Root
@@ -84,7 +84,7 @@ class DetailReader:
             except (FileNotFoundError, ProcessLookupError):
                 raise Unavailable(Status.ABSENT, "it has ended") from None
 
-        return take_reading(ReadPart(field, checked), self._clock)
+        return take_reading(FunctionCollector(field, checked), self._clock)
 
     def _is_alive(self, key: ProcessKey) -> bool:
         """Whether the PID still belongs to this process."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from textual.message import Message
 
-from iotop_ai.collectors.base import ReadPart, take_reading
+from iotop_ai.collectors.base import FunctionCollector, take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.trust import invoking_user
@@ -68,7 +68,7 @@ class DetailThreads:
         """
 
         def sample() -> None:
-            part = ReadPart("code", lambda: read_python_code(self._root, key.pid, uid))
+            part = FunctionCollector("code", lambda: read_python_code(self._root, key.pid, uid))
             self._post_message(CodeRead(key, take_reading(part, Clock())))
 
         return self._code.submit(sample)
