@@ -83,7 +83,7 @@ def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, roo
 def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIdentity:
     """Return the identity that the disk reports now. Raises Unavailable if the disk does not answer."""
     _require_valid(target)
-    request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
+    request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
     response = helper.ask({**request, "device": target.device, "type": target.kind}, _CALLS * TIMEOUT_S + 5)
     if response.get("timed_out"):
         raise Unavailable(Status.FAILED, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
@@ -107,7 +107,7 @@ def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outc
     if what not in TEST_COMMANDS:
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
     _require_valid(target)
-    request = {"do": what, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": live_sudo()}
+    request = {"do": what, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
     response = helper.ask({**request, "device": target.device, "type": target.kind}, 2 * TIMEOUT_S + 5)
     outcome = outcome_of(what, response)
     if outcome.remedy or not _denied(response):
@@ -117,7 +117,7 @@ def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outc
     return outcome._replace(remedy=line)
 
 
-def live_sudo() -> bool:
+def may_try_sudo() -> bool:
     """Whether the helper process may try sudo. Root does not need it."""
     return os.geteuid() != 0
 
