@@ -159,7 +159,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
             if command.kind == "signal":
                 signal.pidfd_send_signal(handle, command.value)
             else:
-                _each_thread(command, key, root, handle)
+                _act_on_each_thread(command, key, root, handle)
     except ProcessLookupError:
         return _ENDED
     except PermissionError:
@@ -185,7 +185,7 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
         os.close(handle)
 
 
-def _each_thread(command: ProcessAction, key: ProcessKey, root: Root, handle: int) -> None:
+def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, handle: int) -> None:
     """Set the niceness or I/O priority of each thread. A thread may exit meanwhile. Raises OSError."""
     poll = select.poll()
     poll.register(handle, select.POLLIN)
