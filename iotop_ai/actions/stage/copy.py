@@ -100,7 +100,7 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
         except OSError as error:
             room = "free some space; " if error.errno in _NO_ROOM else ""
             raise UnknownError(
-                f"{target.shown(place)}: {error.strerror}; {room}the same command resumes the copy"
+                f"{target.display_path(place)}: {error.strerror}; {room}the same command resumes the copy"
             ) from None
     if tree.unreadable:
         raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")

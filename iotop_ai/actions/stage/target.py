@@ -52,7 +52,7 @@ class Target:
 
     def __init__(self, ends: Ends, *, change: bool) -> None:
         self._name = ends.name
-        self._shown = ends.target
+        self._display_path = ends.target
         self._change = change
         self._root = os.geteuid() == 0
         base = os.open(".", FOLDER, dir_fd=ends.folder)
@@ -97,7 +97,9 @@ class Target:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR):
                 raise
-            raise InputError(f"{self.shown(path)} is a link or a file, not a folder; move it away first") from None
+            raise InputError(
+                f"{self.display_path(path)} is a link or a file, not a folder; move it away first"
+            ) from None
         try:
             self._open.append(self._prepare(path, name, handle, parent, found, made))
         except BaseException:
@@ -109,9 +111,9 @@ class Target:
         while len(self._open) > 1:
             self._leave()
 
-    def shown(self, path: str) -> str:
+    def display_path(self, path: str) -> str:
         """Return the path of an entry in the target, cleaned for messages."""
-        return clean(os.path.join(self._shown, path) if path else self._shown)
+        return clean(os.path.join(self._display_path, path) if path else self._display_path)
 
     def _is_private(self, here: os.stat_result) -> bool:
         return here.st_uid == os.geteuid() and not here.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
@@ -126,7 +128,7 @@ class Target:
         self._device = here.st_dev if self._device is None else self._device
         why = self._refusal_reason(handle, here, parent, found, made)
         if why:
-            raise InputError(f"{self.shown(path)} {why}")
+            raise InputError(f"{self.display_path(path)} {why}")
         trusted = made or parent.is_private
         mode = mode_of(found) if trusted else None
         if made and not parent.is_private:
@@ -181,7 +183,9 @@ class Target:
                 return
         except FileNotFoundError:
             pass
-        raise UnknownError(f"{self.shown(folder.path or '')} was moved away during the copy; nothing else changed")
+        raise UnknownError(
+            f"{self.display_path(folder.path or '')} was moved away during the copy; nothing else changed"
+        )
 
 
 def mode_of(found: os.stat_result) -> int:
