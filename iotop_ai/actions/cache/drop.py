@@ -61,7 +61,7 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        unkept = _stamp(root, clock, folder)  # before the sync, which may take long, so that a second drop waits
+        stamp_error = _stamp(root, clock, folder)  # before the sync, which may take long, so that a second drop waits
         on_step("sync")
         start_ns = clock.monotonic_ns()
         sync()
@@ -76,7 +76,7 @@ def drop_caches(
         effects.append(
             Effect(level, before, after, (synced_ns - start_ns) / 1e9, (clock.monotonic_ns() - synced_ns) / 1e9)
         )
-        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}{unkept}")
+        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}{stamp_error}")
 
     def safely() -> Outcome:
         try:
