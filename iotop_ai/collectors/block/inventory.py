@@ -66,7 +66,7 @@ class BlockInfoCollector:
         self._joined: dict[str, BlockInfo] = {}
         self._state: tuple[object, ...] = ()
         self._generation = -1
-        self._moved: set[str] = set()
+        self._active: set[str] = set()
         self._asked_ns: int | None = None
         self._at_ns: int | None = None
 
@@ -94,7 +94,7 @@ class BlockInfoCollector:
     def _list(self, now: int) -> bool:
         """Read new and replaced devices, and forget removed ones; return whether there were any."""
         if self._block is not None:
-            self._moved |= self._block.changed
+            self._active |= self._block.changed
             if self._block.generation == self._generation:
                 return False
             self._generation = self._block.generation
@@ -132,8 +132,8 @@ class BlockInfoCollector:
     def _ask_temperatures(self, now: int) -> None:
         if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
             self._asked_ns = now
-            self._temperatures.ask({self._keys[name]: info for name, info in self._alone.items()}, self._moved)
-            self._moved = set()
+            self._temperatures.ask({self._keys[name]: info for name, info in self._alone.items()}, self._active)
+            self._active = set()
 
     def _ask_members(self, mounts: tuple[Mount, ...], now: int) -> None:
         due = self._members_ns is None or now - self._members_ns >= REFRESH_NS

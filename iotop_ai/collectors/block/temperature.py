@@ -40,8 +40,8 @@ class Temperatures:
         self._busy = threading.Lock()
         self.celsius: Mapping[BlockKey, float] = {}
 
-    def ask(self, infos: Mapping[BlockKey, BlockInfo], moved: Container[str]) -> None:
-        """Start to read the disks that have a sensor. moved: the names of the disks with recent I/O.
+    def ask(self, infos: Mapping[BlockKey, BlockInfo], active: Container[str]) -> None:
+        """Start to read the disks that have a sensor. active: the names of the disks with recent I/O.
 
         An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
         "Known Issues").
@@ -51,7 +51,7 @@ class Temperatures:
             for key, info in infos.items()
             if info.kind == "disk"
             and info.transport in ("nvme", "ata", "scsi")
-            and (info.transport == "nvme" or info.rotational is False or info.name in moved)
+            and (info.transport == "nvme" or info.rotational is False or info.name in active)
         ]
         if not keys:
             self.celsius = {}
