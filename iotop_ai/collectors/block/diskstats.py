@@ -113,7 +113,7 @@ class BlockCollector:
         """Parse only the lines that changed; return False when devices were added, removed or replaced."""
         if len(lines) != len(self._lines):
             return False
-        moved: dict[BlockKey, BlockCounters] = {}
+        changed: dict[BlockKey, BlockCounters] = {}
         disks: dict[str, int] = {}
         for line, old, key in zip(lines, self._lines, self._keys, strict=True):
             if line == old:
@@ -126,11 +126,11 @@ class BlockCollector:
                 disks[disk] = self._diskseq(disk, keep=True)
             if disks[disk] != key.diskseq:
                 return False
-            moved[key] = parsed[3]
+            changed[key] = parsed[3]
         table = self._table.copy()
-        table.update(moved)
+        table.update(changed)
         self._table = table
-        self.changed = frozenset(key.name for key in moved)
+        self.changed = frozenset(key.name for key in changed)
         return True
 
     def _rebuild(self, lines: list[bytes]) -> None:
