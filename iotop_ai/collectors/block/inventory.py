@@ -208,7 +208,7 @@ def mounts_by_device(
             names = next((pool for pool in pools if set(named) & set(pool)), named)
         elif mount.fstype == "zfs":
             pool = mount.source.split("/")[0]
-            names = [by_number[number] for number, of in zfs.items() if of == pool and number in by_number]
+            names = [by_number[number] for number, name in zfs.items() if name == pool and number in by_number]
         else:
             names = [by_source[mount.source]] if mount.source in by_source else []
         for name in names:
