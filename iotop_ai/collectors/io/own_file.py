@@ -67,7 +67,7 @@ def _folder(folder: str, path: str) -> int:
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
             around = os.fstat(here)
-            if _is_anothers(found.st_uid, around):
+            if _is_untrusted_link(found.st_uid, around):
                 raise InputError(f"{clean(path)}: the link {clean(part)} in this path belongs to another user")
             target = os.readlink(part, dir_fd=here)
             if target.startswith("/"):
@@ -82,7 +82,7 @@ def _folder(folder: str, path: str) -> int:
     return here
 
 
-def _is_anothers(owner: int, around: os.stat_result) -> bool:
+def _is_untrusted_link(owner: int, around: os.stat_result) -> bool:
     """Whether a link that ``owner`` created in a folder may be a trap. around: the status of that folder.
 
     Root does not follow another user's link even in that user's own folder, because such a link could make root write
