@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
-LOOKS_A_TICK = 4
+INSPECTIONS_A_TICK = 4
 PLACE_S = 2.0
 
 
@@ -55,7 +55,7 @@ class JobCollector:
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._candidates: set[ProcessKey] = set()
         self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
-        self._looks: dict[ProcessKey, Inspection] = {}
+        self._inspections: dict[ProcessKey, Inspection] = {}
         self._activity = ActivityTracker()
         self._basis: object = None
         self._jobs: Mapping[ProcessKey, Job] = {}
@@ -97,7 +97,7 @@ class JobCollector:
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
         if inspected or basis != self._basis:
             self._basis = basis
-            jobs = find_jobs(table.info, table.stat, wanted, self._looks, on_gpu, work, self._jobs)
+            jobs = find_jobs(table.info, table.stat, wanted, self._inspections, on_gpu, work, self._jobs)
             if jobs != self._jobs:
                 self._jobs = jobs
         self._sampler.select(self._jobs)
@@ -168,13 +168,13 @@ class JobCollector:
         for key in gone(table.info, old):
             self._candidates.discard(key)
             self._due_ns.pop(key, None)
-            self._looks.pop(key, None)
+            self._inspections.pop(key, None)
             self._activity.forget(key)
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect the candidates that are due, at most ``LOOKS_A_TICK``; return whether a result changed."""
-        changed, left = False, LOOKS_A_TICK
+        """Inspect the candidates that are due, at most ``INSPECTIONS_A_TICK``; return whether a result changed."""
+        changed, left = False, INSPECTIONS_A_TICK
         grown = self._activity.grown
         for key, (first, turn) in list(self._due_ns.items()):
             if left == 0:
@@ -187,9 +187,9 @@ class JobCollector:
             while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
                 turn += 1
             self._due_ns[key] = (first, turn)
-            look = inspect(self._root, key.pid)
+            inspection = inspect(self._root, key.pid)
             left -= 1
-            if look != self._looks.get(key):
-                self._looks[key] = look
+            if inspection != self._inspections.get(key):
+                self._inspections[key] = inspection
                 changed = True
         return changed
