@@ -16,7 +16,7 @@ from iotop_ai.model.process.records import ProcessKey
 NO_RANK = Rank(ProcessKey(0, 0))
 MOST_WORKERS = 16
 """The most workers whose threads and children are listed in one census. The next census lists other workers."""
-LATELY_LOOKS = 200
+RECENT_SAMPLES = 200
 CHILDREN_WORK = 0.05
 """The least share of recent samples in which child processes work, for them to count as loaders.
 
@@ -184,7 +184,7 @@ class RankWatch:
                 threads.append(wait_state)
         found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
         works = any(receives or not _WORKS.isdisjoint(one) for one, receives in found)
-        self._children_work += (works - self._children_work) * min(1.0, times / LATELY_LOOKS)
+        self._children_work += (works - self._children_work) * min(1.0, times / RECENT_SAMPLES)
         look = Look(main, pin, threads, autograd, found, own in self.receiving)
         return self.tally.add(look, self.loading, times)
 

@@ -10,7 +10,7 @@ import pytest
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.rank_watch import ANSWERS, LATELY_LOOKS, MOST_WORKERS, RankWatch
+from iotop_ai.collectors.job.rank_watch import ANSWERS, MOST_WORKERS, RECENT_SAMPLES, RankWatch
 from iotop_ai.collectors.job.task_sampler import CENSUS_SWEEPS, TaskSampler
 from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
@@ -168,10 +168,10 @@ def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, word:
     assert watch.look(wait_states) == LookCounts(looks=1, waits=Split(disk=1.0))
     # A pipeline that only rests does not load anything.
     assert watch.rank.loading is Loading.ITSELF
-    for _ in range(LATELY_LOOKS // 10):
+    for _ in range(RECENT_SAMPLES // 10):
         watch.look(wait_states)
     assert watch.rank.loading is Loading.OTHERS
-    for _ in range(LATELY_LOOKS):
+    for _ in range(RECENT_SAMPLES):
         watch.look(wait_states | {cats[1]: QUEUE})
     assert watch.rank.loading is Loading.ITSELF
     trainer.end()
