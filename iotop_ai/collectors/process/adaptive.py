@@ -31,7 +31,7 @@ LEAST = 4_000
 """The fewest processes for which a tick reads only a part. Reading all of fewer processes is cheap enough."""
 IO_COHORTS = 20
 """The number of ticks in which the io of every inactive process is read once."""
-LATELY = 10
+RECENT_TICKS = 10
 """The number of further ticks in which a process is read after it was active."""
 SLACK_BYTES_PER_S = 256 << 10
 SLACK_SHARE = 0.03
@@ -172,7 +172,7 @@ class AdaptiveSelection:
         self._machine = was
         if not self.io_at or was is None or self._newest is None:
             return None
-        self._moved = {entry: at for entry, at in self._moved.items() if seq - at <= LATELY and not entry.ended}
+        self._moved = {entry: at for entry, at in self._moved.items() if seq - at <= RECENT_TICKS and not entry.ended}
         selected = dict.fromkeys(
             entry for entry in chain(entries, self._moved, others) if not (entry.ended or entry.denied)
         )

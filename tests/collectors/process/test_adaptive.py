@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.adaptive import (
     IO_COHORTS,
-    LATELY,
+    RECENT_TICKS,
     AdaptiveSelection,
     EndedIo,
     IoBytes,
@@ -91,7 +91,7 @@ def tick(collector: ProcessCollector) -> ProcessTable:
 def test_idle_processes_are_read_in_turn_and_each_has_its_time(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
-    tables = [tick(collector) for _ in range(LATELY + IO_COHORTS + 2)]
+    tables = [tick(collector) for _ in range(RECENT_TICKS + IO_COHORTS + 2)]
     keys = [key for process in sleepers if (key := key_of(tables[-1], process.pid)) is not None]
     assert len(keys) == len(sleepers)
     assert any(table.io_time(key) < table.io_at_ns for table in tables for key in keys)
@@ -115,7 +115,7 @@ def test_activity_after_a_long_idle_time_is_found_at_once(
     assert process.stdin
     assert process.stdout
     try:
-        before = [tick(collector) for _ in range(2 * LATELY)][-1]
+        before = [tick(collector) for _ in range(2 * RECENT_TICKS)][-1]
         key = key_of(before, process.pid)
         assert key is not None
         process.stdin.write(b"go\n")
@@ -163,7 +163,7 @@ def test_bytes_of_an_idle_processs_child_are_not_counted_again_when_it_is_reaped
     assert parent.stdout
     try:
         assert parent.stdout.readline() == b"written\n"
-        before = [tick(collector) for _ in range(LATELY + 3)][-1]
+        before = [tick(collector) for _ in range(RECENT_TICKS + 3)][-1]
         key = key_of(before, parent.pid)
         assert key is not None
         if in_turn:
@@ -197,7 +197,7 @@ def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCo
     ]
     try:
         with closing(ProcessCollector(Root(), Clock())) as exact:
-            for _ in range(3 * LATELY):
+            for _ in range(3 * RECENT_TICKS):
                 tick(collector)
             mine, all_of_them = collector.read(), exact.read()
         for writer in writers:
@@ -215,7 +215,7 @@ def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCo
 def test_the_end_of_an_idle_process_is_found_soon(
     sleepers: list[subprocess.Popen[bytes]], collector: ProcessCollector
 ) -> None:
-    for _ in range(LATELY + 2):
+    for _ in range(RECENT_TICKS + 2):
         tick(collector)
     sleepers[0].kill()
     sleepers[0].wait()
