@@ -41,7 +41,7 @@ BLIND_MS = 5000
 """The longest time without a sample, in ms, that is accounted for. What happens in a longer time is unknown."""
 COMPILES_NS = 5_000_000_000
 """How long a compiler that neither runs nor uses CPU time still counts, in ns, as stat is not read in every tick."""
-LATELY_NS = 10_000_000_000
+RECENT_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
@@ -274,7 +274,7 @@ class TimeAccountant:
             grown = delta(old, new)
             return None if grown is None else grown / seconds
 
-        lately = _lately(state, rank.key, tick.at_ns, now)
+        recent = _recent_rates(state, rank.key, tick.at_ns, now)
         return Interval(
             tick.looks[rank.key],
             tick.loading.get(rank.key, Loading.ITSELF),
@@ -283,9 +283,9 @@ class TimeAccountant:
             None if before is None else rate(before.chars, now.chars),
             None if before is None else rate(before.write, now.write),
             own_cores=_own_cores(state, rank.key, now, tick.table.clk_tck),
-            lately_written_bytes_per_s=lately.write,
-            own_written_bytes_per_s=lately.own_write,
-            own_read_bytes_per_s=lately.own_read,
+            lately_written_bytes_per_s=recent.write,
+            own_written_bytes_per_s=recent.own_write,
+            own_read_bytes_per_s=recent.own_read,
             gpu_receives=gpus.receive and bool(rank.gpus),
             others_busy=gpus.others,
             core_wait=None if before is None else _core_wait(before, now),
@@ -321,7 +321,7 @@ def _lost(interval: Interval) -> float:
     return sum(shares[i] for i in _LOST_FOR_OTHERS)
 
 
-class _Lately(NamedTuple):
+class _RecentRates(NamedTuple):
     """Bytes per second over the last 10 s, or since the job was first watched; None when they are unknown.
 
     own_read, own_write: the bytes of the process itself, without its children.
@@ -338,17 +338,17 @@ def _pids(job: Job, tick: Tick) -> frozenset[int]:
     return frozenset((job.key.pid, *(key.pid for key in job.members), *below))
 
 
-def _lately(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _Lately:
+def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _RecentRates:
     past = state.past.setdefault(key, deque())
     past.append((at_ns, now))
-    while at_ns - past[0][0] > LATELY_NS:
+    while at_ns - past[0][0] > RECENT_NS:
         past.popleft()
     first_ns, first = past[0]
     if at_ns <= first_ns:
-        return _Lately()
+        return _RecentRates()
     pairs = ((first.write, now.write), (first.own_read, now.own_read), (first.own_write, now.own_write))
     grown = [delta(a, b) for a, b in pairs]
-    return _Lately(*(None if one is None else one / (at_ns - first_ns) * 1e9 for one in grown))
+    return _RecentRates(*(None if one is None else one / (at_ns - first_ns) * 1e9 for one in grown))
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
