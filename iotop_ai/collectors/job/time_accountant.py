@@ -121,7 +121,7 @@ class _GpuUse(NamedTuple):
     receive: bool = False
 
 
-class _GpuMoments:
+class _GpuActivity:
     """Follows the activity of all GPUs. A rate stays valid until the next reading of its GPU."""
 
     def __init__(self) -> None:
@@ -198,7 +198,7 @@ class TimeAccountant:
 
     def __init__(self) -> None:
         self._states: dict[ProcessKey, _State] = {}
-        self._gpus = _GpuMoments()
+        self._gpus = _GpuActivity()
         self._inherited = _Inherited()
 
     def update(self, jobs: Mapping[ProcessKey, Job], tick: Tick) -> dict[ProcessKey, TimeCounts]:
@@ -231,7 +231,7 @@ class TimeAccountant:
     def forget(self) -> None:
         """Forget all jobs, because no job runs now."""
         if self._states:
-            self._states, self._gpus, self._inherited = {}, _GpuMoments(), _Inherited()
+            self._states, self._gpus, self._inherited = {}, _GpuActivity(), _Inherited()
 
     def _account(self, job: Job, state: _State, tick: Tick) -> None:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
