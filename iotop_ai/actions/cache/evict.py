@@ -60,7 +60,7 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
         try:
             before, after, synced = _evict_file(entry.open(), cache, synced)
         except OSError as error:
-            tree.lose(entry.path, error)
+            tree.count_unreadable(entry.path, error)
             continue
         now = now._replace(files=now.files + 1, size_bytes=now.size_bytes + entry.stat.st_size)
         if before is None or after is None:

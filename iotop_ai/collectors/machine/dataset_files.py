@@ -107,7 +107,7 @@ class Tree:
                 try:
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 except OSError as error:
-                    self.lose(below, error)
+                    self.count_unreadable(below, error)
                     continue
                 if stat.S_ISDIR(found.st_mode) and found.st_dev != self._stat.st_dev:
                     self.elsewhere += 1
@@ -119,7 +119,7 @@ class Tree:
             for folder, _, _ in stack:
                 os.close(folder)
 
-    def lose(self, path: str, error: OSError) -> None:
+    def count_unreadable(self, path: str, error: OSError) -> None:
         """Count an entry that could not be read."""
         self.unreadable += 1
         self.first_unreadable = self.first_unreadable or f"{path or self.top}: {error.strerror}"
@@ -135,7 +135,7 @@ class Tree:
         try:
             folder = os.open(name, FOLDER, dir_fd=parent)
         except OSError as error:
-            self.lose(path, error)
+            self.count_unreadable(path, error)
             return
         try:
             if not os.path.samestat(os.fstat(folder), seen):
@@ -143,7 +143,7 @@ class Tree:
             names = sorted(os.listdir(folder), reverse=True)
         except OSError as error:
             os.close(folder)
-            self.lose(path, error)
+            self.count_unreadable(path, error)
             return
         stack.append((folder, path, names))
 

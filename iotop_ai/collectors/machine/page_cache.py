@@ -135,7 +135,7 @@ def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None
         try:
             found = _read_resident(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
         except OSError as error:
-            tree.lose(entry.path, error)
+            tree.count_unreadable(entry.path, error)
             found = None
         if found is None:
             unknown += 1

@@ -81,7 +81,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
             try:
                 path, found = links.follow(entry)
             except OSError as error:
-                tree.lose(path, error)
+                tree.count_unreadable(path, error)
         if stat.S_ISREG(found.st_mode) and found.st_size and not seen_before(seen, found):
             sizes.append(found.st_size)
             sample.take(path, found.st_size)
