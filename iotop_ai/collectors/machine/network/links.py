@@ -34,7 +34,7 @@ def parse_ib_rate(text: str) -> int | None:
         return None
 
 
-class _Kept:
+class _LinkFiles:
     """The counter files of one link, which are kept open. Raises OSError when the link was removed."""
 
     def __init__(self, root: Root, directory: str, names: tuple[str, ...], state: str) -> None:
@@ -88,7 +88,7 @@ class NetworkCollector:
 
     def __init__(self, root: Root, clock: Clock) -> None:
         self._root = root
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, _LinkFiles] = {}
         self._reads = 0
         self._listed: list[str] = []
         self._places: dict[str, str] = {}
@@ -120,10 +120,10 @@ class NetworkCollector:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
 
-    def _open(self, key: str, directory: str, names: tuple[str, ...], state: str) -> _Kept:
+    def _open(self, key: str, directory: str, names: tuple[str, ...], state: str) -> _LinkFiles:
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = _Kept(self._root, directory, names, state)
+            kept = self._kept[key] = _LinkFiles(self._root, directory, names, state)
         return kept
 
     def _drop(self, key: str) -> None:
@@ -182,7 +182,7 @@ class NetworkCollector:
         except (OSError, ValueError):
             self._drop(key)
             return None
-        counts = _ib_counted(found) if "port_rcv_data" in found else _efa_counted(found)
+        counts = _ib_counts(found) if "port_rcv_data" in found else _efa_counts(found)
         if counts is None:
             return None
         if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
@@ -199,11 +199,11 @@ class NetworkCollector:
         self._kept.clear()
 
 
-_Counted = tuple[int, int, int | None, int | None, int | None, int | None]
+_LinkCounts = tuple[int, int, int | None, int | None, int | None, int | None]
 """The counts in the order of the first fields of LinkCounters: bytes, errors, drops, each received and sent."""
 
 
-def _ib_counted(found: dict[str, int]) -> _Counted | None:
+def _ib_counts(found: dict[str, int]) -> _LinkCounts | None:
     rx, tx = found.get("port_rcv_data"), found.get("port_xmit_data")
     if rx is None or tx is None:
         return None
@@ -211,7 +211,7 @@ def _ib_counted(found: dict[str, int]) -> _Counted | None:
     return rx * _IB_WORD_BYTES, tx * _IB_WORD_BYTES, errors, None, None, drops
 
 
-def _efa_counted(found: dict[str, int]) -> _Counted | None:
+def _efa_counts(found: dict[str, int]) -> _LinkCounts | None:
     """Return the counts of AWS's adapter.
 
     rx_bytes and tx_bytes count all bytes on the wire. On adapters where they do not include RDMA, the sum over the
