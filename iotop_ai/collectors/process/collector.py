@@ -197,7 +197,7 @@ class ProcessCollector:
 
     def _admit_new(self) -> list[ProcessEntry]:
         """Start to follow the new processes; return them, oldest first."""
-        pids = self._discovery.find(self._entries, always=self._mostly_denied())
+        pids = self._discovery.find(self._entries, always=self._many_denied())
         listed = self._discovery.listed
         if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
             # A skipped process has no other sign of its exit than the kernel's message.
@@ -245,7 +245,7 @@ class ProcessCollector:
             self._stats_kept -= 1
         self._stats.descriptors_changed()
 
-    def _mostly_denied(self) -> bool:
+    def _many_denied(self) -> bool:
         """Whether over a tenth of the processes deny their io; listing /proc is then the cheapest way to see exits."""
         return len(self._denied) * 10 > len(self._entries)
 
@@ -454,7 +454,7 @@ class ProcessCollector:
         turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
         news = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
         others = [entry for entry in wanted if not entry.ended]
-        if not self._mostly_denied():  # denied processes have no io descriptor that would reveal their exit
+        if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
         apart = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
         answers = self._stats.read(apart)
