@@ -211,9 +211,9 @@ class ProcessCollector:
         admitted: list[ProcessEntry] = []
         missing: list[int] = []
         hidden = False
-        for still, pid in zip(range(len(pids), 0, -1), pids, strict=True):
+        for remaining, pid in zip(range(len(pids), 0, -1), pids, strict=True):
             # io is read in every tick but stat only in every fifth, so io gets descriptors first.
-            outcome = self._admit(pid, self._budget.in_use + len(admitted) + still < self._budget.most)
+            outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.most)
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
             elif outcome in FORBIDDEN:
