@@ -58,7 +58,7 @@ from iotop_ai.model.reading import Status
 
 COHORTS = 5
 """The number of ticks in which the stat of every idle process is read once."""
-FINE = IO_COHORTS
+ADAPTIVE_COHORTS = IO_COHORTS
 """The number that replaces COHORTS when a tick reads only a part of the io files; a multiple of COHORTS."""
 FULL_TICKS = 2
 """The number of ticks at the start that read every stat, so that the first interval has each process's CPU time."""
@@ -101,7 +101,7 @@ class ProcessCollector:
         self._delay = DelayAccounting(root)
         self._seq = -1
         self._entries: dict[int, ProcessEntry] = {}
-        self._stats = StatSweep(root, FINE)
+        self._stats = StatSweep(root, ADAPTIVE_COHORTS)
         self._io: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
         self._stat: TrackedDictBuilder[ProcessKey, ProcessStat] = TrackedDictBuilder(awake)
         self._info: TrackedDictBuilder[ProcessKey, ProcessInfo] = TrackedDictBuilder()
@@ -369,7 +369,7 @@ class ProcessCollector:
             # Read reported exits, so that they are removed, and their parents, which now have the children's counters.
             pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
-            turn = self._stats.due(self._seq % FINE, FINE) if self._partial else []
+            turn = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, turn, (*fresh, *others))
         moved: dict[ProcessEntry, int] = {}
         done = self._store_io(self._sweep.run(selected), before, stale, moved)
@@ -448,7 +448,7 @@ class ProcessCollector:
 
     def _read_stat(self, wanted: list[ProcessEntry]) -> int:
         """Read the stat of the processes due in this tick and of ``wanted``; return the time of these reads."""
-        cohorts = FINE if self._partial else COHORTS
+        cohorts = ADAPTIVE_COHORTS if self._partial else COHORTS
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
