@@ -55,12 +55,12 @@ class DateOrderFinder:
             return DateOrder(False, "")
         if self._days[True] != self._days[False]:
             return DateOrder(self._days[True] < self._days[False], "so the days follow each other")
-        agree = {day_first: self._is_of(written_ns, day_first, zone) for day_first in (True, False)}
+        agree = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
         if agree[True] != agree[False]:
             return DateOrder(agree[True], "the file has that date")
         return DateOrder(False, "nothing in it shows the order")
 
-    def _is_of(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
+    def _is_near(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
         """Whether the last date, read in this order, is close to the date of the file."""
         assert self._last is not None  # ``find`` has checked this
         try:
