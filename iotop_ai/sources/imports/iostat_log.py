@@ -66,7 +66,7 @@ def iostat_reports(path: str) -> Iterator[Report]:
     if first.lstrip().startswith("{"):
         yield from _json_reports(path)
         return
-    text = _Text(path)
+    text = _TextParser(path)
     for number, line in log_lines(path):
         yield from text.line(number, line)
     yield from text.end()
@@ -93,7 +93,7 @@ def check_report(devices: Sized, values: Iterable[float]) -> None:
         raise InputError(f"more than {MOST_DEVICES} devices in one report")
 
 
-class _Text:
+class _TextParser:
     """Parses a text log line by line, and keeps its state between the lines."""
 
     def __init__(self, path: str) -> None:
