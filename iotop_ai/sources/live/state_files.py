@@ -28,11 +28,11 @@ class StateFiles:
         self._clock = clock
         self._acknowledged = Acknowledged(folder)
         self._changes: list[tuple[str, str | None]] = []
-        self._aside = BackgroundWorker("state-folder")
+        self._worker = BackgroundWorker("state-folder")
         self._asked_ns: int | None = None
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
-        self._none: Reading[Any] | None = None
+        self._missing: Reading[Any] | None = None
         """The Reading without an answer.
 
         It stays the same object while unchanged, so that a recording has it only once.
@@ -49,9 +49,9 @@ class StateFiles:
                 self._baselines = read_baselines(self._folder, at_ns, wall_ns)
             self._changes += self._acknowledged.changes()
 
-        if self._aside.submit(ask):
+        if self._worker.submit(ask):
             self._asked_ns = at_ns
-            self._aside.wait(FIRST_WAIT_S if first else WAIT_S)
+            self._worker.wait(FIRST_WAIT_S if first else WAIT_S)
 
     def changes(self) -> list[tuple[str, str | None]]:
         """Return (identity, value) of each finding whose acknowledgement has changed since the last call.
@@ -73,15 +73,15 @@ class StateFiles:
             return baselines
         late = asked_ns is not None and at_ns - asked_ns >= LATE_NS
         status = Status.FAILED if late else Status.PENDING
-        if self._none is None or self._none.status is not status:
+        if self._missing is None or self._missing.status is not status:
             reason = f"{self._folder}: no answer" if late else "the state folder is being read"
             remedy = "look at the server of your home" if late else ""
-            self._none = Reading(None, status, clean(reason), remedy, at_ns)
-        return self._none
+            self._missing = Reading(None, status, clean(reason), remedy, at_ns)
+        return self._missing
 
     def close(self) -> None:
         """End the thread."""
-        self._aside.close()
+        self._worker.close()
 
 
 def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
