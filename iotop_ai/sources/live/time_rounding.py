@@ -30,13 +30,13 @@ def step_ns(interval_s: float) -> int:
     return max(FINEST_NS, min(COARSEST_NS, int(interval_s * 1e5)))
 
 
-def _taken(reading: Reading[Any], step: int, value: Any) -> Reading[Any]:
+def _with_rounded_times(reading: Reading[Any], step: int, value: Any) -> Reading[Any]:
     _, status, reason, remedy, at_ns, took_ns = reading
     at_ns = None if at_ns is None else at_ns - at_ns % step
     return Reading(value, status, reason, remedy, at_ns, -(-took_ns // TOOK_NS) * TOOK_NS)
 
 
-def _limits(state: MemoryState) -> MemoryState:
+def _with_rounded_limits(state: MemoryState) -> MemoryState:
     """Return the state with its two dirty limits rounded down to 1024 pages.
 
     The kernel computes these limits from free memory, so they change all the time.
@@ -65,12 +65,12 @@ class TimeRounder:
         if seen is not None and seen[0] is reading:
             return seen[1]
         before = reading.value
-        value = seen[1].value if seen is not None and before is seen[0].value else _value(before)
+        value = seen[1].value if seen is not None and before is seen[0].value else _rounded_value(before)
         at_ns, took_ns = reading.at_ns, reading.took_ns
         fine_ns = self.fine_ns(field, step)
         out = reading
         if value is not before or took_ns % TOOK_NS or (at_ns is not None and at_ns % fine_ns):
-            out = _taken(reading, fine_ns, value)
+            out = _with_rounded_times(reading, fine_ns, value)
         self._seen[field] = (reading, out)
         return out
 
@@ -80,15 +80,15 @@ class TimeRounder:
         return _GRAINS_NS.get(field, step)
 
 
-def _value(value: Any) -> Any:
+def _rounded_value(value: Any) -> Any:
     """Return the value in its rounded form."""
     if isinstance(value, CpuTable):
         return without_idle(value)
     if isinstance(value, MemoryState):
-        return _limits(value)
+        return _with_rounded_limits(value)
     if isinstance(value, dict) and Reading in set(map(type, value.values())):
         return {
-            key: _taken(part, INNER_AT_NS, part.value) if isinstance(part, Reading) else part
+            key: _with_rounded_times(part, INNER_AT_NS, part.value) if isinstance(part, Reading) else part
             for key, part in value.items()
         }
     return value
