@@ -34,7 +34,7 @@ class KernelEvents:
         self._at_ns = 0
         self._kills: dict[int | None, int] = {}
 
-    def of(
+    def merge(
         self,
         log: Iterable[LogEvent],
         xids: Iterable[XidEvent],

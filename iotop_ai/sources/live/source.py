@@ -264,7 +264,7 @@ class LiveSource:
         """Add events for devices that came or went, errors in the kernel's log, and changed acknowledgements."""
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
-        for event in self._kernel_events.of(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
+        for event in self._kernel_events.merge(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
             self._note(event)
         for name, value in () if self._state_files is None else self._state_files.changes():
             kind, text = ("ack_undone", name) if value is None else ("ack", f"{name} {value}")

@@ -14,7 +14,7 @@ LOG = LogEvent("xid", "0000:3b:00", "0000:3b:00: Xid 79, GPU has fallen off the 
 
 
 def texts(events: KernelEvents, log: list[LogEvent], xids: list[XidEvent], at_s: int) -> list[tuple[str, int | None]]:
-    return [(e.text, e.pid) for e in events.of(log, xids, GPUS, at_s * SECOND, at_s * SECOND)]
+    return [(e.text, e.pid) for e in events.merge(log, xids, GPUS, at_s * SECOND, at_s * SECOND)]
 
 
 def test_addresses_are_written_in_one_way() -> None:
@@ -50,9 +50,9 @@ def test_an_xid_that_repeats_is_reported_every_5_s() -> None:
 def test_a_lost_gpu_is_identified_by_its_address() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
-    events.of([], [], GPUS, 0, 0)
+    events.merge([], [], GPUS, 0, 0)
     lost = {"GPU-1": Reading(None, Status.FAILED, "lost")}
-    assert [e.text for e in events.of([LOG], [], lost, 9, 9)] == ["GPU-1: Xid 79, GPU has fallen off the bus."]
+    assert [e.text for e in events.merge([LOG], [], lost, 9, 9)] == ["GPU-1: Xid 79, GPU has fallen off the bus."]
     assert [x.uuid for x in reported] == ["GPU-1"]
 
 
