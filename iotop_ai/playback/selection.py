@@ -44,7 +44,7 @@ class RecordedFrames:
     def __init__(
         self, path: str, begin: str | None = None, end: str | None = None, *, allow_root: bool = False
     ) -> None:
-        self.source = ReplaySource(path, allow_root=allow_root, rises=True)
+        self.source = ReplaySource(path, allow_root=allow_root, correct_times=True)
         self.begin_ns = begin_ns = None if begin is None else self._moment(begin)
         self.end_ns = None if end is None else self._moment(end)
         if begin_ns is not None:

@@ -76,15 +76,15 @@ class ReplaySource:
 
     Only one iteration is possible; it closes the files. path: a file, or "-" for a stream on ``fd``. follow: whether to
     wait for more at the end of a file that was not closed, even if the file is rotated. allow_root: as in
-    ``open_blocks``; it has no effect on a stream, which the user's shell has opened. rises: whether to correct the
-    times by ``corrected_times`` if the clock was set back. Raises InputError for a file that is not a recording.
+    ``open_blocks``; it has no effect on a stream, which the user's shell has opened. correct_times: whether to use
+    the times of ``corrected_times`` if the clock was set back. Raises InputError for a file that is not a recording.
     Requests such as ``set_interval`` have no effect.
     """
 
     live = False
 
     def __init__(
-        self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0, rises: bool = False
+        self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0, correct_times: bool = False
     ) -> None:
         self.path = path
         self.streams = path == STREAM
@@ -94,8 +94,8 @@ class ReplaySource:
         self._from_ns: int | None = None
         self._span: Span | None = None
         self._parts: list[FileRecording] = [] if self.streams else open_chain(path, allow_root=allow_root)
-        self._rises = rises
-        self.times = corrected_times_of(self._parts) if rises else AS_RECORDED
+        self._correct_times = correct_times
+        self.times = corrected_times_of(self._parts) if correct_times else AS_RECORDED
         self._player = LinePlayer(self._parts[0].header if self._parts else None)
 
     @property
@@ -137,7 +137,7 @@ class ReplaySource:
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
         items = self._stream() if self.streams else self._files()
-        for item in with_corrected_times(items, None if self.streams else self.times) if self._rises else items:
+        for item in with_corrected_times(items, None if self.streams else self.times) if self._correct_times else items:
             snapshot = item.snapshot if isinstance(item, Keyframe) else item
             if self._from_ns is None or snapshot.wall_ns >= self._from_ns:
                 yield item

@@ -32,7 +32,7 @@ def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
 
 
 def shown(path: Path | str) -> list[Snapshot]:
-    source = ReplaySource(str(path), allow_root=True, rises=True)
+    source = ReplaySource(str(path), allow_root=True, correct_times=True)
     return [frame.snapshot for frame in frames(source)]
 
 
@@ -43,7 +43,7 @@ def steps_of(snapshots: Sequence[Snapshot]) -> list[tuple[int, Event]]:
 def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
     live = list(frames(stepped(slow_disk(), {7: -SECOND // 2, 20: HOUR})))
     path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=5)
-    source = ReplaySource(str(path), allow_root=True, rises=True)
+    source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert corrected_times_of(source.parts) == AS_RECORDED
     assert [frame.snapshot for frame in frames(source)] == [frame.snapshot for frame in live]
 
@@ -81,7 +81,7 @@ def test_a_clock_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, step
     assert [i for i, _ in steps_of(read)] == [i for i, by in steps.items() if by < 0]
     # Read one by one, as in a stream, the times are the same.
     assert walls == [frame.snapshot.wall_ns for frame in frames(with_corrected_times(snapshots))]
-    source = ReplaySource(str(path), allow_root=True, rises=True)
+    source = ReplaySource(str(path), allow_root=True, correct_times=True)
     source.start_at(walls[20])
     assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[20:]
 
@@ -98,7 +98,7 @@ def test_a_later_boot_begins_where_the_previous_one_ended(tmp_path: Path) -> Non
     assert walls[45] - walls[23] == live[45].snapshot.at_ns - live[23].snapshot.at_ns
     assert [i for i, _ in steps_of(read)] == [23]
     assert [one.snapshot.wall_ns for one in frames(with_corrected_times(frame.snapshot for frame in live))] == walls
-    source = ReplaySource(str(path), allow_root=True, rises=True)
+    source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert source.span() == (walls[0], walls[-1])
     source.start_at(walls[30])
     assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[30:]
