@@ -56,13 +56,13 @@ class DetailReader:
 
     def read(self, key: ProcessKey, uid: int | None) -> ProcessDetail:
         """Read every part of the details. uid: the UID of the process's user; None when it is unknown."""
-        now = self.read_moving(key)
+        now = self.read_changing(key)
         return now._replace(
             identity=self._reading("identity", key, lambda: PsutilProcess(self._root, key.pid).identity()),
             environ=self._reading("environ", key, lambda: self._environ(key.pid, uid)),
         )
 
-    def read_moving(self, key: ProcessKey) -> ProcessDetail:
+    def read_changing(self, key: ProcessKey) -> ProcessDetail:
         """Read only the parts that change from second to second; the other parts are marked as pending."""
         files = self._reading("files", key, lambda: self._files(key.pid))
         return ProcessDetail(

@@ -56,7 +56,7 @@ class DetailThreads:
 
     def read(self, key: ProcessKey) -> bool:
         """Read the parts that change from second to second; returns False while the previous read is still running."""
-        return self._moving.submit(lambda: self._post(self._reader.read_moving(key)))
+        return self._moving.submit(lambda: self._post(self._reader.read_changing(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
         """Read all parts; returns False while the previous read is still running. uid: the process's user."""

@@ -106,9 +106,9 @@ def test_sockets_have_their_addresses_and_states(child: subprocess.Popen[bytes])
 
 def test_threads_have_what_they_wait_for_and_their_cpu_time(child: subprocess.Popen[bytes]) -> None:
     reader, key = DetailReader(Root(), Clock(), OWN), key_of(child.pid)
-    before = reader.read_moving(key).threads
+    before = reader.read_changing(key).threads
     while True:  # until the spinning thread has used at least one clock tick of CPU time
-        after = reader.read_moving(key).threads
+        after = reader.read_changing(key).threads
         used = thread_cpu(before, after)
         if max(used.values(), default=0.0) > 0.0:
             break
