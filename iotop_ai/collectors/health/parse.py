@@ -128,9 +128,9 @@ def parse_state(
         temperature_celsius=_temperature(answer, pysmart_values),
         power_on_hours=hours_of(table) if hours is None else hours,
         attributes=table,
-        reallocated=_either(count_of(table, 5), _int(answer, "scsi_grown_defect_list")),
+        reallocated=_first_known(count_of(table, 5), _int(answer, "scsi_grown_defect_list")),
         pending=count_of(table, 197, model),
-        uncorrectable=_either(count_of(table, 198), _scsi_uncorrected(answer)),
+        uncorrectable=_first_known(count_of(table, 198), _scsi_uncorrected(answer)),
         crc_errors=count_of(table, 199),
         critical_warning=_int(log, "critical_warning"),
         available_spare_percent=_int(log, "available_spare"),
@@ -174,7 +174,7 @@ def _world_wide_name(answer: object) -> str:
     return f"{naa:x}{oui:06x}{own:09x}"
 
 
-def _either(count: int | None, other: int | None) -> int | None:
+def _first_known(count: int | None, other: int | None) -> int | None:
     return other if count is None else count
 
 
@@ -209,7 +209,7 @@ def _temperature_limits(answer: object, pysmart_values: Mapping[str, Any]) -> tu
     warning = int(found["Warning"]) if warning is None and "Warning" in found else warning
     critical = int(found["Critical"]) if critical is None and "Critical" in found else critical
     if critical is None:
-        trip = _either(_int(answer, "temperature", "drive_trip"), _int(answer, "scsi_temperature", "drive_trip"))
+        trip = _first_known(_int(answer, "temperature", "drive_trip"), _int(answer, "scsi_temperature", "drive_trip"))
         critical = trip if trip is not None and trip >= _LEAST_TRIP_CELSIUS else None
     return warning or None, critical or None
 
