@@ -284,14 +284,14 @@ def parse_history(raw: bytes) -> DiskHistory:
         if not isinstance(row, list) or len(row) != len(fields):
             raise ValueError("a point of another length")
         figures = {name: value for name, value in zip(fields, row, strict=True) if name in _FIELDS}
-        if type(figures["wall_s"]) is not int or any(_no_figure(value) for value in figures.values()):
+        if type(figures["wall_s"]) is not int or any(_is_invalid_figure(value) for value in figures.values()):
             raise ValueError("a point that is not a number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
     return DiskHistory(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
 
 
-def _no_figure(value: Any) -> bool:
+def _is_invalid_figure(value: Any) -> bool:
     return value is not None and type(value) is not int
 
 
