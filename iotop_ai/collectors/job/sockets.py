@@ -237,7 +237,7 @@ class SocketDiag:
         raise Unavailable(Status.UNSUPPORTED, "this kernel does not count the bytes of a TCP socket (Linux 4.1 does)")
 
 
-class _Held(NamedTuple):
+class _OpenSockets(NamedTuple):
     """The sockets that a process has open, as its fd links show them.
 
     inodes: the inodes of the sockets; None when the links cannot be read. links: the number of links that were read.
@@ -261,7 +261,7 @@ class JobSockets:
         self._root = root
         self._diag = diag
         self._namespace = root.link("proc/self/ns/net")
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _OpenSockets] = {}
         self._sockets: dict[int, TcpSocket] | None = None
         """The newest list of sockets; None when it is unknown."""
         self._complete = False
@@ -319,7 +319,12 @@ class JobSockets:
         }
 
     def _traffic(
-        self, held: _Held, new_bytes: dict[int, int] | None, seconds: float, from_elsewhere: bool, inside: set[int]
+        self,
+        held: _OpenSockets,
+        new_bytes: dict[int, int] | None,
+        seconds: float,
+        from_elsewhere: bool,
+        inside: set[int],
     ) -> Traffic | None:
         if not held.inodes:
             return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
@@ -380,12 +385,12 @@ class JobSockets:
             links += held[pid].links
         self._held = held
 
-    def _read(self, pid: int, now_ns: int) -> _Held:
+    def _read(self, pid: int, now_ns: int) -> _OpenSockets:
         links = self._root.links(f"proc/{pid}/fd", MOST_FDS)
         if links is None or self._root.link(f"proc/{pid}/ns/net") != self._namespace:
-            return _Held(None, 0, now_ns)
+            return _OpenSockets(None, 0, now_ns)
         inodes = frozenset(int(target[8:-1]) for target in links.values() if target.startswith("socket:["))
-        return _Held(inodes, len(links), now_ns)
+        return _OpenSockets(inodes, len(links), now_ns)
 
 
 @lru_cache(4096)
