@@ -76,7 +76,7 @@ class SmartCollector:
         only: Collection[str] = (),
     ) -> None:
         self._root = root
-        self._asks = root.live or (root.has_given_trees and not root.foreign)
+        self._can_query = root.live or (root.has_given_trees and not root.foreign)
         """Whether the disks in /dev belong to the same machine as ``root``."""
         self._clock = clock
         self._settings = settings
@@ -227,7 +227,9 @@ class SmartCollector:
         """
         old = self._table or {}
         pending: Reading[SmartState] = Reading(None, Status.PENDING, "not queried yet")
-        table = {disk.name: self._without(disk) if not disk.device else old.get(disk.name, pending) for disk in disks}
+        table = {
+            disk.name: self._unsupported(disk) if not disk.device else old.get(disk.name, pending) for disk in disks
+        }
         self._publish(table)
         asked = [disk for disk in disks if disk.device and disk.name not in known]
         if not any(disk.device for disk in disks):
@@ -235,7 +237,7 @@ class SmartCollector:
         if not asked:
             return
         try:
-            smartctl = find_smartctl(self._settings.smartctl, self._asks)
+            smartctl = find_smartctl(self._settings.smartctl, self._can_query)
         except Unavailable as lack:
             self._lack = lack
             return
@@ -274,7 +276,7 @@ class SmartCollector:
             self._urgent, self._now = self._now, False
         return not self._stopping
 
-    def _without(self, disk: Disk) -> Reading[SmartState]:
+    def _unsupported(self, disk: Disk) -> Reading[SmartState]:
         return Reading(None, Status.UNSUPPORTED, disk.reason, "", self._clock.monotonic_ns())
 
     def _plan_test(self, name: str, state: SmartState | None) -> None:
@@ -297,7 +299,7 @@ class SmartCollector:
         if self._lack is None:
             return False
         try:
-            find_smartctl(self._settings.smartctl, self._asks)
+            find_smartctl(self._settings.smartctl, self._can_query)
         except Unavailable:
             return False
         return True
@@ -313,7 +315,7 @@ class SmartCollector:
         return parse_scan(parse_json(str(response.get("out", ""))))
 
     def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
-        sudo = self._asks and self._sudo.get(key, True)
+        sudo = self._can_query and self._sudo.get(key, True)
         return {"do": do, "smartctl": smartctl, "timeout_s": self._timeout_s, "sudo": sudo}
 
     def _ask(self, smartctl: str, disk: Disk, old: Reading[SmartState] | None) -> Reading[SmartState]:
