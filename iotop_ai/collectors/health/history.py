@@ -98,7 +98,7 @@ class HealthHistory:
             history_note=clean(known.note),
         )
 
-    def known(self, state: SmartState) -> DiskHistory | None:
+    def history_of(self, state: SmartState) -> DiskHistory | None:
         """Return the history of a disk; None when it has none. Raises OSError."""
         try:
             handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -111,7 +111,7 @@ class HealthHistory:
         finally:
             os.close(handle)
 
-    def every(self) -> tuple[DiskHistory, ...]:
+    def all_histories(self) -> tuple[DiskHistory, ...]:
         """Return all histories that can be read, ordered by serial number; () when there are none."""
         try:
             names = sorted(os.listdir(self._place))

@@ -103,11 +103,11 @@ def test_each_serial_number_has_a_private_file(history: HealthHistory) -> None:
     assert all(path.parent == history.folder for path in files)
     assert {stat.S_IMODE(path.stat().st_mode) for path in history.folder.iterdir()} == {0o600}
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in (history.folder, history.folder.parent)} == {0o700}
-    assert {known.serial for known in history.every()} == {"SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200}
-    known = history.known(STATE._replace(serial="SN 2/../x"))
+    assert {known.serial for known in history.all_histories()} == {"SN1", "SN 2/../x", ".", "SN1\u00e9", "x" * 200}
+    known = history.history_of(STATE._replace(serial="SN 2/../x"))
     assert known is not None
     assert (known.model, len(known.points)) == ("Model", 1)
-    assert history.known(STATE._replace(serial="never seen")) is None
+    assert history.history_of(STATE._replace(serial="never seen")) is None
 
 
 BRIDGES = {
@@ -128,7 +128,7 @@ def test_disks_with_the_same_serial_number_have_separate_histories(
     clock.wall_s += DAY_S
     again = [history.with_history(first._replace(pending=1)), history.with_history(second._replace(pending=901))]
     assert [one.earlier and one.earlier.pending for one in again] == [0, 900]
-    every = history.every()
+    every = history.all_histories()
     assert [len(known.points) for known in every] == [2, 2]
     assert {(known.serial, known.model, known.wwn) for known in every} == {(d.serial, d.model, d.wwn) for d in disks}
 
@@ -138,10 +138,10 @@ def test_a_file_of_an_earlier_version_is_used_for_the_disk_of_its_model(history:
     old = history.folder / file_name("SN1")
     old.write_bytes(history_text(DiskHistory("SN1", "Model", (HealthPoint(NOW - DAY_S, pending=4),))))
     stranger = STATE._replace(model="Other")
-    assert history.known(stranger) is None
+    assert history.history_of(stranger) is None
     assert history.with_history(stranger).earlier is None
     assert old.exists()
-    known = history.known(STATE)
+    known = history.history_of(STATE)
     assert known is not None
     assert [point.pending for point in known.points] == [4]
     state = history.with_history(STATE)
@@ -152,7 +152,7 @@ def test_a_file_of_an_earlier_version_is_used_for_the_disk_of_its_model(history:
     named = history.with_history(STATE._replace(wwn="5000c500a1", pending=5))
     assert named.earlier is not None
     assert named.earlier.pending == 4
-    assert [(known.serial, known.model, known.wwn) for known in history.every()] == [
+    assert [(known.serial, known.model, known.wwn) for known in history.all_histories()] == [
         ("SN1", "Model", "5000c500a1"), ("SN1", "Other", ""), ("another", "Model", ""),
     ]  # fmt: skip
 
@@ -296,7 +296,7 @@ def test_two_monitors_lose_no_reading(tmp_path: Path) -> None:
     count = 40
     both = [writer(tmp_path, first, 2, count) for first in (1, 2)]
     assert [one.wait(60) for one in both] == [0, 0]
-    known = HealthHistory(tmp_path, Clock()).known(STATE)
+    known = HealthHistory(tmp_path, Clock()).history_of(STATE)
     assert known is not None
     assert sorted(point.pending or 0 for point in known.points) == list(range(1, 2 * count + 1))
     assert not [path for path in (tmp_path / "health").iterdir() if path.name.endswith(".new")]

@@ -219,7 +219,7 @@ class Health:
         """Plot the histories, or print them as JSON; return 2 when a disk has none."""
         found: list[History] = []
         missing: list[str] = []
-        for known in self._history.every():
+        for known in self._history.all_histories():
             if not self._args.disk or known.serial in self._unmatched:
                 self._add(found, missing, known.serial, known)
         serials = {serial for _, serial, _, _ in found}
@@ -236,7 +236,7 @@ class Health:
                 missing.append(f"{name}: {reading.reason or 'it reports no serial number'}")
             else:
                 try:
-                    self._add(found, missing, name, self._history.known(reading.value))
+                    self._add(found, missing, name, self._history.history_of(reading.value))
                 except OSError as error:
                     missing.append(f"{name}: {error.strerror}")
         if not (found or missing):
