@@ -79,7 +79,7 @@ class ClockCorrector:
         self._offset_ns = 0
         """The corrected minus the recorded wall time, at the newest time."""
 
-    def falls(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
+    def is_set_back(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
         """Whether the clock was set back before this time, or another boot began."""
         if self.anchor is None:
             return False
@@ -188,7 +188,7 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
             if block.pre:
                 continue
             boot_id = part.header_of(b).boot_id
-            if before is not None and clock.falls(boot_id, block.at_ns, block.wall_ns):
+            if before is not None and clock.is_set_back(boot_id, block.at_ns, block.wall_ns):
                 add_others(*before)
             add((p, b), boot_id, block.at_ns, block.wall_ns, key=True)
             assert clock.anchor is not None
