@@ -8,7 +8,7 @@ from iotop_ai.actions.stage.ends import Ends
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mount, resolve_path_devices
 from iotop_ai.model.block.counters import BlockInfo
 
 
@@ -39,7 +39,7 @@ def _disks(path: str, device: int, mounts: MountsCollector, infos: dict[str, Blo
         found = resolve_path_devices(path, mounts.mounts, infos, root)
     except FileNotFoundError:
         return set()
-    if found.mount is None or of_another_mount(device, found.mount):
+    if found.mount is None or is_of_another_mount(device, found.mount):
         return set()
     if found.mount.fstype == "zfs":
         return {f"the ZFS pool {found.mount.source.split('/')[0]}"}

@@ -10,7 +10,7 @@ from iotop_ai.collectors.block.diskstats import BlockCollector
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, root_from_options
-from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mount, resolve_path_devices
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -90,7 +90,7 @@ def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, Bloc
     found = resolve_path_devices(os.path.abspath(path), mounts, infos, root)
     if not found.devices:
         raise UnknownError(f"{clean(path)} is not on a disk that can be watched here: {found.reason}")
-    if found.mount is not None and of_another_mount(os.stat(path).st_dev, found.mount):
+    if found.mount is not None and is_of_another_mount(os.stat(path).st_dev, found.mount):
         raise UnknownError(
             f"{clean(path)} is not on a disk that can be watched here: it belongs to the kernel or to another mount"
         )

@@ -172,7 +172,7 @@ def resolve_path_devices(
     return _follow("/" + inside.removeprefix(top).lstrip("/"), mounts, infos, root, depth=0)
 
 
-def of_another_mount(device: int, mount: Mount) -> bool:
+def is_of_another_mount(device: int, mount: Mount) -> bool:
     """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this one.
 
     False for btrfs, zfs and overlay: they give other device numbers to their files, so a difference proves nothing.

@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.job.cgroup_limits import io_limits
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
-from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mount, resolve_path_devices
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.block.tree import chain_below, leaves_below
 from iotop_ai.model.clean import clean
@@ -63,7 +63,7 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
         return _with_disks(place, chain_below(name, infos), infos, root)
     there = resolve_path_devices(path, mounts.every(), infos, root)
     mount = there.mount
-    if mount is None or of_another_mount(found.st_dev, mount):
+    if mount is None or is_of_another_mount(found.st_dev, mount):
         return Place(clean(path), why_no_disk="no mount of this namespace holds it")
     if mount.fstype in _WITHOUT_DATA:
         raise UnknownError(f"{clean(path)} holds no data: {mount.fstype} belongs to the kernel")
