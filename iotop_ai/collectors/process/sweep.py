@@ -21,13 +21,13 @@ from iotop_ai.collectors.process.descriptors import (
 )
 from iotop_ai.model.process.records import ProcessIo
 
-PIECE = 128
+READ_BATCH = 128
 """The number of files that are read before their contents are compared.
 
 Unchanged contents are freed while they are still in the CPU cache. The contents of all processes at once would need
 megabytes.
 """
-SPAN = 16
+COMPARE_BATCH = 16
 """The number of contents that are compared at once. Only a group with a difference is compared one by one."""
 _RAW = attrgetter("io_raw")
 _SEEN = attrgetter("stat_seen")
@@ -134,10 +134,10 @@ class IoSweep:
             self._raws = list(map(_RAW, self._kept))
         fds, seen = self._fds, self._raws
         changed: list[tuple[ProcessEntry, bytes | OSError]] = []
-        for start in range(0, len(fds), PIECE):
-            raws = read_kept(fds[start : start + PIECE], IO_SIZE)
-            for at in range(0, len(raws), SPAN):
-                some, before = raws[at : at + SPAN], seen[start + at : start + at + SPAN]
+        for start in range(0, len(fds), READ_BATCH):
+            raws = read_kept(fds[start : start + READ_BATCH], IO_SIZE)
+            for at in range(0, len(raws), COMPARE_BATCH):
+                some, before = raws[at : at + COMPARE_BATCH], seen[start + at : start + at + COMPARE_BATCH]
                 if some != before:
                     for i in compress(range(start + at, start + at + len(some)), map(ne, before, some)):
                         seen[i] = raws[i - start]
@@ -207,8 +207,8 @@ class StatSweep:
             lists = self._turns[turn, turns] = kept, fds, [entry for entry in due if entry.stat is None]
         kept, fds, loose = lists
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
-        for start in range(0, len(fds), PIECE):
-            part, raws = kept[start : start + PIECE], read_kept(fds[start : start + PIECE], STAT_USUAL)
+        for start in range(0, len(fds), READ_BATCH):
+            part, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
             new = compress(range(len(raws)), map(ne, map(hash, raws), map(_SEEN, part)))
             out += [(part[i], _whole(raws[i], fds[start + i])) for i in new]
         for entry in loose:
