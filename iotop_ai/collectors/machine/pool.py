@@ -70,13 +70,13 @@ def parse_llite(raw: bytes) -> ProgramIo:
             if words[3] == b"[bytes]" and len(words) >= 7 and words[6].isdigit():
                 moved[words[0]] = int(words[6])
     # A count that is not listed is 0, unless the file lists nothing at all.
-    none = None if not count and b"snapshot_time" not in raw else 0
+    unlisted = None if not count and b"snapshot_time" not in raw else 0
     return ProgramIo(
-        moved.get(b"read_bytes", none),
-        moved.get(b"write_bytes", none),
-        count.get(b"read_bytes", none),
-        count.get(b"write_bytes", none),
-        count.get(b"open", none),
+        moved.get(b"read_bytes", unlisted),
+        moved.get(b"write_bytes", unlisted),
+        count.get(b"read_bytes", unlisted),
+        count.get(b"write_bytes", unlisted),
+        count.get(b"open", unlisted),
     )
 
 
