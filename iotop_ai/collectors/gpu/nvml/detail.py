@@ -122,12 +122,12 @@ def _sram(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None, bool | N
         calls.get(
             uuid,
             "nvmlDeviceGetMemoryErrorCounter",
-            kind_of,
+            error_kind,
             _VOLATILE,
             _SRAM,
-            label=f"nvmlDeviceGetMemoryErrorCounter.{kind_of}{_VOLATILE}{_SRAM}",
+            label=f"nvmlDeviceGetMemoryErrorCounter.{error_kind}{_VOLATILE}{_SRAM}",
         )
-        for kind_of in (_CORRECTED, _UNCORRECTED)
+        for error_kind in (_CORRECTED, _UNCORRECTED)
     ]
     return counts[0], counts[1], None
 
