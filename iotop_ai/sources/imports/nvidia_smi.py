@@ -130,7 +130,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
             raise InputError(f"{path}: line {line_number}: more than {MOST_COLUMNS} columns")
         heads = [cell.rpartition("[")[0].rstrip() if cell.endswith("]") else cell for cell in cells]
         if not names:
-            names = _checked(path, heads)
+            names = _checked_header(path, heads)
         elif heads == names:
             begins = True
         else:
@@ -143,7 +143,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
         raise InputError(f"{path}: it is empty")
 
 
-def _checked(path: str, names: list[str]) -> list[str]:
+def _checked_header(path: str, names: list[str]) -> list[str]:
     if not any(name in _FIELDS for name in names):
         raise InputError(f"{path}: line 1: not a header of nvidia-smi --query-gpu (log without noheader)")
     return names
@@ -162,7 +162,7 @@ def _row(
         if not whole:
             raise ValueError
         columns = [name for group in _IDENTITY for name in group if name in cells]
-        identity = clean(next((cells[name] for name in columns if _names(cells[name])), "GPU")) if columns else ""
+        identity = clean(next((cells[name] for name in columns if _identifies(cells[name])), "GPU")) if columns else ""
         order.setdefault(identity, len(order))
         if len(order) > _MOST_GPUS:
             raise ValueError
@@ -179,7 +179,7 @@ def _row(
         raise InputError(f"{path}: line {line}: not a row of nvidia-smi --query-gpu") from None
 
 
-def _names(text: str | None) -> bool:
+def _identifies(text: str | None) -> bool:
     return bool(text) and not str(text).startswith("[")
 
 
