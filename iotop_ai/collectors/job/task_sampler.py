@@ -93,7 +93,7 @@ class TaskSampler:
         self._period_s = period_s
         self._most = most
         self._lock = threading.Lock()
-        self._going = threading.Lock()
+        self._run_lock = threading.Lock()
         """A lock that is taken while the thread runs.
 
         Waiting for a Lock costs a fifth less than waiting for an Event.
@@ -214,7 +214,7 @@ class TaskSampler:
             raws = read_kept(self._fds, WCHAN_SIZE)
             wait_states: list[int | None] = list(map(self._wait_states.get, raws))
             if None in wait_states:
-                self._ask(wait_states, raws)
+                self._read_unclear_states(wait_states, raws)
             for watch in self._watched:
                 watch.see_sleeps(wait_states, raws)
             self._main_thread_waits.update(self._watched, wait_states, self._clock.monotonic_ns())
@@ -241,11 +241,11 @@ class TaskSampler:
             self._diag.close()
 
     def _start(self) -> None:
-        self._going.acquire()
+        self._run_lock.acquire()
         try:
             self._thread.start()
         except RuntimeError:
-            self._going.release()
+            self._run_lock.release()
             self._jobs = None  # so that the next selection tries again
             raise
 
@@ -254,18 +254,18 @@ class TaskSampler:
 
     def _end(self) -> None:
         if self._thread.started:
-            self._going.release()
+            self._run_lock.release()
             self._thread.join(1.0)
             self._thread = self._new_thread()
 
     def _run(self) -> None:
         earlier = self._cpu_ns
         for wait_s in uneven_waits(self._period_s):
-            if self._going.acquire(timeout=wait_s):
+            if self._run_lock.acquire(timeout=wait_s):
                 break
             self.sweep()
             self._cpu_ns = earlier + self._clock.thread_ns()
-        self._going.release()
+        self._run_lock.release()
 
     def _watch_network(self, asleep: list[int]) -> None:
         self._count()
@@ -327,7 +327,7 @@ class TaskSampler:
             task.ended = True
         return task
 
-    def _ask(self, wait_states: list[int | None], raws: list[bytes | OSError]) -> None:
+    def _read_unclear_states(self, wait_states: list[int | None], raws: list[bytes | OSError]) -> None:
         """Find the wait states that wchan alone does not give, from the state letters; an ended task keeps None."""
         asked = [i for i, wait_state in enumerate(wait_states) if wait_state is None]
         stats = read_kept([self._row[i].fd(STAT) for i in asked], STATE_SIZE)
