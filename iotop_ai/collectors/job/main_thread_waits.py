@@ -53,7 +53,7 @@ class MainThreadWaits:
         for i, watch in enumerate([*unsure[first:], *unsure[:first]]):
             pid = watch.rank.key.pid
             if i < MOST_TARGETS:
-                self._last[pid] = self._elsewhere(watch, wait_target(self._root, pid, pid), now_ns)
+                self._last[pid] = self._waits_for_other(watch, wait_target(self._root, pid, pid), now_ns)
             if self._last.get(pid):
                 wait_states[watch.start] = OTHER
 
@@ -75,7 +75,7 @@ class MainThreadWaits:
             if self._writes.get(watch.rank.key.pid):
                 wait_states[watch.start] = WRITING
 
-    def _elsewhere(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
+    def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED
         # The two ends of a Unix socket have different inodes, so we cannot see whether a loader has the other end open.
         # Only the loaders of PyTorch are known to pass their batches through a pipe.
