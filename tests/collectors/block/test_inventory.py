@@ -254,9 +254,9 @@ def test_the_temperature_of_an_idle_hard_disk_is_not_read(tmp_path: Path) -> Non
         sensor.parent.mkdir(parents=True)
         sensor.write_text("36000\n")
     temperatures = Temperatures(Root(str(tmp_path)), start=lambda work: work())
-    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, moved={"sdb"})
+    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, active={"sdb"})
     assert temperatures.celsius == {SDB: 36.0}
-    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, moved=set())
+    temperatures.ask({SDA: hdd("sda"), SDB: hdd("sdb")}, active=set())
     assert temperatures.celsius == {}, "an old value is shown as the present one"
     assert read_temperature(Root(str(tmp_path)), "sdc") is None
 
@@ -280,12 +280,12 @@ def test_a_temperature_from_before_a_sensor_hung_is_not_shown(tmp_path: Path) ->
     waiting: list[Callable[[], None]] = []
     temperatures = Temperatures(Root(str(tmp_path)), start=waiting.append)
     ssd = {SDA: BlockInfo("sda", 8, 0, "disk", "sda", transport="ata", rotational=False)}
-    temperatures.ask(ssd, moved=())
+    temperatures.ask(ssd, active=())
     waiting[0]()
     assert temperatures.celsius == {SDA: 36.0}
-    temperatures.ask(ssd, moved=())  # the thread hangs in this round
+    temperatures.ask(ssd, active=())  # the thread hangs in this round
     assert temperatures.celsius == {SDA: 36.0}
-    temperatures.ask(ssd, moved=())
+    temperatures.ask(ssd, active=())
     assert (temperatures.celsius, len(waiting)) == ({}, 2)
     waiting[1]()
     assert temperatures.celsius == {SDA: 36.0}
@@ -302,9 +302,9 @@ def test_temperatures_come_later_if_no_thread_can_start(tmp_path: Path) -> None:
 
     temperatures = Temperatures(machine("made-laptop", tmp_path), start=start)
     disk = BlockInfo("nvme0n1", 259, 0, "disk", "nvme0n1", transport="nvme")
-    temperatures.ask({BlockKey("nvme0n1", 0): disk}, moved=())
+    temperatures.ask({BlockKey("nvme0n1", 0): disk}, active=())
     assert temperatures.celsius == {}
-    temperatures.ask({BlockKey("nvme0n1", 0): disk}, moved=())
+    temperatures.ask({BlockKey("nvme0n1", 0): disk}, active=())
     assert temperatures.celsius == {BlockKey("nvme0n1", 0): 44.85}
 
 
