@@ -69,7 +69,7 @@ class GpuCollector:
         self._pid_mapping = None if root is None else PidMapping(root)
         self._drm = None if root is None else DrmSweep(root, clock)
         self._open = False
-        self._lack: Unavailable | None = None
+        self._unavailable: Unavailable | None = None
         """Why the library is closed; None while it is open, and before the first attempt to open it."""
         self._sweeps = 0
         self._table: dict[str, Reading[GpuState]] = {}
@@ -183,8 +183,8 @@ class GpuCollector:
             self._alive_ns = began_ns
             try:
                 self._sweep()
-            except Unavailable as lack:
-                self._close_library(lack)
+            except Unavailable as unavailable:
+                self._close_library(unavailable)
             except Exception as error:  # report the error and keep the thread alive
                 log.exception("reading the GPUs failed")
                 self._close_library(Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}")))
@@ -194,14 +194,14 @@ class GpuCollector:
         self._stop_watch()
         self._nvml.close()
 
-    def _close_library(self, lack: Unavailable) -> None:
+    def _close_library(self, unavailable: Unavailable) -> None:
         """Close the library and plan the next attempt to open it.
 
-        The cards of AMD and Intel are still published; if there are none, ``lack`` is published.
+        The cards of AMD and Intel are still published; if there are none, ``unavailable`` is published.
         """
         self._stop_watch()
         self._nvml.close()
-        self._open, self._lack = False, lack
+        self._open, self._unavailable = False, unavailable
         self._plan_reopening()
         try:
             shown = self._show_drm_alone()
@@ -209,7 +209,7 @@ class GpuCollector:
             log.exception("reading the cards of AMD and Intel failed")
             shown = False
         if not shown:
-            self._newest = lack
+            self._newest = unavailable
 
     def _show_drm_alone(self) -> bool:
         """Publish the cards of AMD and Intel, and why NVIDIA's are not read; return whether there is a card."""
@@ -222,18 +222,20 @@ class GpuCollector:
 
     def _unread(self) -> dict[str, Reading[GpuState]]:
         """Return the GPUs that NVML listed before it failed. If it never answered, one entry says why."""
-        lack, now_ns = self._lack, self._clock.monotonic_ns()
-        if lack is None:
+        unavailable, now_ns = self._unavailable, self._clock.monotonic_ns()
+        if unavailable is None:
             return {}
         if self._table:
             return {
-                uuid: Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, now_ns)
+                uuid: Reading(
+                    None, unavailable.status, self._with_xid(uuid, unavailable.reason), unavailable.remedy, now_ns
+                )
                 for uuid in self._table
             }
-        if lack.status is Status.ABSENT:
+        if unavailable.status is Status.ABSENT:
             return {}
         # Not "failed", which would mean that a GPU was lost: it is unknown whether there is one.
-        return {_NVIDIA: Reading(None, Status.ABSENT, lack.reason, lack.remedy, now_ns)}
+        return {_NVIDIA: Reading(None, Status.ABSENT, unavailable.reason, unavailable.remedy, now_ns)}
 
     def _plan_reopening(self) -> None:
         self._reopen_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
@@ -246,7 +248,7 @@ class GpuCollector:
             self._nvml.close()
             self._reopen_ns, self._patience_s = None, OPENING_S
             self._nvml.open()
-            self._open, self._lack = True, None
+            self._open, self._unavailable = True, None
             listed = self._nvml.gpus()
             self._unlisted = {uuid: error for uuid, error in listed.items() if error is not None}
             self._patience_s = HUNG_S
@@ -290,9 +292,16 @@ class GpuCollector:
             if self._pid_mapping is not None and state.processes:
                 minor = self._nvml.minor(uuid)
                 state = state._replace(processes=self._pid_mapping.resolve(uuid, minor, state.processes))
-        except GpuUnavailable as lack:
+        except GpuUnavailable as unavailable:
             end_ns = self._clock.monotonic_ns()
-            return Reading(None, lack.status, self._with_xid(uuid, lack.reason), lack.remedy, end_ns, end_ns - start_ns)
+            return Reading(
+                None,
+                unavailable.status,
+                self._with_xid(uuid, unavailable.reason),
+                unavailable.remedy,
+                end_ns,
+                end_ns - start_ns,
+            )
         return Reading(self._with_faults(state), Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_faults(self, state: GpuState) -> GpuState:
@@ -315,8 +324,8 @@ class GpuCollector:
                 continue
             try:
                 detail = self._nvml.detail(uuid)
-            except GpuUnavailable as lack:
-                out[uuid] = Reading(None, lack.status, lack.reason, lack.remedy, start_ns, 0)
+            except GpuUnavailable as unavailable:
+                out[uuid] = Reading(None, unavailable.status, unavailable.reason, unavailable.remedy, start_ns, 0)
                 continue
             if self._root is not None:
                 detail = with_topology(self._root, detail, reading.value.bus_id)

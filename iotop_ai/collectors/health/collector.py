@@ -93,7 +93,7 @@ class SmartCollector:
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at: int | None = None
         self._changed_at: int | None = None
-        self._lack: Unavailable | None = None
+        self._unavailable: Unavailable | None = None
         self._first = threading.Event()
         self._wake = threading.Event()
         self._closed = threading.Event()
@@ -112,9 +112,9 @@ class SmartCollector:
         smartctl, and off when SMART is switched off in the settings.
         """
         self._start()
-        lack = self._lack
-        if lack is not None:
-            raise Unavailable(lack.status, lack.reason, lack.remedy)
+        unavailable = self._unavailable
+        if unavailable is not None:
+            raise Unavailable(unavailable.status, unavailable.reason, unavailable.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
         table, self._read_at = self._table, self._changed_at
@@ -172,7 +172,7 @@ class SmartCollector:
                 except Exception as error:  # report the error and keep the thread alive
                     log.exception("reading the SMART states failed")
                     if self._table is None:
-                        self._lack = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
+                        self._unavailable = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
                 self._first.set()
                 self._wake.wait(self._poll_s())
                 self._wake.clear()
@@ -233,15 +233,15 @@ class SmartCollector:
         self._publish(table)
         asked = [disk for disk in disks if disk.device and disk.name not in known]
         if not any(disk.device for disk in disks):
-            self._lack = None
+            self._unavailable = None
         if not asked:
             return
         try:
             smartctl = find_smartctl(self._settings.smartctl, self._can_query)
-        except Unavailable as lack:
-            self._lack = lack
+        except Unavailable as unavailable:
+            self._unavailable = unavailable
             return
-        self._lack = None
+        self._unavailable = None
         if not self._wait_until_free():
             return
         if scan:
@@ -296,7 +296,7 @@ class SmartCollector:
 
     def _installed_since(self) -> bool:
         """Whether smartctl was missing before and is installed now."""
-        if self._lack is None:
+        if self._unavailable is None:
             return False
         try:
             find_smartctl(self._settings.smartctl, self._can_query)

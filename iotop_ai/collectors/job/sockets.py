@@ -143,10 +143,10 @@ class SocketDiag:
         earlier = self.unavailable
         try:
             found = self._dump()
-        except Unavailable as lack:
-            self.unavailable = lack
+        except Unavailable as unavailable:
+            self.unavailable = unavailable
         except OSError as error:
-            self.unavailable = _lack(error)
+            self.unavailable = _as_unavailable(error)
         else:
             self.unavailable = None
             return found
@@ -434,7 +434,7 @@ def _check(payload: bytes) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def _lack(error: OSError) -> Unavailable:
+def _as_unavailable(error: OSError) -> Unavailable:
     if error.errno in (errno.EPERM, errno.EACCES):
         return Unavailable(Status.DENIED, "the kernel's list of sockets is not permitted here (NETLINK_SOCK_DIAG)")
     return Unavailable(Status.UNSUPPORTED, f"the kernel does not list its sockets: {error.strerror or error}")

@@ -56,7 +56,7 @@ class ExitWatch:
         try:
             self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_GENERIC)
         except OSError as error:
-            raise self._lack(error) from error
+            raise self._as_unavailable(error) from error
         try:
             self._socket.bind((0, 0))
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
@@ -66,7 +66,7 @@ class ExitWatch:
             self._socket.setblocking(False)
         except OSError as error:
             self._socket.close()
-            raise self._lack(error) from error
+            raise self._as_unavailable(error) from error
 
     def read(self) -> dict[int, int]:
         """Return the exit code (0 to 255), or minus the signal, of each process that has exited since the last call."""
@@ -119,7 +119,7 @@ class ExitWatch:
         return int(struct.unpack_from("=H", found)[0])
 
     @staticmethod
-    def _lack(error: OSError) -> Unavailable:
+    def _as_unavailable(error: OSError) -> Unavailable:
         if error.errno in (errno.EPERM, errno.EACCES):
             return Unavailable(Status.DENIED, "exit codes of others need root (CAP_NET_ADMIN)", "run as root")
         return Unavailable(Status.UNSUPPORTED, f"no taskstats here: {error.strerror or error}")

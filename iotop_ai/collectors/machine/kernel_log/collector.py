@@ -72,7 +72,7 @@ class KernelLogCollector:
         self._root = root
         self._clock = clock
         self._fd: int | None = None
-        self._lack: Unavailable | None = None
+        self._unavailable: Unavailable | None = None
         self._retry_ns = 0
         self._errors: dict[str, DeviceErrors] = {}
         self._ata_ns: dict[str, int] = {}
@@ -91,9 +91,9 @@ class KernelLogCollector:
         Raises Unavailable when the log cannot be read. If this user lacks the permission or the machine lacks the log,
         the log is not opened again; after any other error, it is opened again from time to time.
         """
-        if self._lack is not None and not self._may_retry():
+        if self._unavailable is not None and not self._may_retry():
             # Without this, each raise would lengthen the traceback of the exception.
-            raise self._lack.with_traceback(None)
+            raise self._unavailable.with_traceback(None)
         try:
             if self._fd is None:
                 self._fd = self._root.follow(PATH)
@@ -101,10 +101,10 @@ class KernelLogCollector:
             found, lost = self._new(self._fd)
         except OSError as error:
             self.close()
-            self._lack = self._why(error)
+            self._unavailable = self._why(error)
             self._retry_ns = self._clock.monotonic_ns() + _RETRY_NS
-            raise self._lack from None
-        self._lack = None
+            raise self._unavailable from None
+        self._unavailable = None
         if found or lost:
             self._take(found, lost)
         if self._errors:
@@ -113,8 +113,12 @@ class KernelLogCollector:
 
     def _may_retry(self) -> bool:
         """Whether the log may be opened again, after an error that may pass."""
-        lack = self._lack
-        return lack is not None and lack.status is Status.FAILED and self._clock.monotonic_ns() >= self._retry_ns
+        unavailable = self._unavailable
+        return (
+            unavailable is not None
+            and unavailable.status is Status.FAILED
+            and self._clock.monotonic_ns() >= self._retry_ns
+        )
 
     def events(self) -> list[LogEvent]:
         """Return the events since the last call, oldest first.

@@ -489,5 +489,5 @@ def test_a_log_that_cannot_be_read_takes_no_memory_at_each_tick(tmp_path: Path) 
     collector = KernelLogCollector(Root(str(tmp_path)), Clock())
     for _ in range(5):
         take_reading(collector, Clock())
-    assert collector._lack is not None
-    assert len(list(traceback.walk_tb(collector._lack.__traceback__))) <= 2
+    assert collector._unavailable is not None
+    assert len(list(traceback.walk_tb(collector._unavailable.__traceback__))) <= 2
