@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iotop_ai.collectors.gpu.amd_metrics import Throttle
+from iotop_ai.collectors.gpu.amd_metrics import ThrottleDecoder
 from iotop_ai.collectors.gpu.topology import AMD, DEVICES, DRM, drm_cards, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -35,7 +35,7 @@ class AmdCards:
         self._smi = smi
         self._folders: dict[str, str] = {}
         self._links: dict[str, str] = {}
-        self._throttles: dict[str, Throttle] = {}
+        self._throttles: dict[str, ThrottleDecoder] = {}
         self._handles: dict[str, Any] = {}
 
     def cards(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class AmdCards:
             raw = self._root.once(f"{folder}/gpu_metrics", _METRICS_BYTES)
         except OSError:  # older kernels and models do not have this file
             return None
-        return self._throttles.setdefault(card, Throttle()).bits(raw)
+        return self._throttles.setdefault(card, ThrottleDecoder()).bits(raw)
 
     def _link(self, folder: str) -> str:
         """Return the folder of the device that reports the link of the slot."""

@@ -31,7 +31,7 @@ layout of May 2024, with the counter at 104, was withdrawn."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
 
 
-class Throttle:
+class ThrottleDecoder:
     """Decodes successive tables of one card. In newer formats, a reason applies while its counter grows."""
 
     def __init__(self) -> None:

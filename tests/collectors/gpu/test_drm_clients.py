@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.gpu.amd_metrics import Throttle
+from iotop_ai.collectors.gpu.amd_metrics import ThrottleDecoder
 from iotop_ai.collectors.gpu.drm import DrmSweep
 from iotop_ai.collectors.gpu.drm_clients import SEARCH_EVERY_SWEEPS, Client, DrmClients, kfd_processes, parse_client
 from iotop_ai.collectors.io.clock import Clock
@@ -250,12 +250,12 @@ def table(version: tuple[int, int], size: int, at: int = 0, form: str = "<Q", *v
     ],
 )
 def test_throttle_bits_depend_on_the_version_of_the_table(raw: bytes, bits: int | None) -> None:
-    assert Throttle().bits(raw) == bits
+    assert ThrottleDecoder().bits(raw) == bits
 
 
 @pytest.mark.parametrize(("revision", "at"), [(6, 32), (7, 40), (8, 40)])
 def test_counters_that_grow_between_two_tables_are_reasons(revision: int, at: int) -> None:
-    throttle = Throttle()
+    throttle = ThrottleDecoder()
 
     def bits(*values: int) -> int | None:
         return throttle.bits(table((1, revision), 1664, at, "<6I", *values))
@@ -267,7 +267,7 @@ def test_counters_that_grow_between_two_tables_are_reasons(revision: int, at: in
 
 
 def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> None:
-    throttle = Throttle()
+    throttle = ThrottleDecoder()
     throttle.bits(table((1, 6), 1664, 104, "<6I", 5, 0, 0, 0, 3, 2))
     assert not throttle.bits(table((1, 6), 1664, 104, "<6I", 6, 0, 1, 0, 4, 3))
 
