@@ -9,7 +9,7 @@ from collections.abc import Callable
 from iotop_ai.actions.stage.ends import Ends
 from iotop_ai.actions.stage.target import Target
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.dataset_files import Entry, Sample, Tree
+from iotop_ai.collectors.machine.dataset_files import Entry, FileSample, Tree
 from iotop_ai.collectors.machine.mounts import mount_of, parse_mountinfo
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room
 from iotop_ai.model.clean import clean, clean_bytes
@@ -28,7 +28,7 @@ def plan(
     is not trusted.
     """
     tree = Tree(ends.pinned)
-    sample = Sample()
+    sample = FileSample()
     files = size = folders = links = back = others = copied = copied_bytes = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:

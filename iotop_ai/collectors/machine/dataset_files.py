@@ -176,7 +176,7 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
     return handle, past
 
 
-class Sample:
+class FileSample:
     """A sample of up to ``most`` files of a tree, chosen at random with equal chances. The random seed is fixed."""
 
     def __init__(self, most: int = 64) -> None:

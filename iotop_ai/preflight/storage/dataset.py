@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.machine.dataset_files import FOLDER, Entry, Pinned, Sample, Tree, open_below
+from iotop_ai.collectors.machine.dataset_files import FOLDER, Entry, FileSample, Pinned, Tree, open_below
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
@@ -70,7 +70,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     else:
         top = Pinned(os.open(os.path.dirname(whole), FOLDER), os.path.basename(whole), whole)
     end_ns = clock.monotonic_ns() + int(seconds * 1e9)
-    tree, sample, sizes = Tree(top), Sample(MOST_SAMPLED), list[int]()
+    tree, sample, sizes = Tree(top), FileSample(MOST_SAMPLED), list[int]()
     links = _Links(whole)
     seen: set[tuple[int, int]] = set()
     in_time, size_bytes = True, 0

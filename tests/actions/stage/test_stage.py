@@ -27,7 +27,7 @@ from iotop_ai.actions.stage.speed import measure
 from iotop_ai.actions.stage.verify import verify
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.dataset_files import Sample
+from iotop_ai.collectors.machine.dataset_files import FileSample
 from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.machine.staging import Plan, Speed, Verified
 from iotop_ai.present.machine.staging import refusal, speed_text
@@ -335,7 +335,7 @@ def test_a_differing_copy_is_found(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_a_sample_is_small_and_spread() -> None:
-    sample = Sample()
+    sample = FileSample()
     for i in range(10_000):
         sample.take(str(i), i)
     chosen = sorted(int(path) for path, _ in sample.paths)
