@@ -18,7 +18,7 @@ from iotop_ai.model.health.smart import SmartState
 VOLUME_ASKED = "a RAID volume: the disks behind it are queried"
 _NVME_HEAD = pattern(r"nvme\d+n\d+")
 _SCSI = pattern(r"(?:sd[a-z]+|hd[a-z])")
-WITHOUT: tuple[tuple[str, str], ...] = (
+NEVER_QUERIED: tuple[tuple[str, str], ...] = (
     ("vd", "a virtio disk has no SMART here: read its health on the host"),
     ("xvd", "a Xen disk has no SMART here: read its health on the host"),
     ("mmcblk", "smartctl does not read eMMC and SD cards"),
@@ -48,7 +48,7 @@ def smart_disks(root: Root) -> tuple[Disk, ...]:
     """
     found = []
     for name in root.names("sys/block"):
-        why = next((reason for prefix, reason in WITHOUT if re.fullmatch(prefix + r"[a-z0-9]+", name)), "")
+        why = next((reason for prefix, reason in NEVER_QUERIED if re.fullmatch(prefix + r"[a-z0-9]+", name)), "")
         if why and "boot" not in name:
             found.append(Disk(name, "", "", why))
         elif _NVME_HEAD.fullmatch(name):
