@@ -150,12 +150,14 @@ class CgroupReader:
         if not moved:
             return None
         found = parse_v1_io(moved, self._whole(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
-        counted = parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
-        if not counted:
+        counted_disks = (
+            parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
+        )
+        if not counted_disks:
             return None
         # In a container, the root is the container's own cgroup, which lists only the disks that the container used.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
-            found |= dict.fromkeys(self._disks() - counted, _NOT_COUNTED)
+            found |= dict.fromkeys(self._disks() - counted_disks, _NOT_COUNTED)
         return found
 
     def _disks(self) -> set[str]:

@@ -23,13 +23,13 @@ V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "
 _SIZE = 1 << 18
 
 
-def parse_v1_limits(raw: bytes, what: str, file: str) -> tuple[IoLimit, ...]:
-    """Parse a file of limits with lines such as ``254:0 8388608``. what: the kind of limit. file: the file's path."""
+def parse_v1_limits(raw: bytes, kind: str, file: str) -> tuple[IoLimit, ...]:
+    """Parse a file of limits with lines such as ``254:0 8388608``. kind: the kind of limit. file: the file's path."""
     out = []
     for line in raw.splitlines():
         fields = line.split()
         if len(fields) == 2 and fields[1].isdigit() and int(fields[1]):
-            out.append(IoLimit(clean_bytes(fields[0], 16), what, int(fields[1]), file))
+            out.append(IoLimit(clean_bytes(fields[0], 16), kind, int(fields[1]), file))
     return tuple(out)
 
 
@@ -43,9 +43,9 @@ def parse_io_max(raw: bytes, file: str) -> tuple[IoLimit, ...]:
         device, _, rest = line.partition(b" ")
         for part in rest.split():
             name, _, value = part.partition(b"=")
-            what = V2_LIMITS.get(clean_bytes(name))
-            if what is not None and value.isdigit():
-                out.append(IoLimit(clean_bytes(device, 16), what, int(value), file))
+            kind = V2_LIMITS.get(clean_bytes(name))
+            if kind is not None and value.isdigit():
+                out.append(IoLimit(clean_bytes(device, 16), kind, int(value), file))
     return tuple(out)
 
 
@@ -59,9 +59,9 @@ def io_limits(root: Root, groups: Mapping[str, str], unified: str) -> tuple[IoLi
     if (level := next(levels(groups.get("blkio", "/")), None)) is not None:
         # In a container the path may not be visible; the container's cgroup is then the root of the mount.
         level = level if root.exists(f"sys/fs/cgroup/blkio/{level}") else ""
-        for name, what in V1_LIMITS.items():
+        for name, kind in V1_LIMITS.items():
             file = f"blkio/{level}/{name}".replace("//", "/")
-            out += parse_v1_limits(_raw(root, f"sys/fs/cgroup/{file}"), what, file)
+            out += parse_v1_limits(_raw(root, f"sys/fs/cgroup/{file}"), kind, file)
     for level in levels(groups.get("", "/")):
         file = f"{level}/io.max".lstrip("/")
         out += parse_io_max(_raw(root, f"{unified}/{file}"), file)

@@ -97,10 +97,10 @@ class MainThreadWaits:
 
 def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:
     """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what it waits for."""
-    mine = wait_states[watch.start : watch.end]
-    if watch.on_gpu or not mine or mine[0] != QUEUE:
+    states = wait_states[watch.start : watch.end]
+    if watch.on_gpu or not states or states[0] != QUEUE:
         return False
     return any(
         wait_state in _WORKS and pid != watch.rank.key.pid
-        for pid, wait_state in zip(watch.row_pids(), mine, strict=True)
+        for pid, wait_state in zip(watch.row_pids(), states, strict=True)
     )

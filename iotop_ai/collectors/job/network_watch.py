@@ -61,20 +61,20 @@ class NetworkWatch:
         for pid in [*with_sockets[first:], *with_sockets[:first]][:MOST_TARGETS]:
             self._targets[pid] = wait_target(self._root, pid, pid).kind == "socket"
         self._targets = {pid: found for pid, found in self._targets.items() if pid in with_sockets}
-        receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
-        waiting = receiving | {pid for pid, found in self._targets.items() if found}
+        now_receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
+        waiting = now_receiving | {pid for pid, found in self._targets.items() if found}
         self._far_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
         self._far_ns = {pid: at for pid, at in self._far_ns.items() if now_ns - at < FAR_NS}
         within = {pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._far_ns}
         changed = False
         for watch in watches:
             watch.connected_within_job = frozenset(within.intersection(watch.pids()))
-            mine = waiting.intersection(watch.pids())
+            receiving = waiting.intersection(watch.pids())
             if watch.ranks > 1:
                 # The ranks exchange messages, so bytes on a trainer's own sockets need not be data.
-                mine.discard(watch.rank.key.pid)
-            if mine != watch.receiving:
-                watch.receiving, changed = frozenset(mine), True
+                receiving.discard(watch.rank.key.pid)
+            if receiving != watch.receiving:
+                watch.receiving, changed = frozenset(receiving), True
         return changed
 
     def busiest(self, pids: Sequence[int]) -> Traffic | None:
@@ -100,7 +100,7 @@ def sleepers(watches: Sequence[RankWatch], wait_states: Sequence[int | None]) ->
     """
     out: list[int] = []
     for watch in watches:
-        mine = wait_states[watch.start : watch.end]
-        if mine and mine[0] in _ASLEEP:
-            out += [pid for pid, wait_state in zip(watch.main_pids(), mine, strict=False) if wait_state in _ASLEEP]
+        states = wait_states[watch.start : watch.end]
+        if states and states[0] in _ASLEEP:
+            out += [pid for pid, wait_state in zip(watch.main_pids(), states, strict=False) if wait_state in _ASLEEP]
     return out

@@ -138,8 +138,10 @@ class RankWatch:
             children += self._threads_of(task.key).children(threads)
         below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
         # Keep room for some children beside a large thread pool: all tasks may be waiting for one of the children.
-        few, half = below[: most // 4], own[: max(1, most // 2)]
-        return self._choose([*half, *few, *wanted, *below[len(few) :], *own[len(half) :]][:most], census)
+        below_part, own_part = below[: most // 4], own[: max(1, most // 2)]
+        return self._choose(
+            [*own_part, *below_part, *wanted, *below[len(below_part) :], *own[len(own_part) :]][:most], census
+        )
 
     def tasks_to_sample(self, start: int) -> list[WatchedTask]:
         """Return the tasks of this part of the row in order. start: the position in the row where the part begins."""
@@ -209,8 +211,8 @@ class RankWatch:
             self._extra.pop(key).close()
             changed = True
         alive = {self.rank.key, *(task.key for task in self._workers)}
-        for gone in [key for key in self._threads if key not in alive]:
-            self._threads.pop(gone).close()
+        for key in [known for known in self._threads if known not in alive]:
+            self._threads.pop(key).close()
         for pid, tid in wanted:
             if (pid, tid) in self._extra:
                 continue

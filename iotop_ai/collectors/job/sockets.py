@@ -295,23 +295,23 @@ class JobSockets:
         self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
         seconds = (now_ns - self._at_ns) / 1e9
         self._at_ns = now_ns
-        inside = self._inside(jobs or {})
+        within_job = self._within_job(jobs or {})
         out = {}
         for pid, held in self._held.items():
-            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere, inside)
+            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere, within_job)
             if traffic is not None:
                 out[pid] = traffic
         return out
 
-    def _inside(self, jobs: Mapping[int, ProcessKey]) -> set[int]:
+    def _within_job(self, jobs: Mapping[int, ProcessKey]) -> set[int]:
         """Return the inodes of the sockets whose other end a process of the same job has open."""
         holders: dict[int, set[ProcessKey]] = {}
         for pid, held in self._held.items():
             for inode in held.inodes or () if pid in jobs else ():
                 holders.setdefault(inode, set()).add(jobs[pid])
         sockets = self._sockets or {}
-        mine = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
-        near = {one.ends: inode for inode, one in mine.items() if one.address in self._diag.own}
+        open_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
+        near = {one.ends: inode for inode, one in open_sockets.items() if one.address in self._diag.own}
         return {
             inode
             for (own, peer), inode in near.items()
@@ -324,26 +324,28 @@ class JobSockets:
         new_bytes: dict[int, int] | None,
         seconds: float,
         from_elsewhere: bool,
-        inside: set[int],
+        within_job: set[int],
     ) -> Traffic | None:
         if not held.inodes:
             return None if held.inodes is None or held.partial else Traffic(0.0, False, "", 0)
         if new_bytes is None or self._sockets is None or seconds <= 0:
             return None
         sockets = self._sockets
-        mine = sockets.keys() & held.inodes
-        known, whole = self._complete or len(mine) == len(held.inodes), len(mine)
+        counting = sockets.keys() & held.inodes
+        known, whole = self._complete or len(counting) == len(held.inodes), len(counting)
         # Leave out the sockets of a server: clients send it requests, and without requests it does not wait for data.
-        mine = {inode for inode in mine - inside if sockets[inode].ends[0][:2] not in self._diag.listening}
+        counting = {inode for inode in counting - within_job if sockets[inode].ends[0][:2] not in self._diag.listening}
         if from_elsewhere:
-            mine = {inode for inode in mine if sockets[inode].address not in self._diag.own}
-        growing = not mine.isdisjoint(self._grew_ns)
+            counting = {inode for inode in counting if sockets[inode].address not in self._diag.own}
+        growing = not counting.isdisjoint(self._grew_ns)
         if not growing and (held.partial or not known):
             return None
-        busiest = max(mine, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None)
-        total = sum(new_bytes.get(inode, 0) for inode in mine)
+        busiest = max(
+            counting, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None
+        )
+        total = sum(new_bytes.get(inode, 0) for inode in counting)
         peer = "" if busiest is None else sockets[busiest].peer
-        return Traffic(total / seconds, growing, peer, len(mine), whole - len(mine))
+        return Traffic(total / seconds, growing, peer, len(counting), whole - len(counting))
 
     def _new_bytes(self) -> dict[int, int] | None:
         """Return the bytes received since the previous update by inode, without zeros; None when they are unknown."""

@@ -28,7 +28,7 @@ class StepReports:
         self._newest: dict[int, StepCounts] = {}
         self._keys: dict[int, ProcessKey] = {}
         self._table: Mapping[ProcessKey, StepCounts] = {}
-        self._gone: set[int] = set()
+        self._ended: set[int] = set()
 
     def take(self, pid: int, counts: StepCounts) -> None:
         """Store the totals of a process.
@@ -61,8 +61,8 @@ class StepReports:
 
     def _forget(self, newest: dict[int, StepCounts], ended: set[int]) -> None:
         """Forget the processes that had already ended at the previous tick."""
-        gone, self._gone = self._gone & ended, ended
-        for pid in gone:
+        ended_before, self._ended = self._ended & ended, ended
+        for pid in ended_before:
             del newest[pid]
             self._keys.pop(pid, None)
             with self._lock:

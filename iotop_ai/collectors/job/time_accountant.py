@@ -395,15 +395,15 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     known = [table.io[one] for one in members if one in table.io]
     if key not in table.io:
         return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns, run_ns=task.run_ns, wait_ns=task.wait_ns)
-    mine = table.io[key]
+    own_io = table.io[key]
     return Totals(
         sum(io.read_bytes for io in known),
         sum(io.rchar for io in known),
         sum(io.write_bytes for io in known),
         ticks,
         own_ticks,
-        max(mine.read_bytes - inherited.read_bytes, mine.rchar - inherited.rchar),
-        mine.write_bytes - inherited.write_bytes,
+        max(own_io.read_bytes - inherited.read_bytes, own_io.rchar - inherited.rchar),
+        own_io.write_bytes - inherited.write_bytes,
         stat_ns,
         task.run_ns,
         task.wait_ns,
