@@ -85,12 +85,12 @@ def match_inherited(
     room = dict(grown)
     total, rest = IoBytes(), []
     for child in ended:
-        was = child.io
+        inherited = child.io
         for pid in (child.ppid,) if child.ppid in alive else grown:
             free = room.get(pid)
-            if free is not None and free.read >= was.read and free.written >= was.written:
-                room[pid] = IoBytes(free.read - was.read, free.written - was.written)
-                total = IoBytes(total.read + was.read, total.written + was.written)
+            if free is not None and free.read >= inherited.read and free.written >= inherited.written:
+                room[pid] = IoBytes(free.read - inherited.read, free.written - inherited.written)
+                total = IoBytes(total.read + inherited.read, total.written + inherited.written)
                 break
         else:
             rest.append(child)
@@ -168,9 +168,9 @@ class AdaptiveSelection:
         if not self._allowed:
             self._machine, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
             return None
-        was, self._newest = self._newest, self._read()
-        self._machine = was
-        if not self.io_at or was is None or self._newest is None:
+        before, self._newest = self._newest, self._read()
+        self._machine = before
+        if not self.io_at or before is None or self._newest is None:
             return None
         self._moved = {entry: at for entry, at in self._moved.items() if seq - at <= RECENT_TICKS and not entry.ended}
         selected = dict.fromkeys(
@@ -200,7 +200,7 @@ class AdaptiveSelection:
         """
         if self._machine is None or self._newest is None:
             return False
-        read, dirtied, direct = (now - then for now, then in zip(self._newest, self._machine, strict=True))
+        read, dirtied, direct = (new - old for new, old in zip(self._newest, self._machine, strict=True))
         known_read, known_written = max(0, moved.read - inherited.read), max(0, moved.written - inherited.written)
         self._paused = max(0, self._paused - 1)
         return (
@@ -249,14 +249,15 @@ def _slack(done: int, seconds: float) -> float:
     return SLACK_BYTES_PER_S * seconds + SLACK_SHARE * max(0, done)
 
 
-def moved_since(was: int | None, before: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
+def moved_since(read_ns: int | None, tick_ns: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
     """Return the time at which the growth of a process began, if this time is later than the last read of the process.
 
     The process was not read in every tick. Until the previous tick, the check of the sum would have noticed any growth
-    above the allowed difference, so larger growth began after the previous tick: return its time, ``before``. Otherwise
-    return None. was: the time of the last read of the process. old, new: the counters of the last and of this read.
+    above the allowed difference, so larger growth began after the previous tick: return its time, ``tick_ns``.
+    Otherwise return None. read_ns: the time of the last read of the process. tick_ns: the time of the previous tick.
+    old, new: the counters of the last and of this read.
     """
-    if was is None or old is None or was >= before:
+    if read_ns is None or old is None or read_ns >= tick_ns:
         return None
     grown = max(new.read_bytes - old.read_bytes, new.write_bytes - old.write_bytes)
-    return before if grown > SLACK_BYTES_PER_S * (before - was) / 1e9 else None
+    return tick_ns if grown > SLACK_BYTES_PER_S * (tick_ns - read_ns) / 1e9 else None

@@ -452,18 +452,18 @@ class ProcessCollector:
         if len(self._stat_at) < cohorts:
             self._stat_at = self._stat_at * (cohorts // len(self._stat_at))
         turn, full = self._seq % cohorts, self._seq < FULL_TICKS or len(self._stat_at) > cohorts
-        news = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
+        changes = self._stats.changed(0, 1) if full else self._stats.changed(turn, cohorts)
         others = [entry for entry in wanted if not entry.ended]
         if not self._many_denied():  # denied processes have no io descriptor that would reveal their exit
             others += [self._entries[key.pid] for key in self._denied]
-        apart = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
-        answers = self._stats.read(apart)
+        extra = () if full else dict.fromkeys(entry for entry in others if entry.key.pid % cohorts != turn)
+        answers = self._stats.read(extra)
         at, before = self._clock.monotonic_ns(), self._stat_at[:cohorts]
         self._stat_at = tuple(at if full or i == turn else old for i, old in enumerate(before))
         # The time of this tick's read applies to all processes that were due, including those that did not change.
-        again = [key for key in self._stat_out if full or key.pid % cohorts == turn]
-        older = {key: self._stat_out.pop(key) for key in again}
-        for entry, raw in news:
+        due = [key for key in self._stat_out if full or key.pid % cohorts == turn]
+        older = {key: self._stat_out.pop(key) for key in due}
+        for entry, raw in changes:
             if not self._store_answer(entry, raw):
                 key = entry.key
                 if entry.denied:

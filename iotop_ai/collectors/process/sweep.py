@@ -137,9 +137,9 @@ class IoSweep:
         for start in range(0, len(fds), READ_BATCH):
             raws = read_kept(fds[start : start + READ_BATCH], IO_SIZE)
             for at in range(0, len(raws), COMPARE_BATCH):
-                some, before = raws[at : at + COMPARE_BATCH], seen[start + at : start + at + COMPARE_BATCH]
-                if some != before:
-                    for i in compress(range(start + at, start + at + len(some)), map(ne, before, some)):
+                contents, before = raws[at : at + COMPARE_BATCH], seen[start + at : start + at + COMPARE_BATCH]
+                if contents != before:
+                    for i in compress(range(start + at, start + at + len(contents)), map(ne, before, contents)):
                         seen[i] = raws[i - start]
                         changed.append((self._kept[i], seen[i]))
         return changed
