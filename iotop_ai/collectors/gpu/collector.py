@@ -204,14 +204,14 @@ class GpuCollector:
         self._open, self._unavailable = False, unavailable
         self._plan_reopening()
         try:
-            shown = self._show_drm_alone()
+            published = self._publish_drm_alone()
         except Exception:  # the error may be that of these cards; the thread must stay alive
             log.exception("reading the cards of AMD and Intel failed")
-            shown = False
-        if not shown:
+            published = False
+        if not published:
             self._newest = unavailable
 
-    def _show_drm_alone(self) -> bool:
+    def _publish_drm_alone(self) -> bool:
         """Publish the cards of AMD and Intel, and why NVIDIA's are not read; return whether there is a card."""
         unread = self._unread()
         cards = None if self._drm is None else self._drm.read(len(self._table))
@@ -258,7 +258,7 @@ class GpuCollector:
                     watch.start()
                     self._watch = watch
         if not self._open:
-            self._show_drm_alone()
+            self._publish_drm_alone()
             return
         self._take_events()
         if self._pid_mapping is not None:

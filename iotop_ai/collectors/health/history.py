@@ -318,15 +318,15 @@ def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, 
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):
-        apart = _apart(wall_s - point.wall_s)
-        stretch = (apart, point.wall_s // apart) if apart else None
+        interval_s = _interval_s(wall_s - point.wall_s)
+        stretch = (interval_s, point.wall_s // interval_s) if interval_s else None
         if stretch is None or stretch != last:
             kept.append(point)
         last = stretch
     return tuple(kept[-MOST_POINTS:])
 
 
-def _apart(age_s: int) -> int:
+def _interval_s(age_s: int) -> int:
     """Return the seconds between two points that are kept at this age."""
     for limit, step in THINNING:
         if age_s < limit:

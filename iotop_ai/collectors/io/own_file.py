@@ -155,10 +155,10 @@ def why_not_own_file(found: os.stat_result) -> str:
     return ""
 
 
-def create_part(name: str, folder: int, shown: str = "") -> int:
+def create_part(name: str, folder: int, label: str = "") -> int:
     """Create a temporary file and return its descriptor; the file stays locked (flock) while it is open.
 
-    folder: the descriptor of the folder. shown: the name of the file in error messages. A file of this name that a
+    folder: the descriptor of the folder. label: the name of the file in error messages. A file of this name that a
     dead process of ours left behind is replaced: the kernel released its lock when the process ended. Raises
     FileExistsError when the existing file belongs to another user or is still being written, and other OSErrors.
     """
@@ -167,13 +167,13 @@ def create_part(name: str, folder: int, shown: str = "") -> int:
             fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         except FileExistsError:
             if not remove_left_over(name, folder):
-                raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name) from None
+                raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name) from None
             continue
         # Until we lock the file, another process of ours may regard it as left over and remove it.
         if _locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)
-    raise FileExistsError(errno.EEXIST, f"{shown or name} is in the way", shown or name)
+    raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name)
 
 
 def _locked(fd: int) -> bool:

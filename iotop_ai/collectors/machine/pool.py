@@ -101,7 +101,7 @@ class DatasetSum:
             counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
             if name in self._seen and not before:
                 before = counts  # it could not be read until now, and may have been mounted for a long time
-            if any(count < was for count, was in zip(counts, before, strict=False)):
+            if any(count < old for count, old in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
             for at, count in enumerate(counts):
                 self._sum[at] += count - (before[at] if before else 0)

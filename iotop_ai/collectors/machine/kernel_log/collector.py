@@ -196,17 +196,17 @@ class KernelLogCollector:
         For one failed command, libata writes several lines, and then the block layer writes a line with fewer details.
         """
         earlier = self._errors.get(one.subject)
-        again = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
+        repeated = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
         if earlier is None:
             if one.counts:
                 if len(self._errors) >= _MOST_DEVICES:
                     del self._errors[min(self._errors, key=lambda name: self._errors[name].at_ns)]
                 self._errors[one.subject] = DeviceErrors(1, now, one.what)
-        elif one.counts and not again:
+        elif one.counts and not repeated:
             what = _cause(one.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else one.what
             self._errors[one.subject] = DeviceErrors(earlier.lines + 1, now, what)
         elif one.what and now - earlier.at_ns < _INCIDENT_NS:
-            what = earlier.what if again and one.what not in _CAUSES else _cause(one.what, earlier.what)
+            what = earlier.what if repeated and one.what not in _CAUSES else _cause(one.what, earlier.what)
             self._errors[one.subject] = earlier._replace(what=what)
         if one.kind == ATA and one.subject in self._errors:
             self._ata_ns[one.subject] = now
