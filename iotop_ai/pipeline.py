@@ -45,8 +45,8 @@ def frames(
         else:
             sample = between(before, snapshot, last)
         oldest = snapshot.at_ns - int(HISTORY_S * 1e9)
-        first, few = 0, len(history) - (HISTORY_LEAST - 1)
-        while first < few and history[first].at_ns <= oldest:
+        first, removable = 0, len(history) - (HISTORY_LEAST - 1)
+        while first < removable and history[first].at_ns <= oldest:
             first += 1
         history = (*history[first:], sample)
         if key is None or key.folds:

@@ -68,9 +68,9 @@ def parse_logged_time(text: str) -> LoggedTime | None:
     found = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
     if found is None:
         return None
-    hour, half = int(found[5]), (found[9] or "").lower()
-    if half:
-        hour = hour % 12 + (12 if half == "p" else 0)
+    hour, am_or_pm = int(found[5]), (found[9] or "").lower()
+    if am_or_pm:
+        hour = hour % 12 + (12 if am_or_pm == "p" else 0)
     numbers = (int(found[1]), int(found[3]), int(found[4]))
     seconds = hour * 3600 + int(found[6]) * 60 + int(found[7])
     micro = int((found[8] or "0").ljust(6, "0"))
@@ -92,8 +92,8 @@ def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None
         when = datetime(year + 2000 if year < 100 else year, month, day) + timedelta(seconds=logged_time.seconds)
         if logged_time.offset:
             digits = logged_time.offset.replace(":", "")
-            away = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
-            zone = timezone(timedelta(seconds=away))
+            offset_s = 0 if digits == "Z" else int(digits[:3]) * 3600 + int(digits[0] + digits[3:]) * 60
+            zone = timezone(timedelta(seconds=offset_s))
         ns = _unix_ns(when, logged_time.microseconds, zone)
         if before_ns is not None and ns < before_ns - _SET_BACK_NS:
             # For a time that occurs only once, fold=1 gives the same result or an earlier one.
