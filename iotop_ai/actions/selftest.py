@@ -38,7 +38,7 @@ class Target(NamedTuple):
 
 
 def self_test(
-    what: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True, root: Root | None = None
+    command: str, target: Target, smartctl: str, clock: Clock, audit: Audit, live: bool = True, root: Root | None = None
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
@@ -46,13 +46,13 @@ def self_test(
     for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is also checked
     for the disk's identity; None to ask only the disk itself.
     """
-    action = f"self-test {what}"
+    action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
 
     def act() -> Outcome:
         helper = SmartProcess(clock)
         try:
-            return _checked(helper, what, target, find_smartctl(smartctl, live), root)
+            return _checked(helper, command, target, find_smartctl(smartctl, live), root)
         except Unavailable as why:
             return Outcome(False, clean(why.reason), clean(why.remedy))
         finally:
@@ -61,7 +61,7 @@ def self_test(
     return audited(audit, action, place, act)
 
 
-def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
+def _checked(helper: SmartProcess, command: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
     """Send the command if the disk is still the intended one. If that cannot be checked, nothing is sent.
 
     If the disk is replaced while the command runs, the outcome is a failure, since either disk may have received it.
@@ -74,7 +74,7 @@ def _checked(helper: SmartProcess, what: str, target: Target, smartctl: str, roo
     other = answers and target.identity.is_other(_read_answer(helper, target, smartctl))
     if other or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
         return Outcome(False, f"not done: {replaced_text(target.name)}")
-    outcome = _ask(helper, what, target, smartctl)
+    outcome = _ask(helper, command, target, smartctl)
     if other_in_sysfs():
         return Outcome(False, f"unknown whether it was done: {replaced_text(target.name)}")
     return outcome
@@ -103,13 +103,13 @@ def _require_valid(target: Target) -> None:
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
 
 
-def _ask(helper: SmartProcess, what: str, target: Target, smartctl: str) -> Outcome:
-    if what not in TEST_COMMANDS:
+def _ask(helper: SmartProcess, command: str, target: Target, smartctl: str) -> Outcome:
+    if command not in TEST_COMMANDS:
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
     _require_valid(target)
-    request = {"do": what, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
+    request = {"do": command, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
     response = helper.ask({**request, "device": target.device, "type": target.kind}, 2 * TIMEOUT_S + 5)
-    outcome = outcome_of(what, response)
+    outcome = outcome_of(command, response)
     if outcome.remedy or not _denied(response):
         return outcome
     uid = os.getuid()
@@ -128,7 +128,7 @@ def _denied(response: Mapping[str, Any]) -> bool:
     return why is not None and why.status is Status.DENIED
 
 
-def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
+def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
     """Return the outcome that smartctl's response shows. Pure.
 
     Only exit status 0 is success. Otherwise smartctl's messages give the reason, such as a test that already runs or a
@@ -144,7 +144,7 @@ def outcome_of(what: str, response: Mapping[str, Any]) -> Outcome:
         if takes_no_test(answer):
             # This version of smartctl exits with 0 although it starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
-        return Outcome(True, BEGUN[what])
+        return Outcome(True, BEGUN[command])
     why = refusal(answer, str(response.get("stderr", "")))
     if why is not None and why.status is Status.DENIED:
         return Outcome(False, "a self-test needs root")

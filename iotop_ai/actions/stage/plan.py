@@ -29,7 +29,7 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = back = others = copied = copied_bytes = differing = 0
+    files = size = folders = links = links_back = others = copied = copied_bytes = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -40,7 +40,7 @@ def plan(
                 target.enter(entry.path, entry.stat)
             elif stat.S_ISLNK(entry.stat.st_mode):
                 links += 1
-                back += _leads_back(entry, ends.source)
+                links_back += _leads_back(entry, ends.source)
             elif not entry.regular:
                 others += 1
             else:
@@ -57,11 +57,11 @@ def plan(
                     first_differing = first_differing or entry.path
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
-    made = Plan(
-        clean(ends.source), clean(ends.target), files, size, folders, links, back, others, copied, copied_bytes,
+    result = Plan(
+        clean(ends.source), clean(ends.target), files, size, folders, links, links_back, others, copied, copied_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
     )  # fmt: skip
-    return _with_room(made, ends, root), sample.paths
+    return _with_room(result, ends, root), sample.paths
 
 
 def same_file(entry: Entry, folder: int, name: str) -> bool | None:
@@ -97,7 +97,7 @@ def _leads_back(entry: Entry, source: str) -> bool:
         return False
 
 
-def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
+def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:
     found = os.fstatvfs(ends.folder)
     block = found.f_frsize or found.f_bsize
     floor = disk_floor_bytes(found.f_blocks * block)
@@ -116,7 +116,7 @@ def _with_room(made: Plan, ends: Ends, root: Root) -> Plan:
         room -= floor
     inodes = found.f_favail if found.f_files else None
     room = None if room is None else max(0, room)
-    return made._replace(room_bytes=room, inodes=inodes, floor_bytes=floor, memory=memory, swap=swap, fstype=fstype)
+    return result._replace(room_bytes=room, inodes=inodes, floor_bytes=floor, memory=memory, swap=swap, fstype=fstype)
 
 
 def filesystem_of(folder: str, root: Root) -> str:
