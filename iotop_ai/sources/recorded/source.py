@@ -118,8 +118,8 @@ class ReplaySource:
 
     def _find_span(self) -> Span:
         blocks = [(part, b, block.pre) for part in self._parts for b, block in enumerate(part.blocks)]
-        blocks_outside = [(part, b) for part, b, pre in blocks if not pre] or [blocks[-1][:2]]
-        begin_ns, end_ns = self.times.begin_ns(*blocks_outside[0]), self.times.begin_ns(*blocks_outside[-1])
+        shown_blocks = [(part, b) for part, b, pre in blocks if not pre] or [blocks[-1][:2]]
+        begin_ns, end_ns = self.times.begin_ns(*shown_blocks[0]), self.times.begin_ns(*shown_blocks[-1])
         if self.times.anchors:
             return Span(begin_ns, self.times.end_ns)
         last = self._parts[-1]
