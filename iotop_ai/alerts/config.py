@@ -29,7 +29,7 @@ from iotop_ai.model.toml_text import parse_toml
 LONGEST = 256 * 1024
 MOST_RULES, MOST_DELIVERIES = 100, 20
 TIMEOUT_S, LONGEST_TIMEOUT_S = 10.0, 600.0
-AT_MOST = 12
+AT_MOST = 12  # messages per hour and delivery, unless the file sets at_most
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _RULE_KEYS = ("name", "when", "severity", "enabled", "clear_after", "cooldown", "deliver", "resolved")
 _DELIVERY_KEYS: Mapping[str, tuple[str, ...]] = {

@@ -1,9 +1,9 @@
 """Decides when a rule fires, as a pure fold over Frames.
 
 A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
-break, so that a condition that changes often fires once. Until then each further object that meets the first clause is
-reported once. Objects of the same Frame share a message. A resolved rule fires again at the earliest ``cooldown_s``
-after it last began to fire. While a figure is unknown, nothing changes.
+break, so that a condition that changes often fires once. Until it is resolved, each further object that meets the first
+clause is reported once. Objects of the same Frame share a message. A resolved rule fires again only if at least
+``cooldown_s`` have passed since it last began to fire. While a figure is unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from iotop_ai.present.verdict.condition_words import found_text, outcome_text, v
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
 MOST_NAMED = 10
-"""The most objects that a message names."""
+"""The maximum number of objects that a message names."""
 FIRING, RESOLVED, TEST = "firing", "resolved", "test"
 
 
@@ -116,7 +116,7 @@ class _RuleWatch:
             self._firing = False
             reported, self._reported = list(self._reported), {}
             if len(reported) == 1:
-                # A receiver finds the alert that ends by its subject.
+                # The receiver uses the subject to find the alert that ends.
                 seen = self._watch.about(reported[0], seen, now_ns)
             ended = alert_of(rule, RESOLVED, seen, frame)
             named = any(reported)
@@ -125,7 +125,7 @@ class _RuleWatch:
 
 
 def _together(alerts: Sequence[Alert]) -> Alert | None:
-    """One message for the messages about several objects; None for no message."""
+    """One message for the messages about several objects; None if there are none."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None
     others = [one.subject for one in alerts[1:]]
@@ -156,7 +156,7 @@ class AlertRules:
 def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Frame) -> Alert:
     """The message about a rule that fires or is resolved."""
     if state == RESOLVED:
-        # The comparison was true for the time of "for" before; now its value is what counts.
+        # The message about a resolved rule shows the current value, not how long the comparison was true.
         seen = tuple(one._replace(clause=one.clause._replace(hold_s=0.0)) for one in seen)
     first = seen[0]
     figure = first.clause.figure

@@ -40,7 +40,7 @@ class Series(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to an instant query. at_s: the Unix time at which the query was evaluated; None without a series."""
+    """The answer to an instant query. at_s: the Unix time of the query's evaluation; None if there is no series."""
 
     series: tuple[Series, ...]
     at_s: float | None = None
@@ -92,7 +92,7 @@ def error_text(body: bytes) -> str:
 
 
 def number(value: object) -> float | None:
-    """The value as a number; None if it is not finite or larger than any counter.
+    """The value as a number; None if it is not finite, or if it is larger than any counter.
 
     Prometheus sends values as strings, because JSON has no NaN and no infinity.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 10.0
 MOST_BYTES = 64 << 20
-"""The most bytes of one answer; 10,000 machines need less than half of it."""
+"""The maximum size of one answer in bytes; 10,000 machines need less than half of it."""
 _LONGEST_URL = 2048
 _HINTS = {
     401: "401: it asks for a login; --token-file or --user-file has it",
@@ -40,7 +40,7 @@ class Address:
         try:
             parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
             port, host = parts.port, parts.hostname
-            (host or "").encode("idna")  # raises a ValueError for an empty or too long part, as a later request would
+            (host or "").encode("idna")  # raises ValueError for an empty or overlong label, as a later request would
         except ValueError:
             raise UsageError(f"--prometheus {clean(url)}: not an address; write http://prometheus:9090") from None
         if parts.username is not None or parts.password is not None:

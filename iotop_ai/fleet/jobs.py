@@ -55,8 +55,8 @@ def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:
     """The jobs across all machines, largest loss first.
 
-    Parts with the same Slurm job id, or without one with the same group of ranks, are one job. findings: the primary
-    finding of each machine.
+    Parts with the same Slurm job id are one job, and so are parts without a job id but with the same group of ranks.
+    findings: the primary finding of each machine.
     """
     groups: dict[tuple[str, ...], list[JobPart]] = {}
     for part in parts:

@@ -32,7 +32,11 @@ _EMPTY = Answer(())
 
 
 def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
-    """The fleet. answers: the answer to each query, by the query's name; without an answer, the figures are unknown."""
+    """The fleet.
+
+    answers: the answer to each query, by the query's name; without an answer, the figures are unknown. partial: the
+    names of the queries without an answer.
+    """
     return _Assembly(answers, window_s).fleet(tuple(partial))
 
 

@@ -33,11 +33,11 @@ class MachineNames:
         self._machine_of_node: dict[str, str] = {}
 
     def learn(self, instance: str, node: str) -> None:
-        """Remember the node's name of a machine, as the node_exporter on this machine reports it.
+        """Remember a machine's node name, as reported by the node_exporter on the machine.
 
-        An exporter in a pod knows only the node's name. With the remembered name, ``of`` finds the machine even if
-        Prometheus scrapes that machine by address. Only machines that run iotop-ai are remembered. A node's name that
-        two machines share leads to neither of them.
+        An exporter in a pod knows only the node name. With the remembered name, ``of`` finds the machine even if
+        Prometheus scrapes the machine by address. Only machines that run iotop-ai are remembered. A node name that two
+        machines share matches neither.
         """
         machine = host_of(instance)
         if node and machine in self._own:

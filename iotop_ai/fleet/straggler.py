@@ -9,9 +9,9 @@ from iotop_ai.model.fleet.records import FleetFinding, JobPart, Straggler
 from iotop_ai.model.job.time_shares import LOST
 
 LEAST_WAIT = 0.1
-"""A machine waits for the straggler if its share of time in collectives exceeds the straggler's by at least this."""
+"""The others wait for the straggler if their median share of time in collectives exceeds its share by this much."""
 LEAST_EXCESS = 0.05
-"""A share of the straggler's time is the cause if it exceeds the other machines' share by at least this."""
+"""A share of the straggler's time is the cause if it exceeds the other machines' median share by at least this."""
 _CAUSES = ("compute", *(name for name in LOST if name != "collective"))
 
 

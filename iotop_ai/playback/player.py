@@ -20,9 +20,9 @@ from iotop_ai.store.read.blocks import Block
 from iotop_ai.store.read.file import Entry
 
 KEEP = 256
-"""The number of Frames that are kept beside the current Frame; they share unchanged records."""
+"""About this many Frames are kept for stepping back and forth; they share unchanged records."""
 MOST_STEPS = 40
-"""The most steps that are taken to reach the first verdict that names a class."""
+"""The maximum number of steps taken to reach the first verdict that names a class."""
 
 
 class RecordingPart(Protocol):
@@ -38,13 +38,14 @@ class RecordingPart(Protocol):
         ...
 
     def entry(self, session: int, at_ns: int) -> Entry:
-        """The entry at which to begin decoding, so that the Frame at a time can be shown."""
+        """The entry at which decoding must begin to show the Frame at a time."""
         ...
 
     def items(self, first: int = 0, adopt: bool = True, folds_ns: int | None = None) -> Iterator[Snapshot | Keyframe]:
         """The input of ``pipeline.frames`` from a block on.
 
-        folds_ns: Snapshots before this time only build the history and yield no Frame.
+        adopt: whether to use the recorded fold state if its stamp matches. folds_ns: Snapshots before this time only
+        build the history and yield no Frame.
         """
         ...
 
@@ -58,7 +59,7 @@ class RecordingPart(Protocol):
 
 
 class _ShownBlock(NamedTuple):
-    """A block that is shown, because it is not part of the pre-roll.
+    """A block that is shown: it is neither part of the pre-roll nor before ``shown_from_ns``.
 
     part: the index of its part. block: its index in that part.
     """
@@ -68,14 +69,11 @@ class _ShownBlock(NamedTuple):
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: there is a newer request
-    """The caller has cancelled a seek.
-
-    The position stays where the seek stopped; the next request names its own time.
-    """
+    """The caller has cancelled a seek. The position stays where the seek stopped."""
 
 
 def never() -> bool:
-    """Returns False: the default for a request that is never cancelled."""
+    """Return False: the default of ``cancelled``, for a request that is never cancelled."""
     return False
 
 
@@ -85,8 +83,8 @@ class FrameCursor:
     Positions are wall times, because users and rotated files use wall times. Raises InputError if a part raises it, or
     if there is nothing to show.
 
-    follow: called at the end; returns the part that a rotation has added, or None. shown_from_ns: a monotonic time;
-    earlier blocks of the first session only build the history.
+    follow: called at the end of the last part; returns the part that a rotation has added, or None. shown_from_ns: a
+    monotonic time; earlier blocks of the first session only build the history.
     """
 
     def __init__(
@@ -110,7 +108,9 @@ class FrameCursor:
         self.grown = False
         """Whether ``refresh`` found more to read; the caller resets it."""
         self.judged_anew = False
-        """Whether the verdicts are decided anew, starting WARM_UP_S earlier, because other rules made the recording."""
+        """Whether the verdicts are decided anew, starting WARM_UP_S earlier, because the recording was made with other
+        rules.
+        """
         self._index()
         if not self._shown_blocks:
             raise InputError("only a pre-roll in this recording")
@@ -170,8 +170,8 @@ class FrameCursor:
     ) -> Frame:
         """Go to the last Frame at or before a wall time, or to the first Frame if all are later.
 
-        early: receives a preliminary Frame at once, from the preceding keyframe with its recorded rates, if blocks must
-        be decoded. Raises Cancelled.
+        early: if blocks must be decoded, called first with a preliminary Frame, made from the preceding keyframe and
+        its recorded rates. Raises Cancelled.
         """
         kept = self._frames
         if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
@@ -199,7 +199,7 @@ class FrameCursor:
     def _load(
         self, number: int, early: Callable[[Frame], None] | None = None, cancelled: Callable[[], bool] = never
     ) -> None:
-        """Go to the first Frame of a shown block, including its fold state."""
+        """Go to the first Frame of a shown block and restore the fold state there."""
         place = self._shown_blocks[number]
         part, block = self._parts[place.part], self._block(place)
         entry = part.entry(block.session, block.at_ns)
@@ -220,7 +220,7 @@ class FrameCursor:
         raise InputError("no snapshot could be read there; the recording is damaged, or changed while it was read")
 
     def peek(self) -> Frame | None:
-        """The next Frame, without moving to it; None at the present end."""
+        """The next Frame, without moving to it; None at the current end of the recording."""
         if self._at + 1 < len(self._frames):
             return self._frames[self._at + 1]
         after = self._next()

@@ -2,8 +2,8 @@
 
 If the recording was made with the rules of this program, the verdicts come from recorded totals and the figures from
 counters: from every Snapshot of a short run, from one Snapshot a minute in a long run, and from fewer in a run of many
-hours. The means stay exact, because a rate is the mean over the time between two Snapshots. If other rules made the
-recording, it is folded: every Frame is judged again.
+hours. The means stay exact, because a rate is the mean over the time between two Snapshots. If the recording was made
+with other rules, it is folded: every Frame is judged again.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class RunReader:
     """Iterates over the RunItems of a recording, in order. Use it within ``corrupt_input_as_error``.
 
     every: whether to decode every Snapshot; None decodes every Snapshot if there are at most MOST_SNAPSHOTS. most: the
-    most keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again, which some
-    conditions need.
+    maximum number of keyframes to decode if not every Snapshot is decoded. folded: whether to judge every Frame again,
+    which some conditions need.
     """
 
     def __init__(

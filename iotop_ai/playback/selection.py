@@ -51,14 +51,14 @@ class RecordedFrames:
             if self.end_ns is not None and self.end_ns < begin_ns:
                 raise UsageError(f"--end {end} is before --begin {begin}")
             self.source.start_at(begin_ns)
-        # It is read here, because an iteration closes the files.
+        # The header is read here, because an iteration closes the files.
         parts = self.source.parts
         blocks = shown_blocks(parts, begin_ns, self.end_ns, self.source.times) if parts else []
         self._header = parts[blocks[-1].part].header_of(blocks[-1].block) if blocks else None
 
     @property
     def header(self) -> Header | None:
-        """The header of the last selected session; of a stream, that of the newest item, None before its first line."""
+        """The header of the last selected session; for a stream, of the newest item, or None before the first line."""
         return self._header or self.source.header
 
     def _moment(self, text: str) -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLOSE_S = 3.0
 STOP_S = 30.0
-"""How long the end of a recording may take while the screen goes on: a sync waits for what other programs write."""
+"""How long closing a recording may take while the screen goes on: a sync also waits for other programs' writes."""
 _SECOND = 1_000_000_000
 
 

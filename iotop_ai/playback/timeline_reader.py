@@ -19,10 +19,10 @@ from iotop_ai.store.format.line_head import has_key, parse_head
 _SECOND = 1_000_000_000
 _LEAST_GAP_NS = 5 * _SECOND
 _ALIKE = 4
-"""Two steps are of about the same length if they differ by at most this part of it: a quarter."""
+"""Two steps count as equally long if they differ by at most 1/_ALIKE of their length, a quarter."""
 MARK, ALERT = "mark", "alert"
 _FIRING = "firing:"
-"""The third word in the text of an alert that begins, after its severity and its rule."""
+"""The third word in the text of an alert that fires, after its severity and its rule."""
 _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_only", "fs_error", "server_silent")
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
 """The kinds of events that the time line shows as faults."""
@@ -31,7 +31,7 @@ _NORMAL_CODES = (0, -15, None)
 
 
 def is_trouble(event: Event) -> bool:
-    """Whether an event is a fault, an alert, the end of a trainer, or of a worker that did not end normally."""
+    """Whether an event is a fault, an alert, the end of a trainer, or the abnormal end of a worker."""
     if event.kind != ENDED:
         return event.kind == ALERT or event.kind in TROUBLE
     return event.role == TRAINER or (event.role == WORKER and event.code not in _NORMAL_CODES)
@@ -74,7 +74,7 @@ class TimelineReader:
         return _next(self._keys, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
-        """The next or previous mark, alert or end of a job's process.
+        """The next or previous mark, alert, fault or end of a job's process.
 
         Of several at the same time, the first is returned.
         """
@@ -87,7 +87,7 @@ class TimelineReader:
         return None if at is None else next(mark for mark in marks if mark[0] == at)
 
     def step(self) -> bool:
-        """Read to the end of a block, or the new lines of the last block; return whether there were any."""
+        """Read to the end of a block, or the new lines of the last block; return whether there was anything to read."""
         part = self._parts[self._part]
         if self._block >= len(part.blocks):
             if self._part + 1 >= len(self._parts):
@@ -149,7 +149,7 @@ class TimelineReader:
         step_ns = wall_ns - self._seen
         if self._usual_ns and step_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
             if self._gap_ns and abs(step_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
-                # Two steps of this length: the first one was no gap, the interval has become longer.
+                # A second step of this length: the first was not a gap, but the interval has become longer.
                 self._gaps.pop()
                 self._usual_ns, self._gap_ns = step_ns, 0
             else:

@@ -1,1 +1,1 @@
-"""Frame to rows of text with tokens, and numbers to words. Pure, knows no terminal."""
+"""Turns Frames into rows of text with style tokens, and numbers into words. Pure, and independent of any terminal."""

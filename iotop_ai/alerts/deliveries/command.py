@@ -1,4 +1,7 @@
-"""Delivers an alert to a program of the user, without a shell. The alert is passed only as variables and as JSON."""
+"""Delivers an alert by running a program without a shell.
+
+The program gets the alert only as environment variables and as JSON on standard input.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ class CommandDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether it gets a message for each object."""
+        """Whether an alert about several objects is sent as one message for each."""
         return True
 
     def describe(self) -> str:
@@ -56,7 +59,7 @@ class CommandDelivery(NamedTuple):
             )
         except OSError as error:
             raise NotDelivered(f"cannot run {clean(self.argv[0])}: {error.strerror}") from None
-        # On a thread, because a program that does not read its input would block this one.
+        # The input is written on another thread, because a program that does not read it would block this one.
         writer = threading.Thread(target=_write, args=(child, data), daemon=True)
         try:
             writer.start()

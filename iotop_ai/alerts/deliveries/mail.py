@@ -49,7 +49,7 @@ class MailDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether it gets a message for each object."""
+        """Whether an alert about several objects is sent as one message for each."""
         return False
 
     def describe(self) -> str:
@@ -93,7 +93,7 @@ class MailDelivery(NamedTuple):
             if self.user:
                 server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
             refused = server.send_message(mail)
-        if refused:  # a second try would send another copy to the others
+        if refused:  # a second attempt would send another copy to the other recipients
             raise NotDelivered(_refusal(refused))
 
     def _by_sendmail(self, mail: EmailMessage) -> None:

@@ -14,25 +14,25 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.lazy_thread import LazyThread
 
 WAITING = 64
-"""The most alerts that wait for delivery. A further alert is lost, and a line reports it."""
+"""The maximum number of alerts that wait for delivery. Any further alert is lost, and a line reports the loss."""
 HOUR_NS = 3_600_000_000_000
 TRIES_AFTER_S = (2.0, 10.0)
 """The waits in seconds before the second and the third attempt to send a message."""
 LONGEST_WAIT_S = 30.0
-"""The longest wait for which a server may ask before the next attempt, in seconds."""
+"""If a server asks for a longer wait before the next attempt, the wait is this many seconds."""
 TRIES_PER_MESSAGE = 4
-"""The most messages to try per hour, sent or failed, as a multiple of ``at_most``, which limits only sent ones. A
-message counts once, however many attempts it takes.
+"""At most this many times ``at_most`` messages are tried per hour, sent or failed; ``at_most`` limits only those sent.
+A message counts once, however many attempts it takes.
 """
 MOST_TIMEOUTS = 6
-"""The most timeouts that one message can take: a mail or a service needs several steps, each with its own timeout."""
+"""One message takes at most this many timeouts: a mail or a service needs several steps, each with its own timeout."""
 
 
-class NotDelivered(Exception):  # noqa: N818 - the outcome of a try
+class NotDelivered(Exception):  # noqa: N818 - the outcome of an attempt
     """Why a message was not delivered, in one line.
 
-    again: whether another attempt may succeed. after_s: the shortest wait before another attempt in seconds, as the
-    server asks.
+    again: whether another attempt may succeed. after_s: the seconds that the server asks to wait before another
+    attempt.
     """
 
     def __init__(self, why: str, *, again: bool = False, after_s: float = 0.0) -> None:
@@ -50,12 +50,12 @@ class Delivery(Protocol):
 
     @property
     def at_most(self) -> int:
-        """The most messages per hour."""
+        """The maximum number of messages per hour."""
         ...
 
     @property
     def per_object(self) -> bool:
-        """Whether a program reads the messages: an alert about several objects then sends one for each of them."""
+        """Whether an alert about several objects is sent as one message for each, because a program reads them."""
         ...
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
@@ -70,7 +70,7 @@ class Delivery(Protocol):
 def try_to_send(delivery: Delivery, alert: Alert, stop: threading.Event) -> None:
     """Send a message; any failure is raised as NotDelivered.
 
-    Otherwise a fault would end the thread, and with it the delivery of all later alerts.
+    Any other exception would end the thread, and with it the delivery of all later alerts.
     """
     try:
         delivery.send(alert, stop)

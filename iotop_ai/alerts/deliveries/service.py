@@ -24,7 +24,7 @@ def is_installed() -> bool:
 class ServiceDelivery(NamedTuple):
     """Sends each alert to a service through apprise.
 
-    url: the address in apprise's form, such as "tgram://token/chat". at_most: the most messages per hour.
+    url: the address in apprise's form, such as "tgram://token/chat". at_most: the maximum number of messages per hour.
     """
 
     name: str
@@ -34,7 +34,7 @@ class ServiceDelivery(NamedTuple):
 
     @property
     def per_object(self) -> bool:
-        """Whether it gets a message for each object."""
+        """Whether an alert about several objects is sent as one message for each."""
         return False
 
     def describe(self) -> str:

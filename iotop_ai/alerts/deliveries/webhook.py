@@ -24,7 +24,7 @@ _RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
-"""The most characters of a text; Discord accepts 2,000."""
+"""The maximum number of characters in a text; Discord accepts 2,000."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -60,8 +60,8 @@ class WebhookDelivery:
         )
 
         def post() -> None:
-            # The status says that the alert has arrived. We do not read the rest of the answer, because an error there
-            # would make us send the alert again.
+            # The status shows that the alert has arrived. The rest of the answer is not read, because an error there
+            # would cause the alert to be sent again.
             urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s).close()
 
         try:

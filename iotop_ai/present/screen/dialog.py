@@ -118,7 +118,7 @@ def typing_word(word: str, typed: str, width: int) -> Row:
 
 
 def typing(before: Row, typed: str, width: int) -> Row:
-    """The row in which the user types. Of a text that does not fit, the end is shown."""
+    """The row in which the user types. If the text does not fit, its end is shown."""
     room = width - spans_cells(before) - 15
     while cells(typed) > max(4, room):
         typed = typed[1:]

@@ -1,4 +1,4 @@
-"""The graphs of the main screen on one time axis. What the verdict is about comes first."""
+"""The graphs of the main screen on one time axis, in the order of their importance."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     for group, rows in zip(found, graph_heights(height - 1, len(found)), strict=True):
         # When two graphs share an odd number of rows, the first one gets the extra row.
         drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
-    # Beside a graph of four rows, which is a line, one of three rows is drawn as a line too.
+    # If any graph has four rows and is drawn as a line, graphs of three rows are drawn as lines too.
     line_from = TALL_ROWS - (max(rows for _, rows in drawn) >= TALL_ROWS)
     for graph, rows in drawn:
         out += graph_lines(graph, view, width, where, rows, as_line=rows >= line_from)
@@ -105,7 +105,7 @@ def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sli
 
     count, culprit = len(frame.snapshot.gpu.value or {}), culprit_of(frame, view)
     has_gpu = count > 0
-    # The mean of all GPUs is not how busy the GPUs of a job are.
+    # The mean of all GPUs does not show how busy the GPUs of a job are.
     label = "CPU busy" if not has_gpu else "GPU busy" if count == 1 else "all GPUs"
     data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
     starved = has_gpu and frame.verdict.state is State.STARVED
@@ -114,7 +114,7 @@ def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sli
 
 
 def _blocked(frame: Frame, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries, job: Job) -> Graph:
-    """The share of time in which the workers are in state D. It is drawn hot only if the verdict is that they wait."""
+    """The share of time in which the workers are in state D. It is drawn hot only if the job is STARVED or BLOCKED."""
 
     def value(sample: Sample) -> float | None:
         rates = None if sample.jobs.value is None else sample.jobs.value.jobs.get(job.key)

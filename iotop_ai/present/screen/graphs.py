@@ -24,8 +24,8 @@ class Graph(NamedTuple):
     """One graph.
 
     scale: the size of ``unit`` in the unit of the values. top: the value at the graph's upper edge. text: the function
-    that makes the figure of a value. limit: the value above which the graph is drawn hot; None for none. strong:
-    whether the figure is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
+    that formats a value. limit: the value above which the graph is drawn hot; None for none. strong: whether the
+    current value is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
     """
 
     label: str
@@ -118,7 +118,7 @@ def _blank(width: int) -> list[Span]:
 
 
 def time_shown(frame: Frame, view: View) -> str:
-    """ "now", or in the past the time of the Frame."""
+    """The time of the Frame while the past is shown; otherwise "now"."""
     return clock(frame.snapshot.wall_ns, view.utc_offset_s) if view.mode in ("back", "replay") else "now"
 
 

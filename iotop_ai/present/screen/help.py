@@ -33,9 +33,9 @@ _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """The actions of the whole app that the help lists, in its order."""
 
 COLUMN = 38
-"""The least width of a column on a page."""
+"""The minimum width of a column on a page."""
 LEAST = 29
-"""The least width of a column of a screen's keys, which have to fit on one page."""
+"""The minimum width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE = 9
 """The width of a title; a longer title has a row by itself."""
@@ -47,8 +47,8 @@ _Block = list[list[Cell]]
 
 
 class _Page(NamedTuple):
-    """A page of the help. rows: the rows below the title. about: how the hint on the previous page names its
-    content.
+    """A page of the help. rows: the rows below the title. about: the content in words, for the hint on the previous
+    page.
     """
 
     rows: list[Line]
@@ -93,9 +93,10 @@ def pages(width: int, height: int, view: View, screen: str = "main") -> int:
 
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
-    """The help as one page, with columns as wide as possible, if all fits; otherwise as several pages.
+    """The help as one page, with columns as wide as possible, if everything fits; otherwise as several pages.
 
-    The first page then holds the keys of the screen, before the meaning of its columns and the keys of the main screen.
+    The pages of a screen above the main one are in this order: its keys, the meaning of its columns, the keys of the
+    main screen. Those of the main screen begin with its keys.
     """
     most = max(1, (width - 1) // COLUMN)
     room = max(1, height - _FRAME_ROWS)

@@ -41,7 +41,7 @@ _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMO
 _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
-"""What Enter opens on a panel without rows."""
+"""The word for the screen that Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
 """The names of the actions that change the machine begin with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
@@ -219,8 +219,8 @@ def _time_row(typed: str, width: int) -> Line:
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:
-    """The mode, for the right end of a row of a screen above the main one; [] when live. In the past, the time
-    shown too.
+    """The mode, for the right end of a row of a screen above the main one, with the time shown if it is in the past; []
+    when live.
     """
     if is_silent(view):
         return [Span(f"{silent_for(view)}  ", "warn")]

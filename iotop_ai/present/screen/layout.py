@@ -1,4 +1,4 @@
-"""The layout of the panels, from 60x15 on, and the whole screen as lines."""
+"""The layout of the panels on a screen of at least 60x15, and the whole screen as lines."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
 _LISTED_STEP = 4
 _TITLED_FROM = 20
-"""The least height of a screen that shows the titles of hidden panels."""
+"""The minimum height of a screen that shows the titles of hidden panels."""
 _WITHOUT_GAP = ("doctor", "keys", "banner", "time", "timeline")
 """The panels that have no blank row above them."""
 
@@ -111,7 +111,7 @@ class _Heights(NamedTuple):
     gaps: int
 
     def total(self, hidden: frozenset[str]) -> int:
-        """The rows of all panels and the blank rows between them. Of a hidden panel, the title counts."""
+        """The number of rows of all panels, with the blank rows between them. A hidden panel counts with its title."""
         return sum(self[:-1]) + self.gaps * _gap_count(self, hidden)
 
 
@@ -149,10 +149,11 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict.
 
-    On a short screen, rows are taken in this order: the network table, blank rows, the second row of graphs, a row for
-    each of many equal GPUs, process rows down to two, the CPU row, doctor's row, the filesystem row, graphs, GPUs down
-    to one row, disks down to one, processes, the time bar, the GPUs. Banner, path and the guilty disk stay. The layout
-    depends on the machine and the window, not on the load, so that panels do not jump.
+    On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
+    for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
+    down to one row, disks down to one row, processes down to one row, the time bar, the GPUs, the processes. Banner,
+    path and the disk that the verdict names stay. The layout depends on the machine and the window, not on the load, so
+    that panels do not jump.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)
@@ -266,7 +267,7 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
-        # Rows for the reader, the trainer and the footer of the process list come before the fourth disk.
+        # Rows for the reader, the trainer and the footer of the process list take precedence over the fourth disk.
         keep = max(0, 6 - heights.process)
         room = min(spare - keep, height // 3 - heights.disk)
         more = max(0, min(room, disks + 1 - heights.disk))
@@ -311,7 +312,7 @@ def _slots(heights: _Heights, height: int, hidden: frozenset[str]) -> tuple[Slot
 def screen_rows(width: int, height: int, frame: Frame, view: View) -> list[Line]:
     """The whole screen as exactly ``height`` lines of ``width`` columns."""
     rows_of = dict(PANELS)
-    if view.cache is None:  # the panels of one picture share results
+    if view.cache is None:  # the panels of one screen share results
         view = view._replace(cache=FrameCache())
     out: list[Line] = []
     for slot in plan(width, height, frame, view):

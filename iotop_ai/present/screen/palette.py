@@ -31,7 +31,7 @@ def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]
 
 
 def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
-    """The entries whose text, name or keys contain every word of ``text``, in upper or lower case.
+    """The entries whose text, name or keys contain every word of ``text``; case does not matter.
 
     Entries whose text or name begins with ``text`` come first.
     """

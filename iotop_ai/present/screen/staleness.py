@@ -22,14 +22,14 @@ _SUBJECTS = {
 
 
 def is_silent(view: View) -> bool:
-    """Whether the picture should be newer than it is: it is live, and no reading arrives. The past and a paused picture
-    are meant to be old.
+    """Whether the screen is older than it should be: it is live, but no reading arrives. While it is paused or shows
+    the past, it is meant to be old.
     """
     return view.silent_s is not None and view.mode == "live"
 
 
 def silent_for(view: View) -> str:
-    """For how long no reading has arrived: "no reading for 12 s". It may be called only while ``is_silent``."""
+    """For how long no reading has arrived: "no reading for 12 s". Call it only while ``is_silent``."""
     return f"no reading for {duration(view.silent_s or 0)}"
 
 

@@ -1,4 +1,4 @@
-"""The time line of a recording or of the last hour, in one row: states of the verdict, marks, alerts, ends of
+"""The time line of a recording or of the last hour, in one row: states of the verdict, marks, alerts, faults, ends of
 processes, gaps, and the position shown.
 """
 
@@ -43,7 +43,7 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
     """The time line: `` 14:02:10 ───━━STARVED 4 min━━───'── 15:10:00 ``.
 
     The position shown is inverse, a gap is blank, and only the part that was read is drawn as a line. A bad state's
-    word is shown where it fits. ``×`` is the end of a trainer or of a worker that crashed, ``'`` a mark, ``!`` an
+    word is shown where it fits. ``×`` is a fault, the end of a trainer or the crash of a worker, ``'`` a mark, ``!`` an
     alert. When the user looks back, the row ends with "now".
     """
     line = view.timeline

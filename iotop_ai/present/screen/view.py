@@ -1,4 +1,4 @@
-"""The state of the screen: everything besides the Frame that a picture depends on."""
+"""The state of the screen: everything besides the Frame that its rows depend on."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Timeline(NamedTuple):
 
     known_ns: the end of the part that was read. changes: (time, state) of each change of the verdict, the oldest first.
     marks: (time, text). gaps: (begin, end) of each stretch without a Snapshot. ends: (time, text, whether it is bad) of
-    each process of a job that ended, and of each kill by the OOM killer. alerts: (time, text, whether it is critical)
-    of each rule that fired.
+    each fault, each end of a trainer and each crash of a worker. alerts: (time, text, whether it is critical) of each
+    rule that fired.
     """
 
     begin_ns: int
@@ -32,10 +32,10 @@ class Timeline(NamedTuple):
 
 
 class RecordingState(NamedTuple):
-    """The state of a recording in progress.
+    """The state of a recording.
 
     seconds: its duration. trouble: why writing stopped; "" while it works. lost: the number of Snapshots that could not
-    be written. lost_events: the number of events in them that later Snapshots do not repeat.
+    be written. lost_events: the number of their events that later Snapshots do not repeat.
     """
 
     path: str
@@ -65,7 +65,7 @@ class View(NamedTuple):
 
     interval_s: float = 1.0
     device: str = ""
-    """The kernel name of the selected disk; "" for the guilty or busiest one."""
+    """The kernel name of the selected disk; "" for the disk that the verdict names, otherwise the busiest."""
     sort: str = "io"
     """The order of the processes, one of model.settings.SORT_KEYS."""
     reverse: bool = False
@@ -106,7 +106,7 @@ class View(NamedTuple):
     speed: float = 1.0
     """The speed at which the recording plays, as a multiple of real time."""
     back_s: float = 0.0
-    """When the user looks back: how many seconds before now."""
+    """When the user looks back: the seconds between the time shown and now."""
     recording: RecordingState | None = None
     """The recording being written; None if there is none."""
     readonly: bool = False

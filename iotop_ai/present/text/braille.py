@@ -43,7 +43,7 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
     """The newest ``slots`` intervals of a series; the slots before the first sample are unknown.
 
     A sample whose length is within a quarter of ``interval_s`` takes exactly one slot, so that jitter does not shift
-    the graph. A longer sample takes as many slots as it lasts; shorter samples share a slot, which shows the largest of
+    the graph. A longer sample takes all slots that it covers; shorter samples share a slot, which shows the largest of
     their values. A gap in the samples is unknown.
     """
     return _series(samples, value, slots, interval_s)[0]
@@ -52,7 +52,7 @@ def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], s
 def _series(
     samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float
 ) -> tuple[Series, int]:
-    """(the series, the number of samples that it covers)."""
+    """Return (the series, the number of samples that it covers)."""
     used = 0
     out: list[float | None] = []
     place = 0.0
@@ -82,7 +82,7 @@ def _series(
 
 def nice_top(value: float | None) -> float:
     """The top of a scale: the smallest number of the form 1, 2 or 5 times a power of ten that is at least the value; 1
-    without a value.
+    if there is no value.
     """
     if not value or value <= 0:
         return 1.0

@@ -10,7 +10,7 @@ from math import log10
 from iotop_ai.present.text.braille import GAP
 
 TALL_ROWS = 4
-"""The least number of rows at which a graph is drawn as a line, not as an area."""
+"""A graph with at least this many rows is drawn as a line, not as an area."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
 

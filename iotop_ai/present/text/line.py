@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 _new = tuple.__new__
-"""Builds a NamedTuple in a third of the time that its constructor takes; a picture has some five hundred."""
+"""Builds a NamedTuple in a third of the time that its constructor takes; a screen has about five hundred of them."""
 
 
 class Cell(NamedTuple):
@@ -166,7 +166,7 @@ def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line
 
 @lru_cache(maxsize=512)
 def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
-    """``place``, cached because most rows do not change from picture to picture."""
+    """``place``, cached because most rows do not change from tick to tick."""
     spots = []
     for column, text, token, right in given:
         if text:
@@ -214,8 +214,8 @@ _NO_GAP = ("block-", "tint-", "graph", "hot", "cursor", "bad")
 
 @lru_cache(maxsize=256)
 def stretches(token: str) -> bool:
-    """Whether the blanks after a span may belong to the span. Not after a block, a graph or an underlined word: their
-    colour or underline would continue.
+    """Whether the blanks after a span may belong to the span. They may not after a block, a graph or an underlined
+    word, whose colour or underline would continue.
     """
     return not token.startswith(_NO_GAP)
 

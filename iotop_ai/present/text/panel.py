@@ -71,7 +71,7 @@ def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:
 
 
 def scroll_to(at: int, scroll: int, count: int, visible: int) -> int:
-    """The first of the ``visible`` rows out of ``count``: as near to ``scroll`` as possible, such that row ``at`` is
-    visible.
+    """The index of the first of ``visible`` rows out of ``count``: as near to ``scroll`` as possible, with row ``at``
+    among the rows.
     """
     return max(0, at - visible + 1, min(scroll, at, count - visible))

@@ -1,4 +1,4 @@
-"""Spans with the weight that a sentence gives them, and the cutting of a sentence at its clauses."""
+"""The Spans of a sentence, by the weight of their words, and the shortening of a sentence at the end of a clause."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLAUSE_END = re.compile("; |: |, | \\(")
 
 
 def whole_clauses(text: str, room: int) -> str:
-    """The sentence without its last clauses, so that it fits; unchanged if not even the first clause fits."""
+    """The sentence without the last clauses that do not fit; unchanged if not even the first clause fits."""
     if cells(text) <= room:
         return text
     heads = [text[: end.start()] for end in _CLAUSE_END.finditer(text, 1)]

@@ -22,7 +22,7 @@ def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[L
 
 
 def below_note(below: int) -> str:
-    """The note that counts the rows below the last one shown: " 3 more rows below "; " the end " without any."""
+    """The note that counts the rows below the last one shown: " 3 more rows below "; " the end " if there are none."""
     return f" {plural(below, 'more row')} below " if below else " the end "
 
 

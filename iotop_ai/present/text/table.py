@@ -17,8 +17,8 @@ class Column(NamedTuple):
 
     width: the columns of the screen that it takes, including the gap before its text. drop: when the table is too wide,
     the columns with the largest number are dropped together, then the columns with the next smaller number; 0 is never
-    dropped. wide: the width where there is room; 0 for the normal width. left: whether its text is aligned to the left.
-    gap: the least number of blanks before its text.
+    dropped. wide: the width if there is room; 0 for the normal width. left: whether its text is aligned to the left.
+    gap: the minimum number of blanks before its text.
     """
 
     id: str

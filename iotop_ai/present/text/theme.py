@@ -1,4 +1,4 @@
-"""The style of each token in each theme, as data that the screen, the first picture and the tests share.
+"""The style of each token in each theme, as data that the screen, the first frame and the tests share.
 
 A foreground or background is "#rrggbb", an ANSI colour number "0" to "15", or "" for the terminal's default. Nothing is
 shown by colour alone: a word, ``>``, ``?`` or the weight shows it too.
