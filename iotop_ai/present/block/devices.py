@@ -127,11 +127,12 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices that always have a row: the guilty disk first, then disks and arrays, then loop, ram, zram and rom
+    """The devices with a row of their own: the guilty disk first, then disks and arrays, then loop, ram, zram and rom
     devices.
 
     Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
-    disk, members of an array and paths are nested under another device, and are among these only on request.
+    disk, members of an array and paths are nested under another device. They have a row of their own only if the user
+    or the verdict names them.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:

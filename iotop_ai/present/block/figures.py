@@ -53,8 +53,8 @@ def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
 
 
 def slowness(facts: DeviceFacts) -> int:
-    """How slow the disk is: 0 normal, 1 slow, 2 very slow. It compares the read await with the normal one; for a disk
-    that seeks, it takes %util and the await.
+    """How slow the disk is: 0 normal, 1 slow, 2 very slow. The read await is compared with the normal one; for a disk
+    that seeks, %util and the read await are compared with fixed limits.
     """
     if not facts.reads_per_s or facts.reads_per_s < 1 or facts.read_await_ms is None:
         return 0
@@ -178,8 +178,8 @@ def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[
     """(why the processes listed belong to the disk, the job's name for JOB_FILES).
 
     ONLY_DISK: no other disk moved a byte, so all disk I/O was here. JOB_FILES: the job's files are on this disk.
-    BUSIEST: neither holds, so the busiest processes are listed, because the kernel does not say which disks a process
-    uses.
+    BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are
+    listed.
     """
     below = set(devices.leaves(device.name, frame))
     disks = [d for d in devices.all_devices(frame, view) if d.info is not None and is_leaf(d.info)]

@@ -106,8 +106,8 @@ def device_graph_rows(
     log: bool = False,
     alone: bool = False,
 ) -> list[Line]:
-    """The time axis and as many graphs as fit, with two rows each if all fit so. With more room, the awaits share a
-    tall chart. alone: whether the chart has all rows.
+    """The time axis and as many graphs as fit, with two rows each if there is room. With more room, the awaits share a
+    tall chart. alone: whether the chart takes all rows.
     """
     where = room(width)
     if where.cells < 10 or height < 2:

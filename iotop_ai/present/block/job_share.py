@@ -17,7 +17,7 @@ disks are read one after the other.
 """
 _FEW, _MOST_OF_DISK = 0.02, 1.3
 """_FEW: the share of a disk's bytes that is negligible. _MOST_OF_DISK: a job that reads more than this multiple of the
-disk's bytes gets most of them from other places.
+disk's bytes also reads from other places, so its share is unknown.
 """
 
 

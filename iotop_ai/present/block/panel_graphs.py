@@ -131,8 +131,8 @@ def _done(rates: BlockRates, kind: str) -> float | None:
 
 
 def _limit(frame: Frame, name: str) -> float | None:
-    """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None without
-    either.
+    """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None if there
+    is neither.
     """
     about = f"disks.{name}."
     for finding in frame.verdict.findings:
@@ -148,8 +148,8 @@ def _divided(value: float | None, scale: float) -> float | None:
 
 
 def _label(name: str, kind: str) -> str:
-    """The disk and the direction in 8 columns. A name of up to 6 characters is never cut, because disks may differ in
-    their last one: "loop0 rw"; for both directions of "loop10" no word is left.
+    """The disk and the direction in 8 columns: "loop0 rw". A name of up to 6 characters is never cut, because names may
+    differ only in the last character; so "loop10" leaves no room for the word "rw".
     """
     words = {READ: ("read", "rd", "r"), WRITE: ("write", "wr", "w"), BOTH: ("r+w", "rw")}[kind]
     for word in words:

@@ -55,7 +55,7 @@ While the user accumulates, a title loses its "/s".
 
 _WITHOUT_JOB = tuple(column for column in COLUMNS if column.id != "job%")
 _WIDE, _REASON_WIDTH = 140, 16
-"""_WIDE: the least width of a screen whose health column has room for the reason. _REASON_WIDTH: the width of that
+"""_WIDE: the minimum width of a screen whose health column has room for the reason. _REASON_WIDTH: the width of that
 reason.
 """
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
@@ -332,7 +332,7 @@ def _times_normal(frame: Frame, device: BlockDevice) -> str:
     wait, info = device.rates.read_await_ms, device.info
     if wait is None or info is None:
         return UNDEFINED if device.rates.reads_per_s == 0 else UNKNOWN
-    # imported here: the first picture has no rates, and many screens are too narrow for the column
+    # imported here: the first frame has no rates, and many screens are too narrow for the column
     from iotop_ai.diagnosis.facts.block import base_of, normal_await_ms
 
     base, size_bytes = base_of(info, devices.infos(frame)), device.rates.read_size_bytes
@@ -352,7 +352,7 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
 
 
 def _worst_await(rates: BlockRates) -> str:
-    """The column of the await that is red in the guilty device's row; "" without awaits."""
+    """The column of the await that is coloured in the guilty device's row; "" without awaits."""
     read, write = rates.read_await_ms, rates.write_await_ms
     if read is None and write is None:
         return ""

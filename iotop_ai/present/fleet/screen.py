@@ -27,7 +27,7 @@ KEYS = (
 """The actions shown in the last row."""
 BANNER_ROWS = 2
 _LEAST_DETAIL, _TALL = 18, 36
-"""The least heights of a screen that shows graphs of the machine under the cursor (_LEAST_DETAIL), and of one that
+"""The minimum heights of a screen that shows graphs of the machine under the cursor (_LEAST_DETAIL), and of one that
 shows tall graphs (_TALL).
 """
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
@@ -106,7 +106,7 @@ def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
 
 
 def whole_clauses(text: str, width: int) -> str:
-    """The sentence without the last clauses, so that it fits."""
+    """The sentence without the last clauses that do not fit."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()

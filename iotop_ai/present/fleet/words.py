@@ -148,7 +148,7 @@ def lost_total(fleet: Fleet) -> float | None:
 
 
 def summary(fleet: Fleet) -> tuple[State, str]:
-    """The worst state, and a sentence: how many machines have trouble, how much time is lost, and to which cause most
+    """The worst state, and a sentence: how many machines have trouble, how much time is lost, and the cause of most
     of it.
     """
     troubled = [machine for machine in fleet.machines if machine.troubled]

@@ -1,4 +1,4 @@
-"""What a GPU's sentences need besides its figures: its idle time, the process that holds it, the jobs on other GPUs."""
+"""The context of a GPU's sentences: its idle time, the process that holds it, the jobs on other GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def detail_of(frame: Frame, uuid: str) -> GpuDetail | None:
 
 
 def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
-    """All sentences about one GPU, the gravest first; if the GPU cannot be read, only the reason."""
+    """All sentences about one GPU, the most severe first; if the GPU cannot be read, only the reason."""
     if gpu.state is None:
         reading = gpu.reading
         text = "".join(span.text for span in reason_spans(reading._replace(remedy="")))
@@ -37,8 +37,8 @@ def _kept_faults() -> dict[str, _Fault]:
 
 @cached_per_frame
 def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
-    """The gravest fault of each faulty GPU that answers, by UUID: "1 of 18 NVLinks down"."""
-    kept = cache_part(view, _kept_faults)  # each picture needs the faults, which rarely change
+    """The most severe fault of each faulty GPU that answers, by UUID: "1 of 18 NVLinks down"."""
+    kept = cache_part(view, _kept_faults)  # each Frame needs the faults, which rarely change
     out: dict[str, str] = {}
     for gpu in gpus(frame, view):
         if gpu.state is None:

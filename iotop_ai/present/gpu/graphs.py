@@ -49,7 +49,7 @@ def _scaled(scale: float) -> Callable[[float | None], str]:
 
 
 def gpu_figures(now: GpuRates | None) -> list[GpuFigure]:
-    """All figures in a fixed order. now: the present rates, whose limits of power and memory become tops and limits."""
+    """All figures in a fixed order. now: the current rates, whose power and memory limits set tops and hot limits."""
     mega = rate_bytes(2)
     watts = None if now is None else now.power_limit_watts
     total = None if now is None else now.memory_total_bytes

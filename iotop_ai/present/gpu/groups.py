@@ -63,7 +63,7 @@ def short_model(name: str) -> str:
 
 
 def throttle_text(state: GpuState) -> str:
-    """The gravest reason why the clocks are lowered; "none" if they are not, "?" when unknown."""
+    """The most severe reason why the clocks are lowered; "none" if they are not, "?" when unknown."""
     if state.clock_reasons is None:
         return "?"
     for bit, word in _REASONS:
@@ -77,7 +77,7 @@ LEAST_SHARE = 0.01
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
-    """(the gravest throttle reason, its share of the interval); None if the GPU does not count the time.
+    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time.
 
     Heat and the power brake come before the power limit, because being at the power limit is normal at full load.
     """
@@ -196,7 +196,7 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
-    """The key of a group's row: the key of its marked GPU, otherwise of its first GPU. The group itself has no key,
-    because groups change from tick to tick.
+    """The key of a group's row: the key of its GPU under the cursor, otherwise of its first GPU. The group itself has
+    no key, because groups change from tick to tick.
     """
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)

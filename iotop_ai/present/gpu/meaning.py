@@ -1,4 +1,4 @@
-"""The meaning of a GPU's figures in sentences, the gravest first, each with the figures that support it.
+"""The meaning of a GPU's figures in sentences, the most severe first, each with the figures that support it.
 
 Utilisation alone does not show that a GPU computes, because it counts any running kernel. So a sentence also needs the
 power draw or, with GPM, the activity of SMs and tensor cores. The thresholds of 80 and 50 % for SM activity are
@@ -48,7 +48,7 @@ class Meaning(NamedTuple):
 
 
 class GpuContext(NamedTuple):
-    """What the sentences need to know besides the figures of the GPU."""
+    """The facts that the sentences need besides the figures of the GPU."""
 
     used: int = 0
     """The number of GPUs that have a process."""
@@ -57,11 +57,11 @@ class GpuContext(NamedTuple):
     owner: str = ""
     """The process that holds most of the GPU's memory; "" without one."""
     others: str = ""
-    """What uses the other GPUs, if this GPU has no process; otherwise ""."""
+    """The jobs on the other GPUs, if this GPU has no process; otherwise ""."""
 
 
 def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, context: GpuContext) -> list[Meaning]:
-    """All sentences that the known figures support, the gravest first."""
+    """All sentences that the known figures support, the most severe first."""
     out: list[Meaning] = []
     if rates is not None:
         out += _activity(state, rates, context)
@@ -180,7 +180,7 @@ def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
 
 
 def _raise_limit(state: GpuState, detail: GpuDetail | None) -> str:
-    """Without -i, nvidia-smi would set the limit of every GPU."""
+    """The command has the option -i, because without it nvidia-smi would set the limit of every GPU."""
     if not state.is_nvidia or detail is None or detail.default_limit_mw is None:
         return "raise it, unless on purpose"
     return f"nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless on purpose"
@@ -239,7 +239,7 @@ def _memory(rates: GpuRates) -> list[Meaning]:
 
 
 def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
-    """The sentences about faults of the GPU itself and its links. FAULTS has the ids of the grave ones."""
+    """The sentences about faults of the GPU itself and its links. FAULTS has the ids of the severe ones."""
     out = []
     if state.last_xid is not None:
         token = "bad" if xid_is_hardware(state.last_xid) else "warn"
@@ -318,5 +318,5 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def worst_token(sentences: Sequence[Meaning]) -> str:
-    """The token of the gravest sentence; "dim" if there are none."""
+    """The token of the most severe sentence; "dim" if there are none."""
     return sentences[0].token if sentences else "dim"

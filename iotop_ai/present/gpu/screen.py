@@ -38,7 +38,7 @@ _WORDS = {
     "unused": ("FREE", "dim"),
     "mig": ("MIG", "dim"),
 }
-"""(state word, token) for sentences whose gravity alone would mislead: a GPU that is 20 % busy is not OK."""
+"""(state word, token) for sentences whose severity alone would mislead: a GPU that is 20 % busy is not OK."""
 _SLOWED = frozenset(
     (
         "hw_thermal",

@@ -79,8 +79,8 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 
 def _placed(frame: Frame, view: View, width: int, name: int, every: list[Column], groups: _Groups) -> list[ColumnSlot]:
-    """The columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that does
-    not suffice, those that matter less than the meaning are left out.
+    """The columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that is not
+    enough, the columns less important than the meaning are left out.
     """
     columns = fit_columns(every, width - name - 1)
     at = place_columns(columns, name, width - 1)
@@ -112,8 +112,8 @@ def _narrowed(frame: Frame, view: View, column: Column, groups: _Groups) -> Colu
 
 
 def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu, ...]) -> list[Column]:
-    """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row; and
-    fan, SM%, user, process, job and rank if they are known for none of the GPUs.
+    """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row;
+    fan, SM%, user, process, job and rank if they are known for none of the GPUs; job and rank on a narrow screen.
     """
     leave = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
     if not any(g.state is not None and g.state.fan_percent is not None for g in every):
@@ -134,7 +134,7 @@ def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu
 
 
 def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
-    """The groups around the cursor; without a cursor, the gravest groups, then the largest, in the usual order."""
+    """The groups around the cursor; without a cursor, the most severe and then the largest ones, in the usual order."""
     at = next((i for i, group in enumerate(groups) if group_key(group, view) == view.cursor), None)
     if view.focus == "gpu" and at is not None:
         start = scroll_to(at, view.scroll, len(groups), room)
@@ -146,7 +146,7 @@ def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
 
 def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
     """The place of a group by importance, 0 for the most important: a group with the verdict's culprit, then a group
-    that does not answer or has lowered clocks, then the others by the gravity of what their figures mean.
+    that does not answer or has lowered clocks, then the others by the severity of the sentences about them.
     """
     if any(gpu.uuid in culprit_of(frame, view).gpus for gpu in group):
         return 0
@@ -234,7 +234,7 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
 
 @cached_per_item(lambda gpu: gpu.uuid)
 def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
-    """(the gravest sentence without the figures that the row already shows, its token); "-" if there is none."""
+    """(the most severe sentence without the figures that the row already shows, its token); "-" if there is none."""
     first = next(iter(gpu_sentences(frame, view, gpu)), None)
     if first is None:
         return UNDEFINED, "none"
@@ -299,7 +299,7 @@ def _span(values: list[float | None]) -> str:
 
 
 def _limited(spot: ColumnSlot, used: str, limit: str) -> list[Cell]:
-    """A value, and its limit, dim, after a slash. Of a range that does not fit, the upper end is shown."""
+    """A value, and after a slash its limit, dim. If a range does not fit, only its upper end is shown."""
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
     room = spot.last - spot.first + 1
     if cells(used) + cells(tail) > room:

@@ -24,7 +24,7 @@ class GpuUser(NamedTuple):
     """The process's user; "?" if the process is not in /proc."""
     command: str
     job: str
-    """The batch job, such as "slurm 48213"; otherwise the training job's name; "" without either."""
+    """The batch job, such as "slurm 48213"; otherwise the training job's name; "" if there is neither."""
 
     @property
     def visible(self) -> bool:

@@ -22,7 +22,7 @@ SAFE = (
     "changed. It never runs in captive mode."
 )
 TALL = 40
-"""The least height of a screen that shows the page of the disk under the cursor below the list."""
+"""The minimum height of a screen that shows the page of the disk under the cursor below the list."""
 
 
 def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int, height: int) -> list[Line]:

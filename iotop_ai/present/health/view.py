@@ -55,7 +55,7 @@ class DiskRow(NamedTuple):
     cure: str = ""
     """The advice, if the verdict names the disk as failing; otherwise ""."""
     identity: DiskIdentity = DiskIdentity()
-    """What tells this disk from another one that gets its name."""
+    """The disk's identity, which differs from that of another disk that gets the same name later."""
 
     @property
     def state(self) -> SmartState | None:
@@ -141,7 +141,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
 
 
 def why_not_answer(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
-    """Why the open dialog can start nothing; "" if it can. row: the disk that has the dialog's name now."""
+    """Why the open dialog cannot act on its disk; "" if it can. row: the disk that has the dialog's name now."""
     if row is not None and dialog.identity.is_other(row.identity):
         return replaced_text(row.name)
     return why_no_test(row, view._replace(disk=dialog.disk))

@@ -169,8 +169,8 @@ def _is_idle(device: BlockDevice) -> bool:
 def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
     """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
 
-    A process whose disk is unknown may be named for the disk that the program selects, which is usually the busiest,
-    but not for one that the user selected.
+    A process whose disk is unknown may be named for the disk that iotop-ai selects, which is usually the busiest. It is
+    named for a disk that the user selected only if it reads more than all other disks deliver.
 
     kind: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that direction,
     the process with the most bytes in the other direction is named, because the disk may receive writes later than the

@@ -100,7 +100,7 @@ class JobRow(NamedTuple):
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """All jobs. The order is by GPU-hours lost, hours lost, the present wait, then the GPUs and bytes that a
+    """All jobs. The order is by GPU-hours lost, hours lost, the current wait, then the GPUs and bytes that a
     job uses.
     """
     facts = rule_facts(frame, view)
@@ -128,8 +128,8 @@ def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
 
 
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
-    """The screen as exactly ``height`` lines. cursor: the pid of the job whose row is marked; if that job is not in the
-    list, the first row is marked.
+    """The screen as exactly ``height`` lines. cursor: the pid of the job under the cursor; if that job is not in the
+    list, the cursor is on the first row.
     """
     jobs = job_rows(frame, view)
     body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)

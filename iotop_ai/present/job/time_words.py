@@ -68,7 +68,7 @@ def counted(frame: Frame) -> bool:
 def window_shares(frame: Frame) -> TimeShares | None:
     """The shares of the verdict's job during the verdict's window; None without a job, or if nothing was counted."""
     job = current_job(frame)
-    # The first picture has no interval yet, so it does not need the import.
+    # The first frame has no interval yet, so it does not need the import.
     if job is None or not any(s.jobs.value is not None and job.key in s.jobs.value.times for s in frame.history):
         return None
     from iotop_ai.diagnosis.facts.time_window import shares_over

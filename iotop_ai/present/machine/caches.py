@@ -1,4 +1,4 @@
-"""Caches in words: what a drop costs, which jobs run, and the results of a drop, an eviction and a dataset check."""
+"""Caches in words: a drop's cost, the jobs that run, and the results of a drop, an eviction and a dataset check."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NAMED = 4
 
 
 def level_text(level: int, levels: Levels) -> str:
-    """What this level drops, with its present size."""
+    """The caches that this level drops, with their current sizes."""
     pages = f"page cache, {amount(levels.cached_bytes)}"
     slab = f"dentries and inodes, {amount(levels.slab_reclaimable_bytes)}"
     return {1: f"the {pages}", 2: slab}.get(level, f"the {pages}; {slab}")
@@ -37,7 +37,7 @@ def sync_text(dirty_bytes: int | None) -> str:
 
 
 def running_text(snapshot: Snapshot, uid: int | None) -> str:
-    """What a drop would slow down: the training jobs, other users' jobs first, then other users with processes."""
+    """The jobs and users that a drop would slow down: other users' jobs, this user's jobs, other users' processes."""
     jobs = () if snapshot.jobs.value is None else tuple(snapshot.jobs.value.jobs.values())
     ordered = sorted(jobs, key=lambda job: (job.uid == uid, job.user, job.name))
     counts = Counter(_job(job, uid) for job in ordered)

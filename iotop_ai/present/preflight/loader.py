@@ -26,7 +26,7 @@ def configuration_text(one: Configuration) -> str:
 
 
 def patch_text(run: Run) -> str:
-    """The run's loader arguments as Python keyword arguments in one line. Only those that the loader accepted."""
+    """The arguments that the run's loader accepted, as Python keyword arguments in one line."""
     one, taken = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
         "batch_size": one.batch_size,
@@ -107,7 +107,7 @@ def _why(report: Report, choice: Choice) -> list[str]:
 
 
 def _pipeline(report: Report, choice: Choice) -> list[str]:
-    """What the stages of a tf.data pipeline lack."""
+    """The stages that a tf.data pipeline lacks, one sentence for each."""
     built = choice.run.built
     if built is None or not built.stages:
         return []
@@ -154,7 +154,7 @@ def _grows(run: Run) -> str:
 
 
 def _slow_first(report: Report) -> list[str]:
-    """A slow first batch; the remedy only for a DataLoader with workers, because all else refuses that argument."""
+    """The sentence about a slow first batch; the remedy is an argument that only a DataLoader with workers accepts."""
     slow = [(run, run.steady.first_batch_s) for run in report.runs if run.steady]
     slow = [(run, seconds) for run, seconds in slow if seconds > SLOW_FIRST_S]
     kept = [(run, seconds) for run, seconds in slow if _may_keep_workers(run)]

@@ -103,7 +103,7 @@ def _bar(view: CheckView, width: int) -> Row:
 
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
-    """The rows of each kind of operation: the figures at the lowest depth, and below them at a faster higher depth."""
+    """The rows of each kind of operation: the figures at the lowest depth, then at a higher depth if it is faster."""
     kinds: dict[str, list[Measured]] = {}
     for one in results:
         kinds.setdefault(phase_title(one), []).append(one)

@@ -15,7 +15,7 @@ SAMPLING = "py-spy samples its stack for 5 s; it is not stopped ..."
 
 
 def code_text(code: PythonCode) -> str:
-    """The line in which the first thread was seen most often, and the calls made from it; "" without any."""
+    """The line in which the first thread was seen most often, and the calls made from it; "" if there is none."""
     if not code.threads or not code.threads[0].lines:
         return ""
     first = code.threads[0]

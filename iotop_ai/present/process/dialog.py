@@ -64,8 +64,8 @@ def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarge
 
 
 def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
-    """The owner and the command line, for a group that of its first process; for tagged processes, pid, name and owner
-    of the first few.
+    """The owner and the command line of the process, or of a group's first process; for tagged processes, the pid, name
+    and owner of the first few.
     """
     table = now.processes.value
     info = None if table is None else table.info.get(target.keys[0])

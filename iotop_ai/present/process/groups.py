@@ -230,10 +230,10 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 
 @cached_per_frame
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
-    """The group that the user marked; None without a mark, or while the group has no row.
+    """The group under the cursor; None without a cursor, or while the group has no row.
 
-    Processes of one name and user may have an active and an idle row. If the marked row disappears, the other row is
-    marked instead.
+    Processes of one name and user may have an active and an idle row. If the row under the cursor disappears, the
+    cursor is on the other row instead.
     """
     if view.focus != "process" or not view.cursor:
         return None
@@ -243,8 +243,8 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
 
 
 def selected_group(frame: Frame, view: View) -> Group | None:
-    """The group that the keys act on while the process panel is focused: the marked group, or the first one if the user
-    has not marked any. None without the focus.
+    """The group that the keys act on while the process panel is focused: the group under the cursor, or the first one
+    if there is no cursor. None if the panel is not focused.
     """
     if view.cursor or view.focus != "process":
         return group_at_cursor(frame, view)
@@ -334,7 +334,7 @@ class _IdleGroups:
         self.groups: dict[Owner, Group] = {}
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
-        # The table that a query leaves holds only its matches.
+        # After a query, the table holds only the matching processes.
         self._wanted = EVERY if wanted is not None and wanted.query else wanted
         # A table without the fields that change from tick to tick, because idle groups need only the stable ones.
         self._table = ProcessTable(
@@ -469,8 +469,8 @@ _LEADING_SHARE = 2 / 3
 
 
 def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKey, ProcessRates], sort: str) -> Group:
-    """The group, whose first process has most of what the list is sorted by. Without such a process, the lowest pid is
-    the first, because equal workers would take turns.
+    """The group. Its first process is the one that has most of the figure by which the list is sorted. Without such a
+    process, it is the one with the lowest pid, because equal workers would otherwise take turns.
     """
     keys = sorted(keys)
     rows = [rates[key] for key in keys]

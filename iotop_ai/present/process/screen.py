@@ -178,7 +178,7 @@ def _job_text(job: Job, key: ProcessKey) -> str:
     role, count = "helper", len(job.ranks)
     for index, rank in enumerate(job.ranks):
         number = index if rank.number is None else rank.number
-        # With such a number, the job has more ranks on other machines.
+        # A larger number shows that the job has more ranks on other machines.
         ranks = f" of {count}" if number < count else f", {count} here"
         own = f"rank {number}{ranks}" if count > 1 else "trainer"
         if rank.key == key:

@@ -23,7 +23,9 @@ _FIGURES: dict[str, Callable[[ProcessRates], float | None]] = {
 
 
 def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:
-    """The figures of a column, or the bytes of all I/O for another one. An unknown figure is 0."""
+    """The figures by which processes are sorted: those of the column, or the bytes of all I/O if it has none. An
+    unknown figure is 0.
+    """
     if figure := _FIGURES.get(sort):
         return [value or 0.0 for value in map(figure, rates)]
     return [(one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0) for one in rates]

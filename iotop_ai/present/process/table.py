@@ -398,7 +398,7 @@ def _footer(
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
         owners = "" if root else " of other users"
-        # A replayed recording shows no more, whatever is changed on this machine.
+        # Changes on this machine cannot make a recording show more, so a replay names no remedy.
         cure, brief = ("", "") if root or recorded else (" (sudo shows them)", " (sudo)")
         clauses.append(
             _Clause(

@@ -1,7 +1,7 @@
 """Tagged processes: the sign before their rows, and their number.
 
-A tag belongs to a process, which pid and start time identify, not to a row. It survives sorting, filtering and
-grouping, and ends with the process.
+A tag belongs to a process, identified by pid and start time, not to a row. It survives sorting, filtering and grouping,
+and ends with the process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from iotop_ai.present.text.line import cells
 Tags = frozenset[ProcessKey]
 
 ALL, SOME = "*", "+"
-"""The signs before a row of which all processes are tagged (ALL), or only some (SOME)."""
+"""The signs before a row: ALL if all of its processes are tagged, SOME if only some are."""
 
 
 def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:
@@ -27,7 +27,7 @@ def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:
 
 
 def toggle_tags(tagged: Tags, keys: Collection[ProcessKey]) -> Tags:
-    """The tags with all of these processes added; without them if all were tagged already."""
+    """The tags with all of these processes added; if all were tagged already, without them."""
     return tagged.difference(keys) if tagged.issuperset(keys) else tagged.union(keys)
 
 

@@ -35,8 +35,8 @@ class Culprit(NamedTuple):
     hue: "bad" or "warn"; "" when the verdict names none. disk: the disk's kernel name. disk_hue: the disk's colour,
     which can differ from hue because a second finding may name the disk. mount: the mount point of a full or slow
     filesystem. gpus: the UUIDs of the named GPUs. gpu_cell, process_cell: the column that shows why a GPU or a process
-    is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's workers compute.
-    cores, memory: whether the machine's cores or memory are the cause.
+    is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's processes
+    compute. cores, memory: whether the machine's cores or memory are the cause.
     """
 
     hue: str = ""
@@ -87,7 +87,7 @@ def hue_of(state: State) -> str:
 
 
 def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name, hue) of the disk that a finding names, otherwise of the very slow disk; ("", "") without either."""
+    """(kernel name, hue) of the disk that a finding names, otherwise of the very slow disk; ("", "") if none is."""
     present = {key.name for key in frame.snapshot.block.value or {}}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):

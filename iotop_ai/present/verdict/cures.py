@@ -21,8 +21,8 @@ from iotop_ai.present.verdict.advice import (
 
 
 def _source(a: Args) -> str:
-    """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". "At most", because the job may read only part of the
-    directory, and because a copy in order is faster than the job's reads.
+    """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". It says "at most" because the job may read only part
+    of the directory, and because a sequential copy is faster than the job's reads.
     """
     if number(a, "shared"):
         return f"its dataset on {word(a, 'source')}"
@@ -140,7 +140,7 @@ _LEAST_SHM_GIB = 8
 
 
 def _shm(a: Args) -> str:
-    """Only a container's start sets the size of its /dev/shm: a mount inside it is refused."""
+    """The size of a container's /dev/shm is set when the container starts: a remount inside it is refused."""
     fewer, inside = "fewer workers, or a lower prefetch_factor", number(a, "container")
     if not number(a, "may_grow"):
         return fewer
@@ -160,7 +160,7 @@ def _cool(a: Args) -> str:
 
 
 def _raise_power(a: Args) -> str:
-    """Without -i, nvidia-smi would set the limit of every GPU."""
+    """The command has the option -i, because without it nvidia-smi would set the limit of every GPU."""
     known = f"the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
     if not word(a, "numbers"):
         return f"raise its power limit to {whole(a, 'default')} W: {known}"

@@ -82,10 +82,12 @@ _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
     *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
 )
-"""Metrics whose names end in one of these support a finding of any class when they are below their threshold."""
+"""Metrics whose names end in one of these support a finding when they are below their threshold, except as in
+``counts_below``.
+"""
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
-"""These metrics support a finding of a loud or idle class when they are below their threshold, and a finding of an OK
-class when they are above it.
+"""These metrics support a finding when they are below their threshold. If the finding's state is OK, they support it
+when they are above.
 """
 
 _AT_LIMIT = {
@@ -97,7 +99,7 @@ _AT_LIMIT = {
 limit is in force, the figure is mostly just below it.
 """
 _NEAR = 0.8
-"""From this part of a limit on, a figure is near it."""
+"""A figure is near a limit if it is at least this part of the limit."""
 
 
 class Fact(NamedTuple):
@@ -148,10 +150,10 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
 
 
 def _near(finding: Finding, value: float, limit: float) -> str:
-    """The standing of a figure with a limit.
+    """The standing of a figure that has a limit.
 
-    The direction of a link that is not full says nothing against the other. The rule about cgroups itself compares
-    their figures with the limit.
+    For pcie, a direction of the link that is not full is not evidence against a finding about the other direction. For
+    io_limit, the rule has already compared the figures with the limit.
     """
     if finding.class_id == "io_limit" or value >= _NEAR * limit:
         return MET

@@ -369,7 +369,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def second(verdict: Verdict, frame: Frame) -> Spans:
-    """The second finding in words, after a very slow disk if no finding names that disk; [] without either."""
+    """The second finding in words, after a very slow disk if no finding names that disk; [] if there is neither."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
     if slow is None or any(_names(finding, slow) for finding in verdict.findings):
@@ -410,11 +410,13 @@ _CAUSES = {
 
 
 def advice(verdict: Verdict, frame: Frame) -> Spans:
-    """The advice with its figures, the best first and in strong, each with the iotop-ai command that carries it out."""
+    """The advice with its figures, the best first and highlighted, each with the iotop-ai command that carries it out,
+    if there is one.
+    """
     out: Spans = []
     if not verdict.primary.advice:
         return out
-    from iotop_ai.present.verdict.cures import advice_text, command_of  # the first picture has no advice
+    from iotop_ai.present.verdict.cures import advice_text, command_of  # the first frame has no advice
 
     for item in verdict.primary.advice:
         out += [SEMI, _plain(advice_text(item))] if out else [_strong(advice_text(item))]

@@ -12,7 +12,7 @@ def headline(a: Args) -> Spans:
     """The headline of the class "unknown"."""
     if word(a, "state"):
         return _without_job(a)
-    from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first picture
+    from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first frame
 
     busy = number(a, "gpu_busy")
     if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
@@ -51,7 +51,7 @@ def _nothing_slow(a: Args) -> Spans:
 
 
 def _without_job(a: Args) -> Spans:
-    """The headline of CALM and BUSY. That of BUSY names what is at its limit: a disk, the CPUs or the memory."""
+    """The headline of CALM and BUSY. For BUSY, it names the disk, CPUs or memory that is at its limit."""
     limit = word(a, "limit")
     if limit == "disk":
         return [plain("disk "), bad(word(a, "device")), plain(" is at its limit: "),

@@ -49,7 +49,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
 
 
 def in_plain_ascii(text: str) -> str:
-    """A sentence of the screen with its two non-ASCII signs replaced."""
+    """A sentence of the screen with the two non-ASCII signs that it can have replaced."""
     return text.replace("›", ">").replace("≤", "<=")
 
 
