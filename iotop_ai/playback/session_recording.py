@@ -90,7 +90,7 @@ class SessionRecorder:
 
     def put(self, frame: Frame) -> None:
         """Add a Frame to the ring and to the file."""
-        if not self._is_first(frame) and (ring := self.ring) is not None:
+        if not self._keep_first(frame) and (ring := self.ring) is not None:
             ring.put(frame)
         with self._lock:
             self._newest = frame
@@ -99,7 +99,7 @@ class SessionRecorder:
             elif self._recorder is not None:
                 self._recorder.put(frame)
 
-    def _is_first(self, frame: Frame) -> bool:
+    def _keep_first(self, frame: Frame) -> bool:
         """Keep the first Frame until the ring is made; return whether this Frame is the first."""
         with self._ring_lock:
             if self._make_ring is None or self._ring is not None or self._first is not None:
