@@ -140,7 +140,7 @@ class Prometheus:
             raise self._no_answer(error) from None
 
     def _ask(self, target: str) -> bytes:
-        connection = self._connection = self._connection or self._connect()
+        connection = self._connection = self._connection or self._new_connection()
         with Deadline(self._timeout_s) as deadline:
             try:
                 connection.ask(target, self._headers, deadline)
@@ -161,7 +161,7 @@ class Prometheus:
             raise self._refused(answer, body)
         return body
 
-    def _connect(self) -> _Connection:
+    def _new_connection(self) -> _Connection:
         where = self.address
         if where.secure:
             return _TlsConnection(where.host, where.port, timeout=self._timeout_s, context=self._tls)
