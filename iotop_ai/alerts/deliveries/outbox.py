@@ -20,7 +20,7 @@ TRIES_AFTER_S = (2.0, 10.0)
 """The waits in seconds before the second and the third attempt to send a message."""
 LONGEST_WAIT_S = 30.0
 """If a server asks for a longer wait before the next attempt, the wait is this many seconds."""
-TRIES_PER_MESSAGE = 4
+TRIED_PER_SENT = 4
 """At most this many times ``at_most`` messages are tried per hour, sent or failed; ``at_most`` limits only those sent.
 A message counts once, however many attempts it takes.
 """
@@ -146,8 +146,8 @@ class Outbox:
         now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most
         sent, tried = self._sent[delivery.name], self._tried[delivery.name]
         why = f"{at_most} an hour were sent" if sent.count(now_ns) >= at_most else ""
-        if not why and tried.count(now_ns) >= TRIES_PER_MESSAGE * at_most:
-            why = f"{TRIES_PER_MESSAGE * at_most} an hour were tried"
+        if not why and tried.count(now_ns) >= TRIED_PER_SENT * at_most:
+            why = f"{TRIED_PER_SENT * at_most} an hour were tried"
         if why:
             self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
             return
