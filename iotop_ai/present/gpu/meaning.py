@@ -30,7 +30,7 @@ FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
 """The bandwidth that 16 lanes reach in practice, by PCIe generation."""
 FAULTS = frozenset(("xid", "recovery", "rows_failed", "sram", "ecc", "nvlink", "fabric"))
 """The cases that are a fault of the GPU if their token is "bad"."""
-_GRAVITY = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
+_SEVERITY_ORDER = {"bad": 0, "warn": 1, "unsure": 2, "ok": 3, "text": 4, "dim": 5}
 
 
 class Meaning(NamedTuple):
@@ -71,7 +71,7 @@ def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, 
     out += health(state, detail)
     out += _heat(state, detail)
     out += _place(state, detail)
-    return sorted(out, key=lambda m: _GRAVITY.get(m.token, 9))
+    return sorted(out, key=lambda m: _SEVERITY_ORDER.get(m.token, 9))
 
 
 def figures(rates: GpuRates) -> str:
