@@ -65,10 +65,10 @@ def _keys() -> Iterator[str]:
 
 
 def _columns() -> Iterator[str]:
-    from iotop_ai.present.screen.column_help import ON
+    from iotop_ai.present.screen.column_help import COLUMN_HELP
     from iotop_ai.present.screen.help import TITLES
 
-    for screen, entries in ON.items():
+    for screen, entries in COLUMN_HELP.items():
         yield f"{TITLES.get(screen, 'main screen')}:"
         yield from _table(entries)
         yield ""
@@ -76,11 +76,11 @@ def _columns() -> Iterator[str]:
 
 def _column(name: str) -> Iterator[str]:
     """Yield the meaning of a column on each screen that has it. A long name such as rareq-sz also finds its column."""
-    from iotop_ai.present.screen.column_help import ON
+    from iotop_ai.present.screen.column_help import COLUMN_HELP
     from iotop_ai.present.screen.help import TITLES
 
     seen: set[tuple[str, str]] = set()
-    for screen, entries in ON.items():
+    for screen, entries in COLUMN_HELP.items():
         found = [entry for entry in entries if _is_about(entry, name) and entry not in seen]
         seen.update(found)
         if found:

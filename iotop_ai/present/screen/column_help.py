@@ -68,7 +68,7 @@ TIME_LINE: Entries = (
 )
 MAIN: Entries = (*VERDICT, *DISKS, *GPUS, *PROCESSES, *NETWORK, *TIME_LINE)
 
-ON: dict[str, Entries] = {
+COLUMN_HELP: dict[str, Entries] = {
     "main": MAIN,
     "device": (
         ("used% inodes%", "used space and inodes, as df"),

@@ -7,7 +7,7 @@ from textwrap import wrap
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
-from iotop_ai.present.screen.column_help import ON, Entries
+from iotop_ai.present.screen.column_help import COLUMN_HELP, Entries
 from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
@@ -134,7 +134,7 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int)
     Each of these is a list of columns of at most ``room`` rows.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
-    columns = _columns_table("columns", ON[screen], each)
+    columns = _columns_table("columns", COLUMN_HELP[screen], each)
     tables = [_key_table("keys", own, view, each), columns, main] if own else [main, columns]
     if screen in WITHOUT_MAIN:
         tables.remove(main)

@@ -8,7 +8,7 @@ from iotop_ai.cli.commands.help_topics import TOPICS
 from iotop_ai.cli.main import COMMANDS
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.process.filter import parse_filter
-from iotop_ai.present.screen.column_help import ON
+from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.view import View
 from tests.cli.program import iotop
@@ -40,7 +40,7 @@ def test_every_key_and_column_is_explained() -> None:
     for key in keys_of(View()):
         assert key.text in " ".join(keys.split())
     columns = text("columns")
-    for entries in ON.values():
+    for entries in COLUMN_HELP.values():
         for title, _ in entries:
             assert f"  {title}" in columns
 

@@ -17,7 +17,7 @@ from iotop_ai.present.machine import panel as network
 from iotop_ai.present.process import screen_parts as parts
 from iotop_ai.present.process import table as process
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS, all_actions
-from iotop_ai.present.screen.column_help import ON
+from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.help import TITLES, WITHOUT_MAIN, help_rows, pages, screen_keys
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
@@ -85,7 +85,7 @@ def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, 
     every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(pages(*size, VIEW, screen)))
     for word in (
         *(() if screen in WITHOUT_MAIN else ("keys of the main screen", "Ctrl-T")),
-        *(title for title, _ in ON[screen]),
+        *(title for title, _ in COLUMN_HELP[screen]),
     ):
         assert word in every, word
 
@@ -119,7 +119,7 @@ TABLES: dict[str, tuple[tuple[Column, ...], ...]] = {
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_every_column_of_a_screen_is_explained(screen: str) -> None:
-    explained = {word for title, _ in ON[screen] for word in (title, *title.split())}
+    explained = {word for title, _ in COLUMN_HELP[screen] for word in (title, *title.split())}
     titles = {column.title for table in TABLES[screen] for column in table} - {""}
     assert {title for title in titles if not {title, *title.split()} & explained} == set()
 
