@@ -140,7 +140,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
     return ""
 
 
-def why_not_answer(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
+def why_test_refused(row: DiskRow | None, dialog: Dialog, view: HealthView) -> str:
     """Why the open dialog cannot act on its disk; "" if it can. row: the disk that has the dialog's name now."""
     if row is not None and dialog.identity.is_other(row.identity):
         return replaced_text(row.name)

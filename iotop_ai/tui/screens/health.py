@@ -20,7 +20,7 @@ from iotop_ai.present.health.view import (
     disk_rows,
     next_disk,
     why_no_test,
-    why_not_answer,
+    why_test_refused,
     worst_disk,
 )
 from iotop_ai.present.screen.actions import SCREENS
@@ -205,7 +205,7 @@ class HealthScreen(TimedScreen):
     def _decide(self, dialog: Dialog) -> None:
         """Run the typed command if the dialog offered it."""
         one = disk_row(self.main.newest, dialog.disk)
-        why = why_not_answer(one, dialog, self.health)
+        why = why_test_refused(one, dialog, self.health)
         if why or one is None or one.state is None:
             self.show(dialog=None)
             self.answer(f"failed: {why}")
