@@ -22,9 +22,9 @@ from iotop_ai.present.text.panel import panel
 from iotop_ai.present.text.units import percent
 from iotop_ai.present.verdict.culprit import culprit_of
 
-FIRST, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
-"""FIRST: the number of graphs in a low panel. _AT_TWO_ROWS: the largest number of graphs if each must have at least two
-rows. _MOST_ROWS: a graph gets at most this many rows before another graph is added.
+_LEAST_GRAPHS, _AT_TWO_ROWS, _MOST_ROWS = 3, 4, 4
+"""_LEAST_GRAPHS: the number of graphs in a low panel. _AT_TWO_ROWS: the largest number of graphs if each must have at
+least two rows. _MOST_ROWS: a graph gets at most this many rows before another graph is added.
 """
 
 
@@ -59,12 +59,12 @@ def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
 
 def low_panel_graph_count(frame: Frame, view: View) -> int:
     """The number of graphs in a low panel. It depends on the machine, not on its load, so that panels do not move."""
-    return FIRST if frame.snapshot.gpu.value or devices.selected_device(frame, view) is not None else 1
+    return _LEAST_GRAPHS if frame.snapshot.gpu.value or devices.selected_device(frame, view) is not None else 1
 
 
 def graph_count(rows: int) -> int:
     """The number of graphs that share this many rows, if that many exist."""
-    return max(FIRST, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
+    return max(_LEAST_GRAPHS, min(_AT_TWO_ROWS, rows // 2), -(-rows // _MOST_ROWS))
 
 
 def graph_heights(rows: int, number: int) -> list[int]:
