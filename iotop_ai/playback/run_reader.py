@@ -68,11 +68,11 @@ class RunReader:
         if every is None:
             every = self._folds or _number_of(played) <= MOST_SNAPSHOTS
         self._every = every or self._folds
-        self._each = 1
+        self._block_step = 1
         if not self._every:
             blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns, played.source.times))
-            self._each = max(1, math.ceil(blocks / most))
-        self.spacing_s = None if self._every else self._each * KEYFRAME_EVERY * _interval_s(played)
+            self._block_step = max(1, math.ceil(blocks / most))
+        self.spacing_s = None if self._every else self._block_step * KEYFRAME_EVERY * _interval_s(played)
         """The approximate seconds between the Snapshots that give the figures; None if every Snapshot is used."""
 
     def __iter__(self) -> Iterator[RunItem]:
@@ -90,7 +90,7 @@ class RunReader:
         depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
         last: RatedSnapshot | None = None
         try:
-            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._each, self._played.source.times):
+            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._block_step, self._played.source.times):
                 if isinstance(block, SummedBlock):
                     last = yield from self._summed(block, last)
                     continue
