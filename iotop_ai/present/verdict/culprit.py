@@ -118,20 +118,20 @@ def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int]
     if first.class_id in _COMPUTE:
         job = _job(frame)
         if job is None:
-            return _alike(frame, args.get("pid")), "cpu"
+            return _same_program(frame, args.get("pid")), "cpu"
         members = job.workers if first.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
         return frozenset(key.pid for key in members), "cpu"
     if first.class_id == "noisy_neighbour":
-        others = _alike(frame, args.get("other_pid"))
+        others = _same_program(frame, args.get("other_pid"))
         return others, "cpu" if args.get("what") == "cpu" else _larger_rate(frame, others)
     if first.class_id == "gpu_memory":
-        return _alike(frame, args.get("other_pid")), ""
+        return _same_program(frame, args.get("other_pid")), ""
     if first.class_id == "hung":
-        return _alike(frame, args.get("main")), "state"
+        return _same_program(frame, args.get("main")), "state"
     if args.get("limit") in ("cpu", "memory"):
-        return _alike(frame, args.get("top_pid")), "cpu" if args.get("limit") == "cpu" else "rss"
+        return _same_program(frame, args.get("top_pid")), "cpu" if args.get("limit") == "cpu" else "rss"
     if first.class_id == "no_gpu":
-        return _alike(frame, args.get("pid")), ""
+        return _same_program(frame, args.get("pid")), ""
     return frozenset(), ""
 
 
@@ -143,7 +143,7 @@ def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
     return "write" if sum(rate.write_bytes_per_s or 0.0 for rate in rates) > read else "read"
 
 
-def _alike(frame: Frame, pid: str | float | None) -> frozenset[int]:
+def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
     """The pids of all processes with the name and user of this process. A finding about several processes holds only
     the pid of one of them.
     """
