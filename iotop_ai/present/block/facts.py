@@ -26,7 +26,7 @@ MOUNT_COLUMNS = (
 _PATH = 28
 
 
-def ceilings(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
+def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
     """The largest figures in the samples kept, and the current sizes of requests."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:

@@ -10,7 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.await_histogram import await_rows
 from iotop_ai.present.block.devices import BlockDevice
-from iotop_ai.present.block.facts import ceilings, fullness, mount_rows, settings
+from iotop_ai.present.block.facts import fullness, mount_rows, peak_fields, settings
 from iotop_ai.present.block.figures import (
     JOB_FILES,
     ONLY_DISK,
@@ -106,14 +106,14 @@ def _overview(
     facts = settings(frame, device)
     if roomy:
         rest = [
-            field_rows(ceilings(frame, view, device), width),
+            field_rows(peak_fields(frame, view, device), width),
             mount_rows(frame, device, width, 4),
             field_rows(facts, width),
         ]
     else:
         # One row for the peaks, and one for the usage of filesystems and as many settings as fit.
         short = [*fullness(frame, device), *facts]
-        rest = [field_rows(ceilings(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
+        rest = [field_rows(peak_fields(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
     parts: list[list[Line]] = []
@@ -161,7 +161,7 @@ def _facts_tab(
 ) -> list[Line]:
     """The tab "facts": the disk's stack, its peaks and settings, and all filesystems on it."""
     table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device))
-    peaks, fields = field_rows(ceilings(frame, view, device), width), field_rows(settings(frame, device), width)
+    peaks, fields = field_rows(peak_fields(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
     out += [rule(width, "settings"), *fields] if fields else []
     return [*out, *mount_rows(frame, device, width, max(0, height - len(out) - 1))]

@@ -8,7 +8,7 @@ from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockKey
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block.await_histogram import await_rows
 from iotop_ai.present.block.devices import all_devices
-from iotop_ai.present.block.facts import ceilings
+from iotop_ai.present.block.facts import peak_fields
 from iotop_ai.present.block.figures import Percentiles, await_percentiles
 from iotop_ai.present.block.screen import TABS, DevicePage, device_screen_rows
 from iotop_ai.present.block.table import block_rows
@@ -55,7 +55,7 @@ def test_a_figure_that_is_not_known_yet_is_not_0() -> None:
     (top,) = (line for line in shown if line.startswith(" await ms"))
     assert top.rstrip().endswith("peak ?")
     device = next(one for one in all_devices(STARVED, VIEW) if one.name == "sda")
-    sizes = ceilings(STARVED, VIEW, device._replace(rates=UNKNOWN_BLOCK_RATES))[-2:]
+    sizes = peak_fields(STARVED, VIEW, device._replace(rates=UNKNOWN_BLOCK_RATES))[-2:]
     assert [one.value for one in sizes] == ["?", "?"]
 
 
