@@ -21,7 +21,7 @@ from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_totals import JobTime
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
-from iotop_ai.present.job.time_words import NOT_RECORDED, table_of
+from iotop_ai.present.job.time_words import NOT_RECORDED, parts_for_table
 from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import class_name
@@ -132,7 +132,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 def _job_time(job: JobTime) -> Iterator[str]:
     """Yield a table of how a job spent its time: for each activity, the share in percent and the seconds."""
     title = f"{job.name} (pid {job.key.pid})"
-    parts = table_of(job.counts)
+    parts = parts_for_table(job.counts)
     if not parts:
         yield _line("job", f"{title}: time {NOT_RECORDED}")
         return

@@ -11,7 +11,7 @@ from iotop_ai.export.report.story import DeviceStory, GpuStory, JobStory, Story
 from iotop_ai.model.job.time_shares import LOST
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.health.summary import reading_health
-from iotop_ai.present.job.time_words import table_of
+from iotop_ai.present.job.time_words import parts_for_table
 from iotop_ai.present.text.units import (
     UNDEFINED,
     UNKNOWN,
@@ -139,7 +139,7 @@ def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
 def share_table(job: JobStory, price: Price | None) -> ReportTable:
     """One row per share of a job's time."""
     rows, worst = [], -1
-    for i, part in enumerate(table_of(job.counts)):
+    for i, part in enumerate(parts_for_table(job.counts)):
         milliseconds = getattr(job.counts, part.share)
         if worst < 0 and part.share in LOST:
             worst = i

@@ -49,7 +49,7 @@ def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
     return tuple(Part(SHARES[i], values[i] / total, percent(values[i] / total)) for i in shown)
 
 
-def table_of(values: Sequence[float]) -> tuple[Part, ...]:
+def parts_for_table(values: Sequence[float]) -> tuple[Part, ...]:
     """As ``parts_of``, but with one decimal and rounded so that all figures add up to 100; "<0.1" counts as 0."""
     parts = parts_of(values)
     exact = [part.value * _TENTHS for part in parts]

@@ -10,7 +10,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows
 from iotop_ai.present.job.time_bar import LETTERS, bar_spans, time_rows
-from iotop_ai.present.job.time_words import counted, parts_of, table_of, time_sentence
+from iotop_ai.present.job.time_words import counted, parts_for_table, parts_of, time_sentence
 from iotop_ai.present.screen.layout import plan, screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, cells
@@ -94,12 +94,12 @@ def test_the_largest_loss_has_the_colour_of_the_state() -> None:
 def test_figures_are_rounded_separately_and_in_a_table_to_their_sum() -> None:
     thirds = [1, 1, 1, *[0] * 11]
     assert [part.figure for part in parts_of(thirds)] == ["33", "33", "33"]
-    assert [part.figure for part in table_of(thirds)] == ["33.4", "33.3", "33.3"]
+    assert [part.figure for part in parts_for_table(thirds)] == ["33.4", "33.3", "33.3"]
     small = [99_990, 6, *[0] * 11, 4]
     names = [(part.name, part.figure) for part in parts_of(small)]
     assert names == [("compute", "100"), ("collective", "<1"), ("unexplained", "<1")]
-    assert [part.figure for part in table_of(small)] == ["100.0", "<0.1", "<0.1"]
-    assert parts_of([0] * 14) == table_of([0] * 14) == ()
+    assert [part.figure for part in parts_for_table(small)] == ["100.0", "<0.1", "<0.1"]
+    assert parts_of([0] * 14) == parts_for_table([0] * 14) == ()
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
