@@ -8,7 +8,7 @@ from iotop_ai.model.condition.figures import Figure
 from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.condition.watch import ClauseResult
 from iotop_ai.present.text.units import UNKNOWN, duration, figure
-from iotop_ai.present.verdict.evidence import measured
+from iotop_ai.present.verdict.evidence import value_with_unit
 
 _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
@@ -55,4 +55,4 @@ def value_text(one: Figure, value: float | None) -> str:
         return UNKNOWN
     if one.unit == "ratio":
         return f"{figure(100 * value) if value >= 0 else f'{100 * value:.1f}'} %"
-    return measured(value, one.unit)
+    return value_with_unit(value, one.unit)

@@ -130,7 +130,7 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
         sign = "should be"
     elif _any_counts(one):
         sign = ">"
-    limit = "" if one.threshold is None else f"{sign} {measured(one.threshold, one.unit)}"
+    limit = "" if one.threshold is None else f"{sign} {value_with_unit(one.threshold, one.unit)}"
     if one.value is None:
         standing = UNKNOWN
     elif one.threshold is None:
@@ -146,7 +146,7 @@ def _fact(finding: Finding, one: Evidence) -> Fact:
         standing = MET if one.value != one.threshold else UNMET
     else:
         standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
-    return Fact(metric_words(one.metric), measured(one.value, one.unit), limit, standing, one.metric)
+    return Fact(metric_words(one.metric), value_with_unit(one.value, one.unit), limit, standing, one.metric)
 
 
 def _near(finding: Finding, value: float, limit: float) -> str:
@@ -213,7 +213,7 @@ def metric_words(metric: str) -> str:
     return f"{subject}: {words}"
 
 
-def measured(value: float | None, unit: str) -> str:
+def value_with_unit(value: float | None, unit: str) -> str:
     """A value with its unit, in about three digits; "?" when unknown."""
     if value is None:
         return units.UNKNOWN

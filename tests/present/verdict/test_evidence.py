@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.finding import Evidence, Finding, Severity
-from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, measured, metric_words
+from iotop_ai.present.verdict.evidence import MET, PLAIN, UNKNOWN, UNMET, facts_of, metric_words, value_with_unit
 from tests.diagnosis.build import JOB_PREPARING, Machine, play
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES, with_job
 
@@ -82,7 +82,7 @@ def test_metrics_are_described_in_words(metric: str, words: str) -> None:
     ],
 )
 def test_figures_have_their_units(value: float | None, unit: str, text: str) -> None:
-    assert measured(value, unit) == text
+    assert value_with_unit(value, unit) == text
 
 
 @pytest.mark.parametrize("name", SCENES)
