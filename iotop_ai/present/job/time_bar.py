@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import LOST, SHARES, TimeShares
 from iotop_ai.model.verdict_class import LOSING, State
-from iotop_ai.present.job.time_words import Part, counted, parts_of, window_shares
+from iotop_ai.present.job.time_words import Part, parts_of, time_is_counted, window_shares
 from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.staleness import dimmed, is_silent
 from iotop_ai.present.screen.view import View
@@ -43,7 +43,7 @@ _GLYPHS = {"compute": "─", "unexplained": "╌"}
 @panel
 def time_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The two largest shares in words, and a bar of all shares; [] if the job's time is not counted."""
-    if not counted(frame):
+    if not time_is_counted(frame):
         return []
     shares = window_shares(frame)
     if shares is None:

@@ -59,7 +59,7 @@ def parts_for_table(values: Sequence[float]) -> tuple[Part, ...]:
     return tuple(part._replace(figure=f"{n / 10:.1f}" if n else "<0.1") for part, n in zip(parts, steps, strict=True))
 
 
-def counted(frame: Frame) -> bool:
+def time_is_counted(frame: Frame) -> bool:
     """Whether the time of the verdict's job is counted."""
     job, table = current_job(frame), frame.snapshot.jobs.value
     return job is not None and table is not None and job.key in table.times

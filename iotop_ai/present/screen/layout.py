@@ -12,7 +12,7 @@ from iotop_ai.present.gpu.groups import gpu_groups, gpus
 from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.job.time_bar import time_rows
-from iotop_ai.present.job.time_words import counted
+from iotop_ai.present.job.time_words import time_is_counted
 from iotop_ai.present.machine.panel import link_count, system_rows
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
@@ -162,7 +162,7 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
     listed = listed_rows(frame, view) if tall_enough(height) else 0
     # The time bar belongs to the banner.
-    time = counted(frame) and "banner" not in view.hidden
+    time = time_is_counted(frame) and "banner" not in view.hidden
     timeline = view.timeline is not None
     graphs = low_panel_graph_count(frame, view)
     problems = bool(view.problems)

@@ -18,7 +18,7 @@ from iotop_ai.diagnosis.verdict.considered import (
 from iotop_ai.model.finding import Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import CLASS_SPECS, LOSING
-from iotop_ai.present.job.time_words import NOT_RECORDED, counted, time_sentence
+from iotop_ai.present.job.time_words import NOT_RECORDED, time_is_counted, time_sentence
 from iotop_ai.present.job.verdict_words import current_job
 from iotop_ai.present.screen.key_row import above_rows, mode_spans, words_above
 from iotop_ai.present.screen.view import View
@@ -115,7 +115,7 @@ def _time(frame: Frame) -> str:
     """How the job's time was spent during the verdict's window, as shares; "" without a job."""
     if current_job(frame) is None:
         return ""
-    return time_sentence(frame) if counted(frame) else NOT_RECORDED
+    return time_sentence(frame) if time_is_counted(frame) else NOT_RECORDED
 
 
 def _title(frame: Frame, view: View, first: Finding) -> str:

@@ -10,7 +10,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.pipeline import frames
 from iotop_ai.present.job.screen import jobs_screen_rows
 from iotop_ai.present.job.time_bar import LETTERS, bar_spans, time_rows
-from iotop_ai.present.job.time_words import counted, parts_for_table, parts_of, time_sentence
+from iotop_ai.present.job.time_words import parts_for_table, parts_of, time_is_counted, time_sentence
 from iotop_ai.present.screen.layout import plan, screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, cells
@@ -132,7 +132,7 @@ def test_there_is_no_bar_without_job_times_without_a_job_or_with_a_hidden_banner
 
 
 def test_the_first_picture_has_the_row_of_the_bar() -> None:
-    first = next(frame for frame in slow_disk() if counted(frame))
+    first = next(frame for frame in slow_disk() if time_is_counted(frame))
     assert bar(first._replace(history=first.history[-1:])) == " time     measuring"
     assert bar(slow_disk()[-1], view=UTC._replace(silent_s=12.0)).startswith(" time     data: disk")
     (old,) = time_rows(slow_disk()[-1], UTC._replace(silent_s=12.0), 80, 1)
