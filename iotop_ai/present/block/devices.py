@@ -39,7 +39,7 @@ class BlockDevice(NamedTuple):
     """The rates of the latest interval; while the user accumulates, the rates since the base."""
     totals: DeviceTotals
     """The totals over the history."""
-    guilty: bool
+    is_culprit: bool
     """Whether the verdict names the device."""
     seconds: float | None = None
     """The seconds since the base while the user accumulates; otherwise None."""
@@ -68,7 +68,7 @@ def infos(frame: Frame) -> Mapping[str, BlockInfo]:
     return frame.snapshot.disks.value or {}
 
 
-def guilty_device(frame: Frame) -> str:
+def culprit_disk(frame: Frame) -> str:
     """The kernel name of the disk that the verdict names; "" if it names none."""
     return culprit_of(frame, View()).disk
 
@@ -99,8 +99,8 @@ def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     out = []
     for key in _natural_order(tuple(table)):
         figures = rates.get(key, UNKNOWN_BLOCK_RATES), totals.get(key, NO_TOTALS)
-        guilty = key.name == culprit.disk
-        out.append(BlockDevice(key, by_name.get(key.name), *figures, guilty, seconds, culprit.disk_hue or "bad"))
+        is_culprit = key.name == culprit.disk
+        out.append(BlockDevice(key, by_name.get(key.name), *figures, is_culprit, seconds, culprit.disk_hue or "bad"))
     return tuple(out)
 
 
@@ -113,7 +113,7 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
     info = device.info
     if view.devices:
         return device.name in view.devices or (info is not None and info.label in view.devices)
-    if device.guilty:
+    if device.is_culprit:
         return True
     if info is None:
         return frame.snapshot.disks.value is None
@@ -127,7 +127,7 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: the guilty disk first, then disks and arrays, then loop, ram, zram and rom
+    """The devices with a row of their own: the culprit first, then disks and arrays, then loop, ram, zram and rom
     devices.
 
     Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
@@ -136,8 +136,8 @@ def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
-        rows = [d for d in rows if d.rates.active or d.guilty or d.name == view.device or _unknown(d.rates)]
-    return tuple(sorted(rows, key=lambda d: (not d.guilty, d.info is not None and hidden_when_idle(d.info))))
+        rows = [d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _unknown(d.rates)]
+    return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
 
 
 def _unknown(rates: BlockRates) -> bool:
@@ -146,7 +146,7 @@ def _unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the user's choice, otherwise the guilty disk, the busiest, or the disk that
+    """The device that the graphs show: the user's choice, otherwise the culprit, the busiest, or the disk that
     holds /.
     """
     rows = panel_devices(frame, view)
@@ -156,7 +156,7 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
                 return device
     if not rows:
         return None
-    if rows[0].guilty:
+    if rows[0].is_culprit:
         return rows[0]
     # The top of a stack holds the mount, so it is preferred if it is as busy as the devices below it.
     busiest = max(rows, key=lambda d: (round(d.totals.queue_s, 1), -len(d.info.holders) if d.info else 0))

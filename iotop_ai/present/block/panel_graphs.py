@@ -80,7 +80,7 @@ def _rate(
     unit, scale = rate_unit(peak)
     top = nice_top(peak / scale) * scale
     label = _label(devices.short_name(device), kind)
-    return Graph(label, unit, data, scale, top, lambda v: brief(_divided(v, scale)), strong=device.guilty)
+    return Graph(label, unit, data, scale, top, lambda v: brief(_divided(v, scale)), strong=device.is_culprit)
 
 
 def _await(
@@ -108,14 +108,14 @@ def _await(
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
     idle = now is not None and getattr(now, field) is None and rests(now)
-    limit = _limit(frame, device.name) if device.guilty else None
+    limit = _limit(frame, device.name) if device.is_culprit else None
 
     def text(v: float | None) -> str:
         if v == 0 and now is not None:  # as in the disk panel
             return "-" if idle else await_text(v, _done(now, kind))
         return brief(v)
 
-    hue = device.hue if device.guilty else ""
+    hue = device.hue if device.is_culprit else ""
     label = "await" if kind == BOTH else f"{kind[0]}_await"
     return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
 

@@ -227,8 +227,8 @@ def _state(frame: Frame, device: BlockDevice, recent: DeviceWindow) -> tuple[str
     if recent.facts is None or device.rates.reads_per_s is None:
         return "UNSURE", "unsure"
     slow = slowness(recent.facts)
-    if slow or device.guilty:
-        return "SLOW", device.hue if device.guilty else "bad" if slow == 2 else "warn"
+    if slow or device.is_culprit:
+        return "SLOW", device.hue if device.is_culprit else "bad" if slow == 2 else "warn"
     if own_health.token == "warn":
         return own_health.word.upper(), "warn"
     return ("OK", "ok") if device.totals.active else ("IDLE", "dim")

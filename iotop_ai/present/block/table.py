@@ -176,7 +176,7 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
     """([(device, whether it is nested under the row above)], the devices without a row).
 
-    If not all fit, the rows around the cursor are shown; without a cursor, the guilty, the selected and the busiest
+    If not all fit, the rows around the cursor are shown; without a cursor, the culprit, the selected and the busiest
     devices are shown, in the usual order.
     """
     rows = ordered_rows(frame, view, room)
@@ -195,7 +195,7 @@ def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockD
 
 def _most_important(every: list[BlockDevice], selected: BlockDevice | None, room: int) -> list[BlockDevice]:
     def weight(device: BlockDevice) -> tuple[int, float]:
-        if device.guilty or (selected is not None and device.name == selected.name):
+        if device.is_culprit or (selected is not None and device.name == selected.name):
             return 0, 0.0
         return (1 if device.totals.active else 2), -device.totals.queue_s
 
@@ -283,11 +283,11 @@ def _device_line(
     """One row, cached because an idle device's row does not change. units: the unit system of its rates."""
     # These marks work without colours: ">" for the device in the graphs, "!" for the verdict's device if the verdict
     # names another device.
-    mark = ">" if selected else "!" if device.guilty else " "
-    out = [Cell(0, mark, device.hue if device.guilty else "key")]
-    out.append(Cell(1, name, device.hue if device.guilty else "text"))
+    mark = ">" if selected else "!" if device.is_culprit else " "
+    out = [Cell(0, mark, device.hue if device.is_culprit else "key")]
+    out.append(Cell(1, name, device.hue if device.is_culprit else "text"))
     worst = _worst_await(device.rates)
-    marked = not device.guilty and bool(marks.await_ms or marks.util)
+    marked = not device.is_culprit and bool(marks.await_ms or marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
     for spot in at:
         id_ = spot.column.id
@@ -297,9 +297,9 @@ def _device_line(
         made = {"full%": fullness, "temp": degrees, "xnorm": times_normal, "job%": job_share}
         text = made[id_] if id_ in made else _VALUES[id_](device.rates, seconds)
         token = ""
-        if device.guilty and id_ == worst:
+        if device.is_culprit and id_ == worst:
             token = device.hue
-        elif (device.guilty and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
+        elif (device.is_culprit and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
             marked and _stands_out(device.rates, marks, id_)
         ):
             token = "strong"
@@ -352,7 +352,7 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
 
 
 def _worst_await(rates: BlockRates) -> str:
-    """The column of the await that is coloured in the guilty device's row; "" without awaits."""
+    """The column of the await that is coloured in the culprit's row; "" without awaits."""
     read, write = rates.read_await_ms, rates.write_await_ms
     if read is None and write is None:
         return ""

@@ -293,7 +293,7 @@ def fold_names(names: Sequence[str]) -> str:
 def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
     """The disk; for a stacked device, also the physical disks below it."""
     known = devices.infos(frame)
-    token = device.hue if device.guilty else "text"
+    token = device.hue if device.is_culprit else "text"
     top = [Span(devices.short_name(device), token)]
     info = device.info
     if info is None:

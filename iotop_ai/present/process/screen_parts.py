@@ -252,7 +252,7 @@ def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
     if not direct:
         return (UNDEFINED, "dim") if mount.device.startswith("0:") else (UNKNOWN, "")
     name = devices.top_row_of(direct[0], frame)
-    return devices.without_namespace(name), "bad" if name == devices.guilty_device(frame) else ""
+    return devices.without_namespace(name), "bad" if name == devices.culprit_disk(frame) else ""
 
 
 def _sockets(width: int, found: Sockets) -> list[Line]:
