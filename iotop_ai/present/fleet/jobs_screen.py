@@ -39,25 +39,25 @@ PARTS = (
 _NAME_END = 18
 
 
-def jobs_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
+def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines."""
-    out = banner_rows(fleet, shown, width)
+    out = banner_rows(fleet, fleet_view, width)
     jobs = () if fleet is None else fleet.jobs
     if not jobs:
         out += [head(width, "jobs", ()), row(width, [Span(" no job of iotop-ai in this window", "dim")])]
     else:
-        out += _body(jobs, shown, width, height - 1 - BANNER_ROWS)
-    return above_rows(out, words_above(KEYS, shown.view), shown.view, width, height)
+        out += _body(jobs, fleet_view, width, height - 1 - BANNER_ROWS)
+    return above_rows(out, words_above(KEYS, fleet_view.view), fleet_view.view, width, height)
 
 
-def selected_job(jobs: tuple[FleetJob, ...], shown: FleetView) -> int:
+def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
     """The index of the job under the cursor; 0 if that job is not in the list."""
-    return next((i for i, job in enumerate(jobs) if job.name == shown.job), 0)
+    return next((i for i, job in enumerate(jobs) if job.name == fleet_view.job), 0)
 
 
-def _body(jobs: tuple[FleetJob, ...], shown: FleetView, width: int, height: int) -> list[Line]:
+def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
     at = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
-    current = selected_job(jobs, shown)
+    current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))
     first = first_row(len(jobs), max(0, current - visible // 2), visible)
     title = "jobs" if len(jobs) <= visible else f"{first + 1}-{first + visible} of {len(jobs)}"

@@ -34,23 +34,25 @@ _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util
 _TEXT_AT = 10
 
 
-def fleet_screen_rows(fleet: Fleet | None, shown: FleetView, width: int, height: int) -> list[Line]:
+def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines. fleet: None before the first answer."""
-    machines = listed(fleet, shown)
-    current = selected(machines, shown)
-    out = banner_rows(fleet, shown, width)
-    detail = _detail(fleet, shown, current, width, height) if current is not None and height >= _LEAST_DETAIL else []
-    out += _list(fleet, shown, machines, current, width, list_height(height))
+    machines = listed(fleet, fleet_view)
+    current = selected(machines, fleet_view)
+    out = banner_rows(fleet, fleet_view, width)
+    detail: list[Line] = []
+    if current is not None and height >= _LEAST_DETAIL:
+        detail = _detail(fleet, fleet_view, current, width, height)
+    out += _list(fleet, fleet_view, machines, current, width, list_height(height))
     out = [*fill_rows(out, width, height - 1 - len(detail)), *detail]
-    if shown.view.typing:
-        line = typing_row(width, "/", shown.view.pattern, "keep", "clear")
-        return in_ascii([*fill_rows(out, width, height - 1), line][:height], shown.view.ascii_only)
-    return above_rows(out, _keys(shown), shown.view, width, height)
+    if fleet_view.view.typing:
+        line = typing_row(width, "/", fleet_view.view.pattern, "keep", "clear")
+        return in_ascii([*fill_rows(out, width, height - 1), line][:height], fleet_view.view.ascii_only)
+    return above_rows(out, _keys(fleet_view), fleet_view.view, width, height)
 
 
-def _keys(shown: FleetView) -> list[tuple[str, str]]:
-    words = words_above(KEYS, shown.view)
-    return [("Esc", f"clear /{cut(shown.view.pattern, 16)}"), *words] if shown.view.pattern else words
+def _keys(fleet_view: FleetView) -> list[tuple[str, str]]:
+    words = words_above(KEYS, fleet_view.view)
+    return [("Esc", f"clear /{cut(fleet_view.view.pattern, 16)}"), *words] if fleet_view.view.pattern else words
 
 
 def detail_height(height: int) -> int:
@@ -67,32 +69,32 @@ def _graph_rows(height: int) -> int:
     return 3 if height >= _TALL else 1
 
 
-def banner_rows(fleet: Fleet | None, shown: FleetView, width: int) -> list[Line]:
+def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[Line]:
     """The worst state and the summary; below them, the reason for old or missing figures, otherwise the worst
     straggler.
     """
     if fleet is None:
-        words = shown.trouble or f"asking {shown.server}"
-        word = State.UNSURE if shown.trouble else State.STARTING
+        words = fleet_view.trouble or f"asking {fleet_view.server}"
+        word = State.UNSURE if fleet_view.trouble else State.STARTING
         block = Span(f" {word.value:<8}", f"block-{HUE[word]}")
         return [row(width, [block, Span(f" {cut(words, width - 12)}")]), row(width, [Span("")])]
     state, text = summary(fleet)
-    old = bool(shown.trouble)
-    right = [Span(f"{clock(int(fleet.at_s * 1e9), shown.view.utc_offset_s)} ", "dim")]
-    if shown.view.mode == "paused":
+    old = bool(fleet_view.trouble)
+    right = [Span(f"{clock(int(fleet.at_s * 1e9), fleet_view.view.utc_offset_s)} ", "dim")]
+    if fleet_view.view.mode == "paused":
         right = [Span("PAUSED  ", "mode"), *right]
     if old:
-        right = [Span(f"{duration(shown.age_s)} old ", "warn")]
+        right = [Span(f"{duration(fleet_view.age_s)} old ", "warn")]
     words = whole_clauses(text, width - 12 - spans_cells(right))
     block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
     first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
-    return [first, _second(fleet, shown, width)]
+    return [first, _second(fleet, fleet_view, width)]
 
 
-def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
+def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     late = next((job for job in fleet.jobs if job.straggler is not None), None)
-    if shown.trouble:
-        label, text, token = "now", shown.trouble, "warn"
+    if fleet_view.trouble:
+        label, text, token = "now", fleet_view.trouble, "warn"
     elif fleet.partial:
         label, text, token = "partial", f"not answered: {', '.join(fleet.partial)}", "warn"
     elif late is not None and late.straggler is not None:
@@ -101,7 +103,7 @@ def _second(fleet: Fleet, shown: FleetView, width: int) -> Line:
         token = "warn" if any(one.counts for one in fleet.alerts) else "text"
         label, text = "alerts", ", ".join(one.name for one in fleet.alerts)
     else:
-        label, text, token = "source", f"{shown.server}, window {duration(shown.window_s)}", "dim"
+        label, text, token = "source", f"{fleet_view.server}, window {duration(fleet_view.window_s)}", "dim"
     return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, whole_clauses(text, width - _TEXT_AT - 1), token))
 
 
@@ -115,7 +117,7 @@ def whole_clauses(text: str, width: int) -> str:
 
 def _list(
     fleet: Fleet | None,
-    shown: FleetView,
+    fleet_view: FleetView,
     machines: Sequence[FleetMachine],
     current: FleetMachine | None,
     width: int,
@@ -124,16 +126,16 @@ def _list(
     """The title and the machines' rows that fit, from the scroll position on."""
     at = places(width)
     visible = height - 1
-    first = first_row(len(machines), shown.view.scroll, visible)
+    first = first_row(len(machines), fleet_view.view.scroll, visible)
     title = "machines"
     if len(machines) > visible:
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
-    order = f"by {SORTS[shown.sort]}{', reversed' if shown.view.reverse else ''}"
+    order = f"by {SORTS[fleet_view.sort]}{', reversed' if fleet_view.view.reverse else ''}"
     note = order if len(order) < note_room(width, title, at) else ""
-    out = [head(width, title, at, focus=True, marked=(SORTED_BY.get(shown.sort, ""),), note=note)]
+    out = [head(width, title, at, focus=True, marked=(SORTED_BY.get(fleet_view.sort, ""),), note=note)]
     out += [machine_row(one, width, marked=one is current) for one in machines[first : first + visible]]
     if fleet is not None and fleet.machines and not machines:
-        out.append(row(width, [Span(f" no machine matches {shown.view.pattern}", "dim")]))
+        out.append(row(width, [Span(f" no machine matches {fleet_view.view.pattern}", "dim")]))
     return out
 
 
@@ -142,14 +144,15 @@ def first_row(rows: int, scroll: int, visible: int) -> int:
     return max(0, min(scroll, rows - visible))
 
 
-def _detail(fleet: Fleet | None, shown: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
+def _detail(fleet: Fleet | None, fleet_view: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
     """The machine under the cursor: graphs of the last hour, then findings, time, jobs, alerts."""
     where = room(width)
-    right = [Span(f"last {duration(HISTORY_WINDOWS * shown.window_s)}  peak", "dim")]
+    right = [Span(f"last {duration(HISTORY_WINDOWS * fleet_view.window_s)}  peak", "dim")]
     out = [rule(width, one.name, right)]
     if where.cells >= 10:
-        for graph in _history_graphs(shown.history if shown.history.machine == one.name else History(), where):
-            out += graph_lines(graph, shown.view, width, where, _graph_rows(height))
+        history = fleet_view.history if fleet_view.history.machine == one.name else History()
+        for graph in _history_graphs(history, where):
+            out += graph_lines(graph, fleet_view.view, width, where, _graph_rows(height))
     for label, text in _facts(fleet, one):
         for i, piece in enumerate(wrap(text, max(20, width - _TEXT_AT - 2))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_AT, piece)))

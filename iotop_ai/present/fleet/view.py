@@ -43,14 +43,14 @@ class FleetView(NamedTuple):
     job: str = ""
 
 
-def listed(fleet: Fleet | None, shown: FleetView) -> list[FleetMachine]:
+def listed(fleet: Fleet | None, fleet_view: FleetView) -> list[FleetMachine]:
     """The machines that match the filter, in the order that the user chose."""
     if fleet is None:
         return []
-    machines = [one for one in fleet.machines if matches(one, shown.view.pattern)]
-    return sort_machines(machines, shown.sort, reverse=shown.view.reverse)
+    machines = [one for one in fleet.machines if matches(one, fleet_view.view.pattern)]
+    return sort_machines(machines, fleet_view.sort, reverse=fleet_view.view.reverse)
 
 
-def selected(machines: list[FleetMachine], shown: FleetView) -> FleetMachine | None:
+def selected(machines: list[FleetMachine], fleet_view: FleetView) -> FleetMachine | None:
     """The machine under the cursor, otherwise the first; None if there are no machines."""
-    return next((one for one in machines if one.name == shown.view.cursor), machines[0] if machines else None)
+    return next((one for one in machines if one.name == fleet_view.view.cursor), machines[0] if machines else None)
