@@ -8,7 +8,7 @@ from textwrap import wrap
 from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.fleet.table import SORTED_BY, WIDE, machine_row, places
-from iotop_ai.present.fleet.view import HISTORY_WINDOWS, FleetView, History, listed, selected
+from iotop_ai.present.fleet.view import HISTORY_WINDOWS, FleetView, History, listed_machines, selected_machine
 from iotop_ai.present.fleet.words import SORTS, finding_words, share_words, straggler_words, summary
 from iotop_ai.present.job.time_words import parts_of
 from iotop_ai.present.screen.graphs import Graph, Room, graph_lines, room
@@ -36,8 +36,8 @@ _TEXT_AT = 10
 
 def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
     """The screen as exactly ``height`` lines. fleet: None before the first answer."""
-    machines = listed(fleet, fleet_view)
-    current = selected(machines, fleet_view)
+    machines = listed_machines(fleet, fleet_view)
+    current = selected_machine(machines, fleet_view)
     out = banner_rows(fleet, fleet_view, width)
     detail: list[Line] = []
     if current is not None and height >= _LEAST_DETAIL:

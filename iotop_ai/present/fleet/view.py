@@ -43,7 +43,7 @@ class FleetView(NamedTuple):
     job: str = ""
 
 
-def listed(fleet: Fleet | None, fleet_view: FleetView) -> list[FleetMachine]:
+def listed_machines(fleet: Fleet | None, fleet_view: FleetView) -> list[FleetMachine]:
     """The machines that match the filter, in the order that the user chose."""
     if fleet is None:
         return []
@@ -51,6 +51,6 @@ def listed(fleet: Fleet | None, fleet_view: FleetView) -> list[FleetMachine]:
     return sort_machines(machines, fleet_view.sort, reverse=fleet_view.view.reverse)
 
 
-def selected(machines: list[FleetMachine], fleet_view: FleetView) -> FleetMachine | None:
+def selected_machine(machines: list[FleetMachine], fleet_view: FleetView) -> FleetMachine | None:
     """The machine under the cursor, otherwise the first; None if there are no machines."""
     return next((one for one in machines if one.name == fleet_view.view.cursor), machines[0] if machines else None)

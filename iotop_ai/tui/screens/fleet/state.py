@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
-from iotop_ai.present.fleet.view import FleetView, History, listed, selected
+from iotop_ai.present.fleet.view import FleetView, History, listed_machines, selected_machine
 from iotop_ai.present.fleet.words import SORTS
 from iotop_ai.present.screen.graphs import room
 from iotop_ai.tui.threads.fleet import FleetThread
@@ -58,12 +58,12 @@ class FleetState:
     @property
     def machines(self) -> list[FleetMachine]:
         """The machines in the list, in its order."""
-        return listed(self.fleet, self.shown)
+        return listed_machines(self.fleet, self.shown)
 
     @property
     def current(self) -> FleetMachine | None:
         """The machine under the cursor."""
-        return selected(self.machines, self.shown)
+        return selected_machine(self.machines, self.shown)
 
     def want_history(self) -> None:
         """Request the graphs of the machine under the cursor, once after each refresh."""
