@@ -161,7 +161,7 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
 
 
 def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
-    """A mail delivery with the default limits.
+    """A delivery by email with the default limits.
 
     Raises UsageError for invalid values, and for a login that would be sent unencrypted.
     """

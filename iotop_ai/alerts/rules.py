@@ -79,7 +79,7 @@ class Alert(NamedTuple):
 
     @property
     def fires(self) -> bool:
-        """Whether the message reports that the rule begins to fire, or fires for a further object."""
+        """Whether the message reports that the rule begins to fire, or fires for another object."""
         return self.state == FIRING
 
 

@@ -136,7 +136,7 @@ def _result(body: bytes, kind: str) -> list[dict[str, Any]]:
 
 
 class _Labels:
-    """Cleans the labels of series. Equal texts become the same object, which saves memory."""
+    """Cleans the labels of series. Equal strings become the same object, which saves memory."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}

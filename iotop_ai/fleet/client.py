@@ -110,7 +110,7 @@ class Prometheus:
         return Prometheus(self.address, **self._given)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:
-        """The answer to a query at a Unix time; None is the present. Raises NoAnswerError or BadAnswerError."""
+        """The answer to a query at a Unix time; None is now. Raises NoAnswerError or BadAnswerError."""
         return parse_vector(self._get("query", {"query": query, **({} if at_s is None else {"time": f"{at_s:.3f}"})}))
 
     def range_query(self, query: str, begin_s: float, end_s: float, step_s: float) -> list[Points]:

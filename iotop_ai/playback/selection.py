@@ -36,7 +36,7 @@ def add_replay_flags(parser: argparse.ArgumentParser) -> None:
 
 
 class RecordedFrames:
-    """The Frames of a recording from begin to end, both included. Iterate within ``corrupt_input_as_error``.
+    """The Frames of a recording from begin to end, inclusive. Iterate within ``corrupt_input_as_error``.
 
     Raises UsageError for an invalid time, and InputError for a file that is not a recording.
     """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CLOSE_S = 3.0
 STOP_S = 30.0
-"""How long closing a recording may take while the screen goes on: a sync also waits for other programs' writes."""
+"""How long closing a recording may take while the screen stays live: a sync also waits for other programs' writes."""
 _SECOND = 1_000_000_000
 
 

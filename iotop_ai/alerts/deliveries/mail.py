@@ -1,4 +1,4 @@
-"""Delivers an alert as a mail, through an SMTP server or the local sendmail."""
+"""Delivers an alert by email, through an SMTP server or the local sendmail."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PORTS = {"no": 25, "starttls": 587, "tls": 465}
 
 
 class MailDelivery(NamedTuple):
-    """Sends each alert as a mail.
+    """Sends each alert as an email.
 
     smtp: the server as "host" or "host:port"; "" for the local sendmail. tls: a key of PORTS. user: the login name; ""
-    if the server needs no login. password_file: the file with the password. It is read for each mail, so a new password
-    works at once.
+    if the server needs no login. password_file: the file with the password. It is read for each email, so a new
+    password works at once.
     """
 
     name: str
@@ -60,7 +60,7 @@ class MailDelivery(NamedTuple):
         return f"mail to {clean(self.to)} by {clean(self.smtp)}{how}{f', as {clean(self.user)}' if self.user else ''}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Pass the mail to the server or to sendmail. Raises NotDelivered."""
+        """Pass the email to the server or to sendmail. Raises NotDelivered."""
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:
@@ -141,9 +141,9 @@ def check_address(text: str) -> None:
 
 
 def message(alert: Alert, sender: str, to: str) -> EmailMessage:
-    """The mail about an alert. Raises UsageError for a bad address.
+    """The email about an alert. Raises UsageError for a bad address.
 
-    Names in the mail have no line breaks, so they cannot add a header.
+    Names in the email have no line breaks, so they cannot add a header.
     """
     mail = EmailMessage()
     mail["Subject"] = clean(title(alert), 200)

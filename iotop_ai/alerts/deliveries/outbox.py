@@ -1,4 +1,4 @@
-"""Delivers alerts on a thread, so that the sampling thread never waits for a command, a server or a mail."""
+"""Delivers alerts on a thread, so that the sampling thread never waits for a command or a server."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ TRIED_PER_SENT = 4
 A message counts once, however many attempts it takes.
 """
 MOST_TIMEOUTS = 6
-"""One message takes at most this many timeouts: a mail or a service needs several steps, each with its own timeout."""
+"""One message takes at most this many timeouts: email or a service needs several steps, each with its own timeout."""
 
 
 class NotDelivered(Exception):  # noqa: N818 - the outcome of an attempt
-    """Why a message was not delivered, in one line.
+    """The reason why a message was not delivered, in one line.
 
     again: whether another attempt may succeed. after_s: the seconds that the server asks to wait before another
     attempt.

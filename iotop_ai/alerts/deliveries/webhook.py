@@ -24,7 +24,7 @@ _RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
-"""The maximum number of characters in a text; Discord accepts 2,000."""
+"""The maximum number of characters in a message; Discord accepts 2,000."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -21,7 +21,7 @@ would flatten the curves.
 
 
 class _Scale(NamedTuple):
-    """The scale of the chart. level: gives a value's height in dots. labels: the texts at the left, by row from the
+    """The scale of the chart. level: gives a value's height in dots. labels: the labels on the left, by row from the
     top. top: the value at the upper edge.
     """
 
@@ -103,7 +103,7 @@ def _cells(
 def _legend(
     reads: Graph, writes: Graph, peak: float | None, typical_ms: float | None, rows: int, height: int, room: int
 ) -> dict[int, list[Span]]:
-    """The figures at the right, by row: the peak, the current await of reads and writes, and the typical await beside
+    """The figures on the right, by row: the peak, the current await of reads and writes, and the typical await beside
     its line.
     """
     now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]

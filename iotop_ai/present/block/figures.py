@@ -208,7 +208,7 @@ def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | Non
 
 
 def next_device(frame: Frame, view: View, name: str, step: int) -> str:
-    """The name of the device ``step`` rows further in the disk panel, wrapping around; "" if there are no devices."""
+    """The name of the device ``step`` rows below this one in the panel, wrapping around; "" if there are none."""
     order = [d.name for d in devices.panel_devices(frame, view)]
     if name not in order:  # a nested device counts as the row that it is nested under
         name = devices.top_row_of(name, frame)

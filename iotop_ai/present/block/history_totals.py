@@ -30,13 +30,13 @@ class DeviceTotals(NamedTuple):
 
     @property
     def both(self) -> bool:
-        """Whether the device moved bytes in both directions, a noticeable part in each."""
+        """Whether the device moved a noticeable part of its bytes in each direction."""
         less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
         return less >= _NOTHING * (less + more) > 0
 
 
 _NOTHING = 0.02
-"""A direction with a smaller part of a device's bytes is ignored."""
+"""A direction with a smaller part of a device's bytes than this is ignored."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 

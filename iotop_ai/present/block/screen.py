@@ -118,7 +118,7 @@ def _overview(
     left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
     parts: list[list[Line]] = []
     for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
-        # The graphs of awaits come before all other parts, and those of rates and queue before the settings.
+        # The graphs of awaits take precedence over all other parts, the graphs of rates and queue over the settings.
         fits = left - len(part) >= curves
         parts.append(part if fits else [])
         left -= len(part) if fits else 0
@@ -140,7 +140,7 @@ _TOP = 3
 def _latency(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The tab "latency": the chart of awaits over most of the screen, then their distribution and the present
+    """The tab "latency": the chart of awaits over most of the screen, then their distribution and the current
     figures.
     """
     table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device)[:2])

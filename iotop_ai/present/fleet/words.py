@@ -110,8 +110,8 @@ def late_words(straggler: Straggler) -> str:
 
 
 class Loss(NamedTuple):
-    """What one cause costs. share: the share of time that names the cause. lost: the GPU-hours lost, or hours if no job
-    has a GPU. machines: the number of machines that lose the time.
+    """The cost of one cause. share: the share of time that names the cause. lost: the GPU-hours lost, or hours if no
+    job has a GPU. machines: the number of machines that lose the time.
     """
 
     share: str

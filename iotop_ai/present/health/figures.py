@@ -49,7 +49,7 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
     columns = 3 if width >= 140 else 2 if width >= 72 else 1
     step = (width - 1) // columns
     labelled = [(label, text) for label, text in facts if text is not None]
-    # A text too long for a column has a row by itself, so that it is not cut.
+    # Text that is too long for a column gets its own row, so that it is not cut.
     narrow = [(label, text) for label, text in labelled if cells(text) <= step - _LABEL]
     wide = [(label, text) for label, text in labelled if cells(text) > step - _LABEL]
     out = [rule(width, "figures")]

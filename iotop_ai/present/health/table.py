@@ -86,7 +86,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
 
 
 def _above(frame: Frame) -> list[str]:
-    """One line that names the mounted devices without SMART of their own; [] without such a device."""
+    """One line that names the mounted devices without SMART of their own; [] if there are none."""
     named = [
         f"{name} ({', '.join(plain(mount.path) for mount in info.mounts)})"
         for name, info in devices.infos(frame).items()
@@ -211,6 +211,6 @@ def kernel_counts_text(state: SmartState) -> str:
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:
-    """A labelled text over as many rows as it needs. It is not cut, because users copy remedies from the screen."""
+    """Labelled text in as many rows as it needs. It is not cut, because users copy remedies from the screen."""
     lines = wrap(text, max(20, width - 12), break_long_words=True, break_on_hyphens=False) or [""]
     return [row(width, [Span(f" {label if i == 0 else '':<9}", "dim"), Span(line)]) for i, line in enumerate(lines)]

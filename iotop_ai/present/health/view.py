@@ -114,7 +114,7 @@ def worst_disk(rows: Sequence[DiskRow]) -> str:
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows further; "" if there are no disks. around: whether the step wraps around at the ends."""
+    """The disk ``step`` rows below this one; "" if there are no disks. around: whether to wrap around at the ends."""
     names = [one.name for one in rows]
     if not names:
         return ""

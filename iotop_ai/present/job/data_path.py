@@ -61,7 +61,7 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min or ► REMOTE; and a sign while a recording is written."""
+    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min or ► REMOTE; with ● REC while a recording is written."""
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
     recording = _recording(view)

@@ -268,7 +268,7 @@ def _clock(milliseconds: int) -> str:
 
 
 def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
-    """What is known about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
+    """The facts about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
     mounts.
     """
     job, own_place = one.facts.job, one.facts.place

@@ -24,7 +24,7 @@ _BAR_AT = 50
 _LEAST_BAR = 8
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
-"""_STEPS_FROM: the minimum width of a screen that shows the job's steps at the right. _STEPS_CELLS: the width of that
+"""_STEPS_FROM: the minimum width of a screen that shows the job's steps on the right. _STEPS_CELLS: the width of that
 field.
 """
 _SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}

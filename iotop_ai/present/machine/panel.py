@@ -43,8 +43,8 @@ LINKS = (
 
 @panel
 def system_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The CPU row; with two rows also filesystem usage, with four also the network table; when zoomed also
-    each core.
+    """The CPU row; from two rows on also filesystem usage, from four rows on the network table, and when zoomed each
+    core.
     """
     culprit = culprit_of(frame, view)
     out = [_cpu_row(frame, width, culprit)]
@@ -190,8 +190,8 @@ def _traffic(name: str, bits_per_s: int | None, now: LinkRates | None) -> list[S
 
 
 def _cpu_row(frame: Frame, width: int, culprit: Culprit) -> Line:
-    """As many of CPU, problems, memory, swap, pressure and caches as fit; at the right, what the monitor
-    itself costs.
+    """As many of CPU, problems, memory, swap, pressure and caches as fit, and on the right the monitor's own
+    cost.
     """
     out: list[Span] = []
     right = _own(frame)

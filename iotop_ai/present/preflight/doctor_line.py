@@ -46,9 +46,7 @@ def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
 
 @panel
 def doctor_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The worst problem, the number of further ones, and the key that dismisses the row; [] if there are no
-    problems.
-    """
+    """The worst problem, the number of others, and the key that dismisses the row; [] if there are no problems."""
     if not view.problems:
         return []
     from iotop_ai.present.screen.actions import all_actions  # most screens have no such row

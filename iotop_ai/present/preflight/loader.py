@@ -47,7 +47,7 @@ def patch_text(run: Run) -> str:
 
 
 def reason_text(report: Report, choice: Choice) -> str:
-    """What limits the rate: "bound by the CPU: 2 of 2 cores in use"."""
+    """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"."""
     used, one = choice.run.used, choice.run.configuration
     waits = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
@@ -200,7 +200,7 @@ def _mixed(report: Report) -> list[str]:
 
 
 def failure_lines(run: Run) -> list[str]:
-    """What failed, and the remedy; [] if nothing failed."""
+    """The failure and its remedy; [] if nothing failed."""
     if run.failure is None:
         return []
     lines = [f"{configuration_text(run.configuration)}: {plain(run.failure.text)}"]

@@ -93,5 +93,5 @@ def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> b
 
 
 def _is_only(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
-    """Whether the device is ``only``, or lies on top of it and has I/O. only: the only disk that moved any bytes."""
+    """Whether the device is ``only``, or is stacked on it and has I/O. only: the only disk that moved any bytes."""
     return device.name == only.name or (device.rates.active and only.name in devices.leaves(device.name, frame))

@@ -1,9 +1,9 @@
 """The filter of the process list: a regular expression, or a small query such as ``read > 10M and user = alice``.
 
 A query compares the values of a row: ``read write io`` (bytes per second, K M G are powers of 1024), ``cpu delay``
-(percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The signs are ``= != > >= < <=``, and
-``~`` and ``!~`` for regular expressions; comparisons are joined by ``and or not`` and brackets. The word ``tagged``
-alone matches the tagged processes. A comparison with an unknown value does not match.
+(percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
+and ``~`` and ``!~`` for regular expressions; comparisons are combined with ``and or not`` and brackets. The word
+``tagged`` alone matches the tagged processes. A comparison with an unknown value does not match.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _tokens(text: str) -> list[str]:
 class _Parser:
     """Parses a query by recursive descent.
 
-    Its grammar: either = both or both ...; both = one and one ...; one = not one, (either), field sign value, or a
+    The grammar: either = both or both ...; both = one and one ...; one = not one, (either), field operator value, or a
     word.
     """
 

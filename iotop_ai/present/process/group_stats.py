@@ -24,7 +24,7 @@ Owner = tuple[str, str, str]
 
 
 class GroupStats(NamedTuple):
-    """What a group's members add up to.
+    """The aggregated stats of a group's members.
 
     state: the process state of the group that matters most; "?" if none is readable. in_state: the number of members in
     that state. known: the sums of (threads, resident pages) over the readable members; None if there are none.
@@ -48,7 +48,7 @@ class GroupStatsCache:
         self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
 
     def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-        """The result of a group. owner: what its members have in common."""
+        """The result of a group. owner: the name, user and job of its members."""
         if len(keys) < MANY:
             return group_stats(keys, table)
         entry = self._entries.get(owner)

@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
     @property
     def owner(self) -> Owner:
-        """What its members have in common."""
+        """The name, user and job that all members have."""
         return self.name, self.user, self.job
 
     @property
@@ -211,7 +211,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
 
 
 def _members(frame: Frame) -> Mapping[ProcessKey, str]:
-    """The job of each process that belongs to one, as in ``Group.job``."""
+    """The job of each process that is part of a job, as in ``Group.job``."""
     table, out = frame.snapshot.jobs.value, dict[ProcessKey, str]()
     for job in () if table is None else table.jobs.values():
         out |= dict.fromkeys(job.members, str(job.key.pid))
@@ -439,7 +439,7 @@ class IdleGroupsCache:
 
 
 def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ...]:
-    """What the idle groups depend on besides the processes."""
+    """The inputs of the idle groups besides the processes."""
     return pattern, own_pid, table.denied, bool(table.delayacct), table.delayacct_since
 
 

@@ -107,7 +107,7 @@ def _part(width: int, title: str, reading: Reading[Any], rows: Callable[[Any], l
 
 
 def _recorded_threads(frame: Frame, key: ProcessKey, width: int) -> list[Line]:
-    """What a Snapshot says about the threads: the states of busy processes, and where the main thread sleeps."""
+    """The facts about the threads in a Snapshot: the states of a busy process's threads, the main thread's wait."""
     table = frame.snapshot.processes.value
     if table is None:
         return []

@@ -1,4 +1,4 @@
-"""Tagged processes: the sign before their rows, and their number.
+"""Tagged processes: the mark before their rows, and their number.
 
 A tag belongs to a process, identified by pid and start time, not to a row. It survives sorting, filtering and grouping,
 and ends with the process.
@@ -15,11 +15,11 @@ from iotop_ai.present.text.line import cells
 Tags = frozenset[ProcessKey]
 
 ALL, SOME = "*", "+"
-"""The signs before a row: ALL if all of its processes are tagged, SOME if only some are."""
+"""The marks before a row: ALL if all of its processes are tagged, SOME if only some are."""
 
 
 def tag_sign(keys: Collection[ProcessKey], tagged: Tags) -> str:
-    """The sign before the row of these processes; "" if none of them is tagged."""
+    """The mark before the row of these processes; "" if none of them is tagged."""
     if not tagged:
         return ""
     count = sum(key in tagged for key in keys)

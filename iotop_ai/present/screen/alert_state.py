@@ -1,4 +1,4 @@
-"""Alerts in words: the sign beside the mode while rules fire, and the message when a rule begins or stops firing."""
+"""Alerts in words: the note beside the mode while rules fire, and the message when a rule begins or stops firing."""
 
 from __future__ import annotations
 

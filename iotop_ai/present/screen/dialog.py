@@ -75,14 +75,14 @@ def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
 
 
 def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
-    """A labelled sentence; its further lines are indented to the first word."""
+    """A labelled sentence; its other lines are indented to the first word."""
     lines = wrap(text, max(10, width - LABEL - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL), token), Span(lines[0], text_token)]
     return [first, *([Span(" " * LABEL), Span(line, text_token)] for line in lines[1:])]
 
 
 def choice(key: str, text: str, note: str, width: int, *, selected: bool, enabled: bool) -> Row:
-    """One of several choices, with a note at the right."""
+    """One of several choices, with a note on the right."""
     left = Span(f" {'>' if selected else ' '} {key}  {text}", "sel" if selected else "text" if enabled else "mute")
     gap = width - cells(left.text) - cells(note) - 2
     if gap < 1:

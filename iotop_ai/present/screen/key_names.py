@@ -55,7 +55,7 @@ def parse_key(text: str) -> str | None:
     if any(modifier not in _MODIFIERS for modifier in modifiers) or len(set(modifiers)) < len(modifiers):
         return None
     if len(last) == 1:
-        # Shift changes a letter into its capital, and a sign into another sign that depends on the keyboard.
+        # Shift changes a letter into its capital, and a symbol into another symbol that depends on the keyboard.
         key = _character(last) if modifiers and "shift" not in modifiers else None
     else:
         last = _ALIASES.get(last, last)
@@ -84,7 +84,7 @@ def _character(text: str) -> str | None:
 
 
 def _sign(name: str) -> str:
-    """The ASCII sign with this Textual name; "" if there is none."""
+    """The ASCII symbol with this Textual name; "" if there is none."""
     for code in range(0x21, 0x7F):
         if _character(chr(code)) == name:
             return chr(code)

@@ -153,7 +153,7 @@ def _key(action: Action, hint: Hint, actions: Mapping[str, Action], keymap: Mapp
 
 
 def _separator(labels: Sequence[str]) -> str:
-    """The sign between two keys: "1-7", "[ ]", "b/n"."""
+    """The separator between two keys: "1-7", "[ ]", "b/n"."""
     if any(len(label) > 1 or label.isalpha() for label in labels):
         return "/"
     return "-" if labels[0].isdigit() else " "
@@ -256,7 +256,7 @@ def muted(key: Key, view: View) -> bool:
 def typing_row(
     width: int, sign: str, typed: str, enter: str, escape: str, hint: str = "", *, selected: bool = False
 ) -> Line:
-    """The last row while the user types a text. enter, escape: the words for what these keys do.
+    """The last row while the user types text. enter, escape: the words for what these keys do.
 
     selected: whether the typed text is drawn as selected, because the next character replaces it.
     """

@@ -1,4 +1,4 @@
-"""What a click on a row of text means: the key shown there, or the column to sort by."""
+"""The meaning of a click on a row of text: the key shown there, or the column to sort by."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Wording(NamedTuple):
     """The words of a list.
 
     title: its title. verb: what Enter does. none: the message when nothing matches. shows_names: whether the names of
-    the actions are shown at the right.
+    the actions are shown on the right.
     """
 
     title: str = "actions"

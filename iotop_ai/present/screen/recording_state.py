@@ -15,7 +15,7 @@ def recording_text(done: RecordingState) -> str:
 
 
 def missing_text(snapshots: int, events: int) -> str:
-    """What is missing in a recording; "" if nothing is."""
+    """The Snapshots and events that a recording lacks, in words; "" if it is complete."""
     if not snapshots:
         return ""
     and_events = f" and {events} event{'' if events == 1 else 's'}" if events else ""

@@ -132,13 +132,13 @@ class View(NamedTuple):
     no_columns: frozenset[str] = frozenset()
     """The ids of the process panel's hidden columns."""
     silent_s: int | None = None
-    """For how many seconds no reading has arrived, once that is too long; otherwise None."""
+    """The seconds since the last reading once that is too long ago; otherwise None."""
     silent_in: str = ""
     """The field of the Snapshot whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()
     """The tagged processes."""
     for_picture: bool = False
-    """Whether the screen is drawn for a picture file, which must not show environment variables."""
+    """Whether the screen is drawn for a screenshot file, which must not show environment variables."""
     firing: tuple[FiringAlert, ...] = ()
     """The alerts that fire now, the oldest first."""
     problems: tuple[Problem, ...] = ()

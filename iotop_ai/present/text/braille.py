@@ -1,4 +1,4 @@
-"""Graphs in braille: each cell shows two values, the newest at the right."""
+"""Graphs in braille: each cell shows two values, the newest on the right."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ _RAMP = " .:-=+*#@"
 
 
 def ascii_text(text: str) -> str:
-    """The text in ASCII, in as many columns. A braille character becomes a sign of similar density; a character without
-    a substitute becomes ``?``.
+    """The text in ASCII, in as many columns. A braille character becomes an ASCII character of similar density; a
+    character without a substitute becomes ``?``.
     """
     if text.isascii():
         return text

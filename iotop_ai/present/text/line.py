@@ -93,7 +93,7 @@ def plain(text: str) -> str:
 
 
 def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
-    """The text in at most ``width`` columns; a shortened text ends in ``mark``."""
+    """The text in at most ``width`` columns; shortened text ends in ``mark``."""
     text = plain(text)
     if cells(text) <= width:
         return text
@@ -103,8 +103,8 @@ def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
 
 
 def cut_middle(text: str, width: int, tail: int = 0) -> str:
-    """The text in at most ``width`` columns. A longer text is cut in its middle, because a message often ends with its
-    reason.
+    """The text in at most ``width`` columns. If it is longer, it is cut in its middle, because a message often ends
+    with its reason.
 
     tail: the number of columns at the end of the text that are kept if they fit.
     """

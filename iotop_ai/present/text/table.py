@@ -87,7 +87,7 @@ def _slots(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSl
 
 
 Word = tuple[str, str, str]
-"""The content of a cell: a text, its token, and a dim text directly after it."""
+"""The content of a cell: its text, the token of that text, and dim text directly after it."""
 
 
 def layout_row(
@@ -143,7 +143,7 @@ def head(
 ) -> Line:
     """The rule above a table, with the titles of the columns in the same row.
 
-    marked: the ids of the columns that the table is sorted by. note: a dim text after the title, shown if it fits. The
+    marked: the ids of the columns that the table is sorted by. note: dim text after the title, shown if it fits. The
     table's title is cut where the first column's title begins.
     """
     return _head(width, title, tuple(columns), focus, frozenset(marked), note)

@@ -13,7 +13,7 @@ Args = Mapping[str, Value]
 
 
 def number(args: Args, name: str) -> float | None:
-    """The numeric argument of this name; None when it is missing, unknown or a text."""
+    """The numeric argument of this name; None when it is missing, unknown or text."""
     value = args.get(name)
     return None if value is None or isinstance(value, str) else float(value)
 

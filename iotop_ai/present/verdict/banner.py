@@ -140,7 +140,7 @@ def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) ->
 
 
 def _since(frame: Frame, view: View) -> list[Span]:
-    """When the present state began and how long it has lasted; [] if that is unknown or the verdict still measures."""
+    """When the current state began and how long it has lasted; [] if that is unknown or the verdict still measures."""
     snapshot, since = frame.snapshot, frame.verdict.primary.since_ns
     if since is None or frame.verdict.measuring:
         return []

@@ -14,12 +14,12 @@ _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 
 def outcome_text(outcome: ConditionResult) -> str:
-    """The condition, whether it is met, and what was measured for each of its clauses."""
+    """The condition, whether it is met, and the measurement for each of its clauses."""
     return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.seen)}"
 
 
 def found_text(seen: Iterable[ClauseResult]) -> str:
-    """What was measured for each clause: "disks.sda.busy_ratio 99.2 %"."""
+    """The measurement for each clause: "disks.sda.busy_ratio 99.2 %"."""
     return "; ".join(map(_seen_text, seen))
 
 

@@ -103,7 +103,7 @@ _NEAR = 0.8
 
 
 class Fact(NamedTuple):
-    """One row of evidence. what: the metric in words. limit: the threshold with its sign; "" without a threshold.
+    """One row of evidence. what: the metric in words. limit: the threshold after "<", ">=" or a word; "" without one.
     standing: MET, UNMET, UNKNOWN or PLAIN. metric: the metric's dotted id.
     """
 

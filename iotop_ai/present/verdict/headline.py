@@ -358,7 +358,7 @@ def _signal(clause: str) -> str:
 
 
 def because(verdict: Verdict, frame: Frame) -> Spans:
-    """The cause with its figures and normal values. When the verdict is unsure: the measured values and the missing
+    """The cause with its figures and normal values; if the verdict is unsure, the measured values and the missing
     signals.
     """
     out = _words(_BECAUSE, verdict_words.BECAUSE, verdict.primary)

@@ -49,7 +49,7 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
 
 
 def in_plain_ascii(text: str) -> str:
-    """A sentence of the screen with the two non-ASCII signs that it can have replaced."""
+    """A sentence of the screen, with › and ≤ replaced by ASCII."""
     return text.replace("›", ">").replace("≤", "<=")
 
 

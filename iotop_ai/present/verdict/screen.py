@@ -157,7 +157,7 @@ def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
 
 
 def _beside(width: int, one: Finding) -> list[Line]:
-    """A further finding with its evidence."""
+    """Another finding with its evidence."""
     sure = f"sure {headline.sureness(one.confidence)} ({one.confidence:.2f})"
     words = headline.text_of(headline.headline_of(one))
     out = [rule(width, f"and {one.class_id}", [Span(sure, "dim")])]
@@ -179,7 +179,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
 
 
 def _considered(frame: Frame, view: View, width: int, seen: tuple[Considered, ...]) -> list[Line]:
-    """The other classes for which there is a sign, and the names of the classes for which there is none."""
+    """The other classes for which there is an indication, and the names of the classes for which there is none."""
     silent = without_a_sign(frame.verdict, seen)
     out = [rule(width, "considered", [Span("sure of it", "dim")])]
     for one in seen:
