@@ -56,7 +56,7 @@ class Address:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection with a deadline for each request, including the name lookup and the connecting."""
+    """A connection with a deadline for each request, which includes the name lookup and connecting."""
 
     _deadline: Deadline
 

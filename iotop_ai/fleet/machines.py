@@ -41,7 +41,7 @@ def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[s
 
 
 class _Assembly:
-    """Builds the machines step by step, from one exporter after the other."""
+    """Builds the machines step by step, from one exporter at a time."""
 
     def __init__(self, answers: Mapping[str, Answer], window_s: float) -> None:
         self._answers = answers

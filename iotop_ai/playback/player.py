@@ -352,7 +352,7 @@ def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[
     """The items of a part that follow a Snapshot. first: the index of the block that contains the Snapshot.
 
     A damaged file may contain the Snapshot twice. Only what follows the last copy in the block is returned, because the
-    reader would otherwise come to the same Snapshot again, without end.
+    reader would otherwise return to the same Snapshot forever.
     """
     items = part.items(first)
     following: list[Snapshot | Keyframe] = []

@@ -26,7 +26,7 @@ from iotop_ai.store.read.block_contents import Depth
 MOST_SNAPSHOTS = 5400
 """A longer run is read by its keyframes only: 24 hours of a busy machine then take seconds instead of minutes."""
 MOST_KEYFRAMES = 480
-"""About this many keyframes are decoded, which is more than a chart has points: one every 3 minutes for 24 hours."""
+"""About this many keyframes are decoded: more than the points of a chart, and one every 3 minutes for 24 hours."""
 
 
 class RatedSnapshot(NamedTuple):

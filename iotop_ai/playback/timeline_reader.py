@@ -40,7 +40,8 @@ def is_trouble(event: Event) -> bool:
 class TimelineReader:
     """Reads one block per ``step``, without decoding its Snapshots.
 
-    Recorded verdicts are used if the rules of this program made them; otherwise the Snapshots are folded again.
+    Recorded verdicts are used if they were made with the rules of this program; otherwise the Snapshots are folded
+    again.
     """
 
     def __init__(self, parts: Sequence[RecordingPart], begin_wall_ns: int) -> None:

@@ -140,7 +140,7 @@ def _list(
 
 
 def first_row(rows: int, scroll: int, visible: int) -> int:
-    """The first row shown, for this number of rows and scroll position."""
+    """The index of the first row shown, for this number of rows and scroll position."""
     return max(0, min(scroll, rows - visible))
 
 

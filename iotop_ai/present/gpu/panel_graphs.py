@@ -87,8 +87,8 @@ def _subject(frame: Frame, uuids: Collection[str]) -> str:
 
 
 def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
-    """The figure with its label for the main screen. It has no limit there, because a GPU at its power limit
-    is usual.
+    """The figure with its label for the main screen. It has no limit there, because it is normal for a GPU to be at its
+    power limit.
     """
     if subject:
         label = f"{subject} {_ONE.get(figure.label, '')}".rstrip()

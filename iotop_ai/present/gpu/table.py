@@ -333,7 +333,7 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
 
 
 def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
-    """The number of the batch job, otherwise the script's name; in the column "rank" the rank. "-" if the GPU has no
+    """The number of the batch job, otherwise the script's name; for the column "rank", the rank; "-" if the GPU has no
     job.
     """
     found = gpu_ranks(frame, view).get(gpu.uuid)

@@ -37,7 +37,7 @@ class HealthView(NamedTuple):
     cursor: str = ""
     """The disk whose row is selected in the list; "" for the first."""
     scroll: int = 0
-    """The first row shown of a page's body, or of the list."""
+    """The index of the first row shown in a page's body, or in the list."""
     dialog: Dialog | None = None
     may_test: bool = False
     """Whether self-tests can be started: only on the live screen of this machine, and without --readonly."""
@@ -64,7 +64,7 @@ class DiskRow(NamedTuple):
 
 
 def disk_rows(frame: Frame) -> list[DiskRow]:
-    """All physical disks by name. Disks of a RAID controller follow their volume."""
+    """All physical disks, sorted by name. Disks of a RAID controller follow their volume."""
     smart = frame.snapshot.smart
     readings = smart.value or {}
     infos = devices.infos(frame)

@@ -1,4 +1,4 @@
-"""The path of the data, from the process or job over its mount and partition to the disk; and what tasks wait for."""
+"""The path of the data, from the process or job through mount and partition to the disk; and what tasks wait for."""
 
 from __future__ import annotations
 

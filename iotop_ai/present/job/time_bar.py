@@ -83,7 +83,7 @@ def _steps(frame: Frame) -> str:
     job = current_job(frame) if frame.snapshot.steps.value else None
     if job is None:
         return ""
-    # imported here because a start does not need it
+    # imported here because it is not needed at start-up
     from iotop_ai.present.job.steps import steps_rate
 
     return steps_rate(frame, job)

@@ -287,7 +287,7 @@ def _because_full(a: Args) -> Spans:
 
 
 def other_text(a: Args) -> str:
-    """The other program that takes from the job: "fio x4 (fio.service)"."""
+    """The other program that takes resources from the job: "fio x4 (fio.service)"."""
     if word(a, "other_kind") == "unseen":
         return "a process whose I/O is not visible here"
     if word(a, "other_kind") == "check":

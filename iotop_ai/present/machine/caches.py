@@ -110,14 +110,14 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
 
 
 def fits_in_memory(dataset: Cached, room_bytes: int | None) -> bool | None:
-    """Whether the dataset fits into memory; None when unknown."""
+    """Whether the dataset fits in memory; None when unknown."""
     if room_bytes is None or (dataset.unreadable and dataset.size_bytes <= room_bytes):
         return None
     return dataset.size_bytes <= room_bytes
 
 
 def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
-    """The dataset, and whether it fits into the available memory, one sentence per line."""
+    """The dataset, and whether it fits in the available memory, one sentence per line."""
     share = dataset.resident_ratio
     out = [f"{plain(dataset.top)}: {plural(dataset.files, 'file')}, {amount(dataset.size_bytes)}"]
     if share is not None:

@@ -86,8 +86,8 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
 
 
 def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
-    """Whether all these processes belong to other users, while this user is not root, so that the action will be
-    refused.
+    """Whether the action will be refused, because all these processes belong to other users and this user is not
+    root.
     """
     table, euid = now.processes.value, now.host.euid
     if table is None or not euid:

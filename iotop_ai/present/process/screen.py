@@ -57,7 +57,7 @@ class ProcessPage(NamedTuple):
 
     detail: what was read about the process; None before the first reading. before: the threads in the previous reading.
     absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
-    been overdue. scroll: the first row shown of the parts that scroll. code: the lines of Python in which the process
+    been overdue. scroll: the first row shown in the part that scrolls. code: the lines of Python in which the process
     was seen; None if the user has not asked. sampling: whether py-spy is still looking for them.
     """
 
@@ -72,7 +72,7 @@ class ProcessPage(NamedTuple):
 
 
 def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
-    """The keys of all processes in the list, also of those that share a row, in the list's order."""
+    """The keys of all processes in the list, including those that share a row, in the list's order."""
     return tuple(key for group in groups(frame, view) for key in group.keys)
 
 

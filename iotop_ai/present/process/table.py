@@ -427,14 +427,14 @@ def _joined(clauses: list[list[Span]]) -> list[Span]:
 
 
 def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
-    """An upper limit of the I/O of each hidden group, in words; "" if the I/O of all of them is unknown.
+    """An upper limit on the I/O of each hidden group, in words; "" if the I/O of all of them is unknown.
 
     If only some are unknown, the limit is that of the others: another clause counts the unreadable processes.
     ``groups`` puts the idle groups last.
     """
     if hidden and all(g.io is None for g in hidden):
         return ""
-    # In a tree, idle groups stand between the others.
+    # In a tree, idle groups are between the others.
     busy = hidden if tree else takewhile(lambda g: not g.idle, hidden)
     most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:

@@ -30,7 +30,7 @@ WITHOUT_MAIN = ("fleet", "fleet_jobs")
 _NOW_ONLY = ("detail.record",)
 """The actions that do not work while the past is shown."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
-"""The actions of the whole app that the help lists, in its order."""
+"""The actions of the whole app that the help lists, in this order."""
 
 COLUMN = 38
 """The minimum width of a column on a page."""
@@ -38,9 +38,9 @@ LEAST = 29
 """The minimum width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE = 9
-"""The width of a title; a longer title has a row by itself."""
+"""The width of a title; a longer title has its own row."""
 _FRAME_ROWS = 2
-"""The rule above a page and the row below it."""
+"""The number of rows around a page: the rule above it and the row below it."""
 
 _Block = list[list[Cell]]
 """The rows of one entry, which stay together."""

@@ -7,8 +7,8 @@ from iotop_ai.present.text.units import duration, size
 
 
 def recording_text(done: RecordingState) -> str:
-    """The length, size and path of a recording: "34 s, 212K in PATH"; preceded by why writing failed, and followed by
-    what is missing, if anything.
+    """The length, size and path of a recording: "34 s, 212K in PATH"; if writing failed, the reason comes first; if
+    anything is missing, that comes last.
     """
     what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
     return "; ".join(filter(None, (done.trouble, what, missing_text(done.lost, done.lost_events))))

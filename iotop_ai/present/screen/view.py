@@ -85,7 +85,7 @@ class View(NamedTuple):
     cursor: str = ""
     """The key of the row under the cursor in the focused panel; "" for none."""
     scroll: int = 0
-    """The first row shown of the focused panel."""
+    """The index of the first row shown in the focused panel."""
     devices: tuple[str, ...] = ()
     """The kernel names of the disks to show; () for all."""
     ascii_only: bool = False

@@ -55,7 +55,7 @@ def ascii_text(text: str) -> str:
 
 
 def in_ascii(lines: Iterable[Line], wanted: bool) -> list[Line]:
-    """The lines; in ASCII if ``wanted``."""
+    """The lines, in ASCII if ``wanted``."""
     return [ascii_line(line) for line in lines] if wanted else list(lines)
 
 

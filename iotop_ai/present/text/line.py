@@ -159,7 +159,7 @@ def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line
     """The cells as a line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the
     neighbour and is cut.
 
-    A gap belongs to the span at its left, so that a row has few spans.
+    A gap belongs to the span on its left, so that a row has few spans.
     """
     return _place(width, given, background, key)
 
@@ -262,7 +262,7 @@ def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, 
 
 
 def fill_rows(lines: Sequence[Line], width: int, height: int) -> list[Line]:
-    """The lines as exactly ``height`` rows: cut, or filled up with blank rows."""
+    """The lines as exactly ``height`` rows: cut, or padded with blank rows."""
     height = max(0, height)
     return [*lines[:height], *[blank(width)] * (height - len(lines))]
 
