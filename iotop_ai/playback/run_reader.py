@@ -60,25 +60,25 @@ class RunReader:
     """
 
     def __init__(
-        self, played: RecordedFrames, *, every: bool | None = None, folded: bool = False, most: int = MOST_KEYFRAMES
+        self, recorded: RecordedFrames, *, every: bool | None = None, folded: bool = False, most: int = MOST_KEYFRAMES
     ) -> None:
-        self._played = played
-        parts = played.source.parts
+        self._recorded = recorded
+        parts = recorded.source.parts
         self._folds = folded or not parts or not same_rules(parts)
         if every is None:
-            every = self._folds or _number_of(played) <= MOST_SNAPSHOTS
+            every = self._folds or _number_of(recorded) <= MOST_SNAPSHOTS
         self._every = every or self._folds
         self._block_step = 1
         if not self._every:
-            blocks = len(shown_blocks(parts, played.begin_ns, played.end_ns, played.source.times))
+            blocks = len(shown_blocks(parts, recorded.begin_ns, recorded.end_ns, recorded.source.times))
             self._block_step = max(1, math.ceil(blocks / most))
-        self.spacing_s = None if self._every else self._block_step * KEYFRAME_EVERY * _interval_s(played)
+        self.spacing_s = None if self._every else self._block_step * KEYFRAME_EVERY * _interval_s(recorded)
         """The approximate seconds between the Snapshots that give the figures; None if every Snapshot is used."""
 
     def __iter__(self) -> Iterator[RunItem]:
-        begin_ns, end_ns = self._played.begin_ns, self._played.end_ns
+        begin_ns, end_ns = self._recorded.begin_ns, self._recorded.end_ns
         if self._folds:
-            yield from self._played
+            yield from self._recorded
             return
         for item in self._blocks(begin_ns, end_ns):
             wall_ns = None if isinstance(item, JudgedSpan) else item.snapshot.wall_ns
@@ -86,11 +86,13 @@ class RunReader:
                 yield item
 
     def _blocks(self, begin_ns: int | None, end_ns: int | None) -> Iterator[RunItem]:
-        parts = self._played.source.parts
+        parts = self._recorded.source.parts
         depth = Depth.SNAPSHOTS if self._every else Depth.KEYFRAME
         last: RatedSnapshot | None = None
         try:
-            for block in blocks_or_totals(parts, begin_ns, end_ns, depth, self._block_step, self._played.source.times):
+            for block in blocks_or_totals(
+                parts, begin_ns, end_ns, depth, self._block_step, self._recorded.source.times
+            ):
                 if isinstance(block, SummedBlock):
                     last = yield from self._summed(block, last)
                     continue
@@ -131,11 +133,11 @@ def _rated_snapshots(
         yield RatedSnapshot(snapshot._replace(events=()) if spaced else snapshot, sample)
 
 
-def _number_of(played: RecordedFrames) -> float:
+def _number_of(recorded: RecordedFrames) -> float:
     """The approximate number of Snapshots in the selected time. Each session has its own interval."""
-    parts, (first_ns, last_ns), number = played.source.parts, played.source.span(), 0.0
-    begin_ns, end_ns = played.begin_ns or first_ns, played.end_ns or last_ns
-    for block in shown_blocks(parts, begin_ns, end_ns, played.source.times):
+    parts, (first_ns, last_ns), number = recorded.source.parts, recorded.source.span(), 0.0
+    begin_ns, end_ns = recorded.begin_ns or first_ns, recorded.end_ns or last_ns
+    for block in shown_blocks(parts, begin_ns, end_ns, recorded.source.times):
         until_ns = last_ns if block.until_ns is None else block.until_ns
         seconds = max(0, min(until_ns, end_ns) - max(block.begin_ns, begin_ns)) / 1e9
         interval_s = parts[block.part].header_of(block.block).interval_s
@@ -143,5 +145,5 @@ def _number_of(played: RecordedFrames) -> float:
     return number
 
 
-def _interval_s(played: RecordedFrames) -> float:
-    return 1.0 if played.header is None else played.header.interval_s
+def _interval_s(recorded: RecordedFrames) -> float:
+    return 1.0 if recorded.header is None else recorded.header.interval_s
