@@ -51,7 +51,7 @@ KEYS = (
 )
 """The actions shown in the last row."""
 TALL = 40
-_BLOCK = 9
+_STATE_CELLS = 9
 _MOST_ROWS = 6
 
 
@@ -185,7 +185,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
     place_of = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
-    left = [Span(f" {word}".ljust(_BLOCK), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
+    left = [Span(f" {word}".ljust(_STATE_CELLS), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
     if info is not None:
         if info.detail:
             left.append(Span(f"  {info.detail}"))
@@ -193,13 +193,13 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
         left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
     out = [row(width, left, [*mode_spans(frame, view), Span(place_of, "dim")])]
     text = _because(device, recent)
-    for i, line in enumerate(wrap(text, max(20, width - _BLOCK - 2))):
+    for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
         label = " because" if i == 0 else ""
         # Only the state's word may be red, so the reason is strong.
         token = "strong" if hue in ("bad", "warn") else "text"
-        out.append(row(width, [Span(label.ljust(_BLOCK + 1), "dim"), Span(line, token)]))
+        out.append(row(width, [Span(label.ljust(_STATE_CELLS + 1), "dim"), Span(line, token)]))
     own_health, degrees = health(frame, device.name), temperature(frame, device.name)
-    spans = [Span(" health".ljust(_BLOCK + 1), "dim"), Span(own_health.word, own_health.token)]
+    spans = [Span(" health".ljust(_STATE_CELLS + 1), "dim"), Span(own_health.word, own_health.token)]
     if own_health.reason:
         spans.append(Span(f"  {own_health.reason}", "dim"))
     if degrees is not None:

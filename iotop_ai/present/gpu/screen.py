@@ -52,7 +52,7 @@ _SLOWED = frozenset(
         "link_full",
     )
 )
-_BLOCK = 9
+_STATE_CELLS = 9
 _MOST_SENTENCES = 4
 
 
@@ -112,7 +112,7 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
     at = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
     left = [
-        Span(f" {word}".ljust(_BLOCK), hue),
+        Span(f" {word}".ljust(_STATE_CELLS), hue),
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
     ]
@@ -124,11 +124,14 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     for i, sentence in enumerate(sentences[:_MOST_SENTENCES]):
         label = "because" if i == 0 else "and"
         remedy = [Span("  do ", "dim"), Span(sentence.remedy + " ", "strong")] if sentence.remedy else []
-        lines = wrap(sentence.text, max(20, width - _BLOCK - 2))
-        if _BLOCK + 1 + cells(lines[-1]) + spans_cells(remedy) > width:
+        lines = wrap(sentence.text, max(20, width - _STATE_CELLS - 2))
+        if _STATE_CELLS + 1 + cells(lines[-1]) + spans_cells(remedy) > width:
             remedy = []
         for j, text in enumerate(lines):
-            left = [Span((f" {label}" if j == 0 else "").ljust(_BLOCK + 1), "dim"), Span(text, _text_token(sentence))]
+            left = [
+                Span((f" {label}" if j == 0 else "").ljust(_STATE_CELLS + 1), "dim"),
+                Span(text, _text_token(sentence)),
+            ]
             out.append(row(width, left, remedy if j == len(lines) - 1 else []))
     return out
 

@@ -18,7 +18,7 @@ from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
-BLOCK = 9
+STATE_CELLS = 9
 COLUMNS = (
     Column("name", "", 11, left=True),
     Column("model", "model", 16, 3, 26, left=True, gap=2),
@@ -38,9 +38,9 @@ COLUMNS = (
 
 def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
     """The first row: the state of the disks. hue: the token of that state. right: the text at the right end."""
-    word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(BLOCK + 1), hue)
+    word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(STATE_CELLS + 1), hue)
     end = right + " "
-    fitting = cut_spans([*sentence], max(0, width - BLOCK - 2 - cells(end)))
+    fitting = cut_spans([*sentence], max(0, width - STATE_CELLS - 2 - cells(end)))
     return row(width, [word, *fitting], [Span(end, "dim")])
 
 
@@ -57,7 +57,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     """The list in at most ``height`` rows."""
     rows = disk_rows(frame)
     asked = _asked(frame, rows)
-    sentence = whole_clauses(_sentence(rows), width - BLOCK - 3 - cells(asked))
+    sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(asked))
     out = [top(width, hue_of(rows), [Span(sentence, "strong")], asked)]
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)

@@ -17,7 +17,7 @@ COLUMNS = (
     Column("steal", "steal%", 8, 4, 10),
 )
 _NAME, _BAR_GAP = 7, 3
-_LEAST, _BAR = 15, 6
+_CORE_CELLS, _BAR_CELLS = 15, 6
 """The width of a core, and of its bar, where several cores share a row."""
 
 
@@ -54,7 +54,7 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
     """Several cores in a row, filled column by column. If not all fit, the busiest ones are shown."""
-    most = max(1, (width - 1) // _LEAST)
+    most = max(1, (width - 1) // _CORE_CELLS)
     rows = height - 1
     left_out = len(cores) - most * rows
     if left_out > 0:
@@ -69,7 +69,7 @@ def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str
         for i, (number, core, hue) in enumerate(cores[y::rows]):
             x, text = 1 + i * step, percent(core.busy_ratio)
             found += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
-            found.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR)), hue or "graph"))
+            found.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR_CELLS)), hue or "graph"))
         out.append(place(width, *found))
     if left_out > 0:
         out.append(row(width, [Span(f" {left_out} more, less busy", "dim")]))

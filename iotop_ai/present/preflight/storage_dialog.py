@@ -10,7 +10,7 @@ from iotop_ai.present.block import devices
 from iotop_ai.present.job.verdict_words import current_job, job_mount
 from iotop_ai.present.preflight.dataset import speed
 from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text
-from iotop_ai.present.screen.dialog import LABEL, Row, labelled, typing
+from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, labelled, typing
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Span, plain
 from iotop_ai.present.text.units import UNKNOWN, brief, count
@@ -97,9 +97,9 @@ def _question(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
 
 
 def _bar(view: CheckView, width: int) -> Row:
-    room = max(4, width - LABEL - 2)
+    room = max(4, width - LABEL_CELLS - 2)
     filled = round(room * view.done / max(1, view.phases))
-    return [Span(" " * LABEL), Span("━" * filled, "graph"), Span("─" * (room - filled), "faint")]
+    return [Span(" " * LABEL_CELLS), Span("━" * filled, "graph"), Span("─" * (room - filled), "faint")]
 
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Snapshot
-from iotop_ai.present.screen.dialog import LABEL, Row, labelled, permission_rows, typing, typing_word
+from iotop_ai.present.screen.dialog import LABEL_CELLS, Row, labelled, permission_rows, typing, typing_word
 from iotop_ai.present.text.line import Span, cut, plain
 
 TITLE = "PROCESS"
@@ -79,7 +79,7 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
         info = None if table is None else table.info.get(key)
         user = "it has ended" if info is None else f"of {plain(info.user)}"
         head += labelled(
-            "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL - 2), width
+            "" if head else "tagged", cut(f"{key.pid:>7}  {plain(name)}  {user}", width - LABEL_CELLS - 2), width
         )
     more = len(target.keys) - LISTED
     return head + (labelled("", f"+{more} more", width) if more > 0 else [])

@@ -9,7 +9,7 @@ from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_width, plain, row, spans_cells
 
 WIDEST = 64
-LABEL = 12
+LABEL_CELLS = 12
 """The column in which a labelled sentence begins."""
 Row = list[Span]
 
@@ -76,9 +76,9 @@ def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
 
 def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
     """A labelled sentence; its other lines are indented to the first word."""
-    lines = wrap(text, max(10, width - LABEL - 2)) or [""]
-    first = [Span(f"   {label}".ljust(LABEL), token), Span(lines[0], text_token)]
-    return [first, *([Span(" " * LABEL), Span(line, text_token)] for line in lines[1:])]
+    lines = wrap(text, max(10, width - LABEL_CELLS - 2)) or [""]
+    first = [Span(f"   {label}".ljust(LABEL_CELLS), token), Span(lines[0], text_token)]
+    return [first, *([Span(" " * LABEL_CELLS), Span(line, text_token)] for line in lines[1:])]
 
 
 def choice(key: str, text: str, note: str, width: int, *, selected: bool, enabled: bool) -> Row:

@@ -32,9 +32,9 @@ _NOW_ONLY = ("detail.record",)
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """The actions of the whole app that the help lists, in this order."""
 
-COLUMN = 38
+COLUMN_CELLS = 38
 """The minimum width of a column on a page."""
-LEAST = 29
+LEAST_CELLS = 29
 """The minimum width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
 _TITLE = 9
@@ -98,7 +98,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
     The pages of a screen above the main one are in this order: its keys, the meaning of its columns, the keys of the
     main screen. Those of the main screen begin with its keys.
     """
-    most = max(1, (width - 1) // COLUMN)
+    most = max(1, (width - 1) // COLUMN_CELLS)
     room = max(1, height - _FRAME_ROWS)
     own = screen_keys(view, screen)
     for many in range(min(2, most), most + 1):
@@ -119,7 +119,7 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
 
 def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
     """The keys of a screen on one page, in as few columns as possible."""
-    for many in range(1, max(1, (width - 1) // LEAST) + 1):
+    for many in range(1, max(1, (width - 1) // LEAST_CELLS) + 1):
         each = (width - 1) // many
         columns = _packed(_key_table("keys", own, view, each), room)
         if len(columns) <= many:
