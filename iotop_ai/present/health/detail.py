@@ -11,7 +11,7 @@ from iotop_ai.model.health.growth import growth, span
 from iotop_ai.model.health.smart import PastPoint, SmartAttribute, SmartState
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.figures import figure_rows
-from iotop_ai.present.health.table import asked_ago, hue_of, top, why_rows
+from iotop_ai.present.health.table import asked_ago, hue_of, top_row, why_rows
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_row, disk_rows
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
@@ -40,7 +40,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
     """At most ``height`` rows: the head, then the body from row ``view.scroll`` on."""
     one = disk_row(frame, view.disk)
     if one is None:
-        return [top(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
+        return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
     head_rows = _head(frame, one, width)
     room = max(0, height - len(head_rows))
     body = body_rows(one, width, spread=height >= 40)
@@ -74,7 +74,7 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
     ]
     hue = hue_of([one])
     spans = [Span(one.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
-    lines = [top(width, hue, spans, f"{every.index(one.name) + 1} of {len(every)}  b/n")]
+    lines = [top_row(width, hue, spans, f"{every.index(one.name) + 1} of {len(every)}  b/n")]
     clauses = [one.health.reason or "no rule finds a fault"]
     if hue in ("bad", "warn") and state is not None and state.judgements:
         clauses = [judgement.text for judgement in state.judgements]

@@ -36,7 +36,7 @@ COLUMNS = (
 )
 
 
-def top(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
+def top_row(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
     """The first row: the state of the disks. hue: the token of that state. right: the text at the right end."""
     word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(STATE_CELLS + 1), hue)
     end = right + " "
@@ -58,7 +58,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     rows = disk_rows(frame)
     asked = _asked(frame, rows)
     sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(asked))
-    out = [top(width, hue_of(rows), [Span(sentence, "strong")], asked)]
+    out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], asked)]
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     above = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _above(frame)]

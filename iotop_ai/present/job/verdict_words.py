@@ -34,7 +34,7 @@ from iotop_ai.present.verdict.culprit import NO_CULPRIT, Culprit
 BLOCKED = 0.5
 
 
-def of_job(a: Args) -> bool:
+def is_about_job(a: Args) -> bool:
     """Whether the finding is about a job whose tasks are sampled."""
     return bool(word(a, "job"))
 

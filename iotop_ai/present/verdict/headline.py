@@ -224,7 +224,9 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "gpu_bound": _gpu_bound,
     "healthy": _healthy,
     "idle": lambda a: (
-        [_strong(word(a, "job")), _plain(" rests")] if verdict_words.of_job(a) else [_plain("no training job seen")]
+        [_strong(word(a, "job")), _plain(" rests")]
+        if verdict_words.is_about_job(a)
+        else [_plain("no training job seen")]
     ),
     "failing_disk": _failing,
     "unknown": lambda a: _nothing_fits("headline", a),
@@ -251,7 +253,7 @@ def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: F
     class has them.
     """
     a = dict(finding.args)
-    if finding.class_id in plain and not (verdict_words.of_job(a) and finding.class_id in of_job):
+    if finding.class_id in plain and not (verdict_words.is_about_job(a) and finding.class_id in of_job):
         return plain[finding.class_id](a)
     if finding.class_id in of_job:
         return of_job[finding.class_id](a)
@@ -341,7 +343,7 @@ _BECAUSE: dict[str, Callable[[Args], Spans]] = {
 }
 
 
-def signals(verdict: Verdict) -> Spans:
+def missing_signals(verdict: Verdict) -> Spans:
     """The missing groups of signals by name: "cannot see: NVIDIA driver, SMART"; [] if none is missing."""
     out: Spans = []
     for clause in verdict.missing:
@@ -363,7 +365,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
     """
     out = _words(_BECAUSE, verdict_words.BECAUSE, verdict.primary)
     if verdict.primary.class_id == "unknown":
-        unseen = signals(verdict)
+        unseen = missing_signals(verdict)
         return [*out, SEMI, *unseen] if out and unseen else out or unseen
     return out
 

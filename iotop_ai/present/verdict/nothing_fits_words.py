@@ -15,7 +15,7 @@ def headline(a: Args) -> Spans:
     from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first frame
 
     busy = number(a, "gpu_busy")
-    if verdict_words.of_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
+    if verdict_words.is_about_job(a) and (number(a, "stall") or 0.0) >= LIMITS.gate:
         return [*verdict_words.waits_for_data(a), COMMA, *_suspect(a)]
     if number(a, "gpus") and busy is not None:
         if busy >= LIMITS.gpu_fair:
@@ -62,7 +62,7 @@ def _without_job(a: Args) -> Spans:
     if limit == "memory":
         return [bad("memory"), plain(" is "), strong(f"{percent(a, 'memory_used')} used"), COMMA,
                 plain("no training job seen")]  # fmt: skip
-    if verdict_words.of_job(a):
+    if verdict_words.is_about_job(a):
         return _nothing_slow(a)
     return [plain("no training job seen"), SEMI, plain("nothing is at its limit")]
 
@@ -90,7 +90,7 @@ def because(a: Args) -> Spans:
     if word(a, "limit"):
         return _because_limit(a)
     parts: list[Spans] = []
-    if verdict_words.of_job(a) and number(a, "workers"):
+    if verdict_words.is_about_job(a) and number(a, "workers"):
         shares = f"workers run {percent(a, 'w_cpu')}, blocked {percent(a, 'w_blocked')}, idle {percent(a, 'w_idle')}"
         parts.append([plain(shares)])
     if number(a, "gpus") and number(a, "power") is not None:
