@@ -286,7 +286,7 @@ def _because_cpu(a: Args) -> Spans:
 
 
 _HELD = 0.3
-"""A process that disks hold for this share of its time is mentioned, though nothing waits for it."""
+"""A process that disks block for at least this share of its time is mentioned, although nothing waits for it."""
 
 
 def _because_fed(a: Args) -> Spans:
