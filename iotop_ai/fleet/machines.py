@@ -136,9 +136,9 @@ class _Assembly:
     def _set(self, name: str, **changes: Any) -> None:
         self._machines[name] = self._machines[name]._replace(**changes)
 
-    def _named(self, question: str) -> Iterable[tuple[str, Series]]:
+    def _named(self, name: str) -> Iterable[tuple[str, Series]]:
         """The series of another exporter, each with its machine."""
-        for one in self._series(question):
+        for one in self._series(name):
             if one.label("instance"):
                 yield self._names.of(one.label("instance"), one.label("Hostname") or one.label("nodename")), one
 
