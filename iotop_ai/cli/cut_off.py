@@ -1,4 +1,4 @@
-"""Warns on stderr about a packed (gzip) recording that is cut off, for example because a copy was interrupted."""
+"""Warns on stderr about a compressed (gzip) recording that is cut off, for example by an interrupted copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART = ".part"
 
 
 def warn_of_truncation(recording: RecordedFrames) -> None:
-    """Print a line for each packed file that is cut off.
+    """Print a line for each compressed file that is cut off.
 
     A plain file is not reported, because it may still grow and so may end anywhere.
     """

@@ -124,7 +124,7 @@ def run(argv: Sequence[str]) -> int:
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
     _mute_log()
     text = args.command or ("-b" if _wants_text(args) else "")
-    if args.host is not None and text:  # this machine's figures would seem to be the other's
+    if args.host is not None and text:  # this machine's figures would look like the other machine's
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
     for command in COMMANDS:
         if command.name == args.command:

@@ -55,7 +55,7 @@ def parse_duration(text: str) -> float:
 class SelectedJob:
     """The job that --job selects. Gives the verdict on it in each Frame, and an error when no Frame contains it.
 
-    pid: a process of the job; 0 selects the leading job.
+    pid: the pid of any process of the job; 0 selects the leading job.
     """
 
     def __init__(self, pid: int) -> None:

@@ -30,7 +30,7 @@ from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
-"""The most lines about changes of the verdict, about missing parts, and about a clock that was set back."""
+"""The most lines of each kind: changes of the verdict, missing parts, and times at which the clock was set back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,7 +110,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
     for number, one in enumerate(findings):
         yield from _finding(one, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
-    # The headline's figure is about the last window; the figure below is about the whole time that was watched.
+    # The headline's figure covers the last window; the figure below covers the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)
     yield _line("stall", "unknown" if stall is None else f"{percent(stall)} % of {seen} without data")
     for job in diagnosis.job_times(pid):

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def code_line(root: Root, frame: Frame) -> str:
-    """Return where in its code the first training process of the judged job is, or the reason why that is unknown."""
+    """Return a line with the code location of the judged job's first training process, or why it is unknown."""
     return f"{'code':<{LABEL}}{_code(root, frame)}"
 
 

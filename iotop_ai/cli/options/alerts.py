@@ -24,8 +24,8 @@ FILE = "alerts.toml"
 def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> None:
     """Add the flag --alerts.
 
-    sub: whether the parser belongs to a subcommand. A subcommand without the flag keeps the value before the
-    subcommand.
+    sub: whether the parser belongs to a subcommand. A subcommand without the flag keeps the value that was given
+    before the subcommand.
     """
     from argparse import SUPPRESS  # imported here, as the start without a command needs no argparse
 

@@ -27,7 +27,7 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError for a wrong argument, so that it ends as one line and exit code 2."""
+    """An argument parser that raises UsageError for a wrong argument, which gives one line of text and exit code 2."""
 
     asked: Parser | None = None
     """The parser of the command that the user calls.
@@ -70,7 +70,8 @@ def parse_count(text: str) -> int:
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     """Add the flags of all commands that read the machine.
 
-    sub: whether the parser belongs to a subcommand. A subcommand without a flag keeps the value before the subcommand.
+    sub: whether the parser belongs to a subcommand. A subcommand without a flag keeps the value that was given before
+    the subcommand.
     """
     absent = argparse.SUPPRESS if sub else None
 

@@ -68,7 +68,7 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
 
 
 def _existing(infos: Mapping[str, BlockInfo]) -> str:
-    """The devices to choose from; the quiet ones last, and only those in use, because a machine has many of them."""
+    """Return the devices to choose from. Those of a quiet kind come last and only if in use, as there are many."""
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]
     names = [

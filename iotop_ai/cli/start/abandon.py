@@ -36,8 +36,8 @@ def abandon_files() -> bool:
     number = _CLONE.get(platform.machine())
     if number is None:
         return False
-    # PyDLL keeps the interpreter lock during a call. The child needs that, as no other thread there could return the
-    # lock.
+    # PyDLL keeps the interpreter lock during a call. The child needs the lock and has no other thread that could
+    # release it.
     libc = ctypes.PyDLL(None)
     parent = os.getpid()
     parent_exit = _PollFd(_exit_handle(parent), select.POLLIN, 0)

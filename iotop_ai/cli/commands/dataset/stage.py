@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print only the new path to stdout, and return the exit code.
 
-    0: the dataset is copied and verified. 1: the room is too small, the target is not faster, or the copy differs.
+    0: the dataset is copied and verified. 1: the target has too little room or is not faster, or the copy differs.
     2: the copy was not made.
     """
     if settings_of(args).readonly:

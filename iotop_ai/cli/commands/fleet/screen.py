@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SIGNALLED = 128
 """An exit code above this value means that a signal ended the screen."""
 _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
-"""The labels that may be passed to ssh as a host: a name or an address, but neither an option nor user@host."""
+"""Matches a label that may be passed to ssh as a host: a name or an address, but neither an option nor user@host."""
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:

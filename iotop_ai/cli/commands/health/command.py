@@ -260,7 +260,7 @@ class Health:
 
 
 def _duration_text(test: str, state: SmartState) -> str:
-    """Return how long the self-test takes by the disk's estimate, and that data stays as it is; "" for an abort."""
+    """Return the disk's estimate of the self-test's duration and a note that data is safe; "" for an abort."""
     minutes = {"short": state.test_short_minutes, "long": state.test_long_minutes}.get(test)
     about = "" if minutes is None else f", about {minutes} min"
     return "" if test == "abort" else f"{about}; in the background, data stays as it is"
@@ -284,7 +284,7 @@ def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
 
 
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
-    """Whether SMART is unsupported by every disk; also True when the machine has no disk."""
+    """Whether no disk supports SMART; also True when the machine has no disk."""
     return all(one.status is Status.UNSUPPORTED for one in readings)
 
 

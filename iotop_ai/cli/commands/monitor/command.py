@@ -281,7 +281,7 @@ def _run_app(
             signals.check()
             app.run(mouse=settings.mouse)
         finally:
-            app.follower.stop(0.0)  # does nothing more, unless a signal ended the app before it started
+            app.follower.stop(0.0)  # has an effect only if a signal ended the app before it started
         if app.failure is None and on_exit is not None:
             limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
             on_exit(app.main.view, "" if app.theme_name == here.theme else app.theme_name, app.main.newest, limit_s)

@@ -117,7 +117,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
     Raises IotopError for a path that cannot be checked at all.
     """
-    if not args.path:  # an unset variable of a shell is not the current folder
+    if not args.path:  # an unset shell variable must not mean the current folder
         raise UsageError("PATH is empty")
     rate, root = wanted_rate(args), Root("/")
     place = read_place(args.path, root, clock)
@@ -150,7 +150,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 def wanted_rate(args: argparse.Namespace) -> float:
     """Return how many samples the training needs per second, or 0 without the flags.
 
-    Raises UsageError when a flag is missing or two flags say the same.
+    Raises UsageError when a flag is missing or two flags mean the same.
     """
     if args.samples_per_s and (args.step_time or args.batch):
         raise UsageError("--samples-per-s and --step-time with --batch mean the same; give one of them")

@@ -1,4 +1,4 @@
-"""Requests of the program that started the recording: JSON Lines on standard input, answers on standard output.
+"""Requests from the program that started the recording: JSON Lines on standard input, answers on standard output.
 
 A request is ``{"kind": "mark", "text": "epoch 3"}`` or ``{"kind": "steps", ...}``, as on the socket for marks;
 ``{"kind": "status"}``, which is answered with one line; or ``{"kind": "end"}``. The recording also ends when that
@@ -54,11 +54,11 @@ class Control:
             self._pass_on(source, message)
 
     def write_line(self, kind: str, **fields: Any) -> None:
-        """Write an object as one line of JSON to standard output. kind: its kind. fields: its other fields."""
+        """Write an object as one line of JSON to standard output. kind: its field "kind". fields: its other fields."""
         line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
         with self._write_lock, contextlib.suppress(OSError):
             sent = os.write(1, line)
-            if sent < len(line):  # an incomplete line is ended, so that the next line can be read
+            if sent < len(line):  # end an incomplete line, so that the reader can parse the next one
                 os.write(1, b"\n")
 
     def _run(self) -> None:

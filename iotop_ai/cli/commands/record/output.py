@@ -83,7 +83,7 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        if self._options.control and not self._options.append:  # under a free name, as that program cannot retry
+        if self._options.control and not self._options.append:  # a free name, as the controlling program cannot retry
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
 
@@ -153,9 +153,9 @@ class Output:
             self._rotator.finish(self.path if run_hook else None, HOOK_S)
 
     def _say_what_is_written(self) -> None:
-        """Say how long and large the file is, and what is missing in it.
+        """Print the file's duration and size, and what is missing in it.
 
-        Several files have no common size. A program that started us needs only the line about what is missing.
+        Print only what is missing if there are several files, which have no common size, or if a program controls us.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):

@@ -1,4 +1,4 @@
-"""Receives the signals of a program that runs a command, and tells who sent each: the terminal or a process."""
+"""Receives the signals of a program that runs a command, and finds the sender of each: the terminal or a process."""
 
 from __future__ import annotations
 

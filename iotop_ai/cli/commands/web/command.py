@@ -81,7 +81,7 @@ def environment() -> dict[str, str]:
 
 
 class _AddressPrinter:
-    """Prints the address to open first, and after each opened browser the address for the next one."""
+    """Prints an address to open at the start, and another one each time a browser has opened the last one."""
 
     def __init__(self) -> None:
         self._first = True
