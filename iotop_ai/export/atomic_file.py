@@ -65,7 +65,7 @@ class OutFile:
         return "" if others_may_rename(path) else path
 
     def commit(self) -> None:
-        """Rename the part file to OUT. Every stream must be closed before."""
+        """Rename the part file to OUT. Close every stream before this call."""
         try:
             give_name(self._fd, self._part, self._name, self._folder, replace=self._force)
         except FileExistsError:

@@ -18,7 +18,7 @@ from iotop_ai.tui.threads.fleet import FleetAnswered, FleetThread, HistoryAnswer
 
 MESSAGE_S = 4.0
 AGE_S = 1.0
-"""How often the age of the last answer is drawn anew, in seconds."""
+"""The seconds between two updates of the age of the last answer."""
 
 
 class FleetApp(TerminalApp):

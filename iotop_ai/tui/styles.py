@@ -31,7 +31,7 @@ class ThemeStyles:
 
 
 def rich_style(text_style: TextStyle) -> Style:
-    """The text style as a Rich style. What is not set is left to the terminal."""
+    """The text style as a Rich style. Attributes that are not set are left to the terminal."""
     # False would send a sequence that switches the attribute off; None sends nothing.
     style = Style(
         bold=text_style.bold or None,

@@ -96,7 +96,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return any("alt" in key.split("+")[:-1] for _, keys in self.root.view.keymap for key in keys)
 
     def on_load(self) -> None:
-        """Let signals end the app, from before it takes the terminal."""
+        """Let signals end the app. Textual calls this before the app takes the terminal."""
         if not self.is_headless:
             loop = asyncio.get_running_loop()
             for number in ENDING_SIGNALS:

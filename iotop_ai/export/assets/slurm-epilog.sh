@@ -35,7 +35,7 @@ esac
 rm -f -- "$dir/job-$job.pid"
 
 mine=$shared/job-$job.$(uname -n).json
-# Not 19: beside a next job on all cores that leaves 1.5 % of one core, and half a second of work takes a minute.
+# Not nice 19: if the next job uses all cores, that leaves 1.5 % of a core, and half a second of work takes a minute.
 nice -n 10 @PROGRAM@ report "$file" --json >"$mine.part" && mv -f -- "$mine.part" "$mine" || rm -f -- "$mine.part"
 line=$(@PYTHON@ -I -S "$(dirname "$0")/slurm_line.py" "$job" "$shared/job-$job".*.json) || exit 0
 printf '%s\n' "$line" >"$shared/job-$job.txt"

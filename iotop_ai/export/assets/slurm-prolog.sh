@@ -13,7 +13,7 @@ mkdir -p -- "$dir" || exit 0
 find "$dir" -maxdepth 1 -type f -name 'job-*' -mtime "+$days" -delete
 
 file=$dir/job-$job.iotop.jsonl
-# A session of its own, so that the end of the prolog does not end it. A job that is queued again continues its file.
+# setsid keeps the recording alive after the prolog ends. A requeued job appends to its file.
 setsid @PROGRAM@ record -d 5 --append -o "$file" --alerts none </dev/null >>"$dir/job-$job.log" 2>&1 &
 echo "$!" >"$dir/job-$job.pid"
 exit 0

@@ -23,8 +23,8 @@ LEAST_SHARE_CHANGE = 0.03
 LEAST_CHANGE = 0.05
 """A change of any other figure is clear only if it is at least this part of the larger value."""
 LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
-"""Common marks that are closer together than this align the runs only on request, because so short a part shows
-little."""
+"""Common marks that are closer together than this align the runs only on request: the part between them is too short.
+"""
 SHOWN_SHARE = 0.005
 _DEVICES = 4
 _BEGIN_SHARES = ("startup", "compile")

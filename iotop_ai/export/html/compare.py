@@ -93,7 +93,7 @@ def _row(one: Change) -> Markup:
 
 
 def _forest(one: Change) -> Markup:
-    """The interval as a line around its middle.
+    """The interval as a forest plot: a line around its middle.
 
     Zero is in the middle of the plot, and wide intervals end at its edges.
     """

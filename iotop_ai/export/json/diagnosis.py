@@ -97,7 +97,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_seen_s(self) -> float:
-        """The seconds that data_stall_ratio refers to."""
+        """The seconds that data_stall_ratio covers."""
         counts = self.verdict_job_time
         return counts.whole_ms / 1000 if shares_of(counts) is not None else self.known_ns / 1e9
 

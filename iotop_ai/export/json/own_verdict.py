@@ -30,8 +30,8 @@ class Peer(NamedTuple):
 def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
     """Whether a job belongs to the peer: to its pod, container or batch job, or otherwise to its user.
 
-    Every job belongs to root. Many users share the cgroup of a service (cron, a notebook hub), so there the user id
-    decides. Containers of different people share user ids (root, or 1000), so there the cgroup decides.
+    Root counts as the user of every job. Many users share the cgroup of a service (cron, a notebook hub), so there the
+    user id decides. Containers of different people share user ids (root, or 1000), so there the cgroup decides.
     """
     below = peer.cgroup not in ("", "/") and f"{job_cgroup}/".startswith(f"{peer.cgroup}/")
     own = job_ids(peer.cgroup)

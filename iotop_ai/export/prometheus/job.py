@@ -1,4 +1,4 @@
-"""Metrics of training jobs: the seconds of each share of their time. One query then gives any share over any time."""
+"""Metrics of training jobs: the seconds of each share of their time, from which a query computes ratios."""
 
 from __future__ import annotations
 

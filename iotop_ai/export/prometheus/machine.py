@@ -56,7 +56,7 @@ def _with_4k_pages(memory: MemoryState) -> MemoryState:
 def monitor_families(frame: Frame) -> list[Family]:
     """The families about iotop-ai itself: the monitor's own cost and version, and how current the figures are.
 
-    For each collector they have its status, and the age and duration of its newest reading.
+    For each collector they contain its status, and the age and duration of its newest reading.
     """
     now = frame.snapshot
     readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]

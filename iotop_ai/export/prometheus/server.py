@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 PATH = "/metrics"
 GZIP_LEVEL = 1
-"""With level 1, a scrape of a large machine takes 0.2 ms and shrinks to 13 %; level 6 takes three times as long for 12
-%."""
+"""Level 1 compresses a scrape of a large machine to 13 % in 0.2 ms; level 6 reaches 12 % in three times that time."""
 _HINT = b"iotop-ai: the metrics are at /metrics\n"
 
 

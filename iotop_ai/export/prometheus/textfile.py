@@ -19,10 +19,9 @@ _MODE = 0o644
 
 
 class Textfile:
-    """Writes the file at most every 10 s, and removes it at the end, because old metrics would look current.
+    """Writes the file at most every 10 s. Raises UsageError for a path that node_exporter would not read.
 
-    A file of that name that it did not write stays.
-    Raises UsageError for a path that node_exporter would not read.
+    At the end the file is removed, because old metrics would look current. A file that another program wrote stays.
     """
 
     def __init__(self, path: str, devices: tuple[str, ...] = ()) -> None:

@@ -12,7 +12,7 @@ FINDING = "iotop_finding"
 
 
 def verdict_families(frame: Frame) -> list[Family]:
-    """The state of the verdict, and each active finding except class ``unknown``, which stands for the lack of one."""
+    """The state of the verdict, and each active finding except the class ``unknown``, which means that none applies."""
     verdict = frame.verdict
     active = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
     return [

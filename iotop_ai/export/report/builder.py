@@ -23,7 +23,7 @@ from iotop_ai.present.verdict.plain_text import ruled_out_text
 from iotop_ai.store.format.secrets import note_redacted
 
 MOST_EVENTS = 1000
-"""The most events that are trouble, and the most others, so that many marks do not displace a later fault."""
+"""The most faults that are kept, and the most other events, so that many marks do not displace a later fault."""
 MOST_GAPS = 1000
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
@@ -47,7 +47,7 @@ class StoryBuilder:
         self._watched_s = 0.0
         self._events: list[Event] = []
         self._events_kept = {True: 0, False: 0}
-        """The number of events kept that are trouble, and of the others."""
+        """The number of events kept, by whether they are faults."""
         self._more_events = 0
         self._gaps: list[Gap] = []
 

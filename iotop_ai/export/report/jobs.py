@@ -18,16 +18,16 @@ from iotop_ai.model.snapshot import Event, Snapshot
 from iotop_ai.model.verdict_totals import JobTime
 
 MOST_CURVES = 64
-"""The number of jobs that get curves; for further jobs only sums are kept."""
+"""The most jobs that get curves; for further jobs only sums are kept."""
 MOST_JOBS = 4096
 MOST_RANKS = 512
-"""The number of ranks whose steps are kept, over all jobs."""
+"""The most ranks whose steps are kept, over all jobs."""
 MOST_MOUNTS = 64
-"""The number of mounts of a job whose time is kept."""
+"""The most mounts of a job whose time is kept."""
 
 
 class _Job:
-    """Collects the figures of one job. series: each share of its time over time; None before the first shares."""
+    """Collects the figures of one job. series: each share of the job's time, by name; None before the first shares."""
 
     def __init__(self, job: Job, at: Interval, process_began_ns: int | None) -> None:
         self.job = job
@@ -102,8 +102,8 @@ class JobFold:
         self._grid = grid
         self._jobs: dict[ProcessKey, _Job] = {}
         self._ends_ns: dict[ProcessKey, int] = {}
-        """The jobs that no Snapshot shows, because they began and ended between two Snapshots, and the wall time at
-        which each was last counted."""
+        """For each job that no Snapshot shows, because it began and ended between two Snapshots: the wall time at which
+        it was last counted."""
         self._with_curves = self._ranks_with_steps = 0
 
     def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:

@@ -28,8 +28,7 @@ from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.present.verdict.headline import finding_object
 
 SHAPE = 1
-"""The version of the object. It grows when a field changes its meaning or is removed; new fields may appear any
-time."""
+"""The version of the object. It increases when a field changes its meaning or is removed, but not for a new field."""
 POINTS = 600
 MOST_PROCESSES = 600
 Object = dict[str, Any]

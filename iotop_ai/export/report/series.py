@@ -14,7 +14,7 @@ _SECOND = 1_000_000_000
 class Interval(NamedTuple):
     """The time that a value covers.
 
-    spans: each point of a series that the time touches, and the seconds in that point.
+    spans: the index of each point of a series that the interval overlaps, and the seconds of the overlap.
     """
 
     spans: tuple[tuple[int, float], ...]

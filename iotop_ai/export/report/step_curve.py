@@ -104,7 +104,7 @@ def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, 
 
 
 def _growths(steps: Sequence[int]) -> list[int]:
-    """The number of steps between each two logged counts.
+    """The number of steps between each logged count and the next.
 
     A fall to about 0 is a new start, as at each epoch. A fall to a higher count is a resume from a checkpoint.
     """

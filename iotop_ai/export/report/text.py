@@ -26,13 +26,13 @@ _OTHER_FINDINGS = 4
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
-"""The units of the time axis: the unit's name, its seconds, and the length of the axis from which it is used."""
+"""The units of the time axis: the unit's name, its seconds, and the shortest axis for which it is used, in seconds."""
 
 
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
     """The report as text.
 
-    Charts and bars have at most ``width`` columns. So do tables, unless all columns that may be dropped are too few.
+    Charts and bars have at most ``width`` columns. A table may be wider if it cannot drop enough columns.
     """
     lines = [*_head(story, width, price), ""]
     for drawn in _charts(story, width, ascii_only):

@@ -40,7 +40,7 @@ class SqliteOut:
     """Writes tables to an SQLite file.
 
     stream: the open, empty file. path: the path at which SQLite opens the same file; "" if another user could make it
-    lead to another file. The database is then built in a private temporary folder, which needs as much room.
+    lead to another file. The database is then built in a private temporary folder, which needs the same space again.
     """
 
     def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
@@ -50,9 +50,9 @@ class SqliteOut:
             self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
             path = os.path.join(self._folder.name, "tables.sqlite")
         self._path = path
-        # A URI with two slashes at the begin of its path would name a host.
+        # A URI with two slashes at the beginning of its path would name a host.
         uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
-        # SQLite's locks are off: on NFS they would wait for the lock that the stream's owner has.
+        # SQLite's locks are off: on NFS they would wait for the lock that the owner of the stream holds.
         self._db = sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
         # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")

@@ -103,7 +103,7 @@ def filesystem_lines(frame: Frame) -> list[str]:
 
 
 def smart_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
-    """A row per disk: its health and key figures, or the reason and remedy why they are missing."""
+    """A row per disk: its health and key figures, or the reason why they are missing and the remedy."""
     rows = []
     for disk in smart_objects(frame, devices):
         if disk["status"] != Status.OK.value or "severity" not in disk:

@@ -55,7 +55,7 @@ VARIABLES = (
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
     """Return the facts of the host, as this process sees it.
 
-    rights: whether to find out if the user can drop caches. To find that out may run sudo, without a prompt.
+    rights: whether to find out if the user can drop caches. That check may run sudo, without a prompt.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))

@@ -52,7 +52,7 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
 
 
 def _platform_of(uuid: str) -> str:
-    """Return the platform for which torch must be built, such as "CUDA" or "ROCm". The GPU's maker decides it."""
+    """Return the platform for which torch must be built, such as "CUDA" or "ROCm". It depends on the GPU's maker."""
     return ROCM if uuid.startswith("AMD-") else XPU if uuid.startswith("Intel-") else CUDA
 
 
@@ -112,7 +112,7 @@ def _least(*values: int | None) -> int | None:
 
 
 def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
-    """Return a check of the NVIDIA GPUs that CUDA_VISIBLE_DEVICES leaves; None if the variable is not set.
+    """Return a check of the NVIDIA GPUs that CUDA_VISIBLE_DEVICES makes visible; None if the variable is not set.
 
     uuids: the UUIDs of all GPUs. states: the states of the GPUs that answer.
     """

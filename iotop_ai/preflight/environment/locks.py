@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""The number of descriptors that are read of one process, at most."""
+"""The most descriptors that are read from one process."""
 
 
 class HeldLock(NamedTuple):

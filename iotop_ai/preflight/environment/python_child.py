@@ -12,7 +12,7 @@ import sys
 PATH = [place for place in sys.path if place]
 """The import path that the training will have."""
 STANDARD = os.path.dirname(os.__file__)
-# The standard library comes first, because a user's file with a module's name is to be reported, not imported.
+# The standard library comes first, because a user's file with the name of a module must be reported, not imported.
 sys.path[:] = sorted(PATH, key=lambda place: not place.startswith(STANDARD) or "-packages" in place)
 
 import contextlib  # noqa: E402

@@ -17,11 +17,12 @@ LARGEST = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """The calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
-"""The modules of STARTS. psutil is not among them, because its Process starts no process."""
+"""The modules of STARTS. psutil is not among them, because its class Process does not start a process."""
 THREADS = "multiprocessing.dummy."
 READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
 """The calls that iterate over a loader that is passed to them."""
 READS_NOT = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
+"""The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
 """The largest number of lines that are tried one by one, and the largest cell for which this is done, in bytes."""

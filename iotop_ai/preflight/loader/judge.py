@@ -23,12 +23,11 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+),? in (\S+)')
 _FOREIGN = ("/site-packages/", "/dist-packages/", "/lib/python3", "<")
 _PHASES = {"import": "importing the module", "build": "running the factory", "start": "starting the workers"}
 SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
-"""With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has room in any case.
-"""
+"""With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has enough room."""
 
 
 def failure_of(found: Outcome) -> Failure:
-    """Return the reason for the failure. The more particular reasons are tried first."""
+    """Return the reason for the failure. The more specific reasons are tried first."""
     if found.refused:
         remedy = "a batch_size up to the size of the dataset, or drop_last=False" if found.empty else ""
         return Failure("empty" if found.empty else "refused", clean(found.refused), remedy)
@@ -183,8 +182,8 @@ def user_frame(text: str, *, last: bool = True) -> str:
 def message_line(text: str) -> str:
     """Return the first line of an error's message, cleaned.
 
-    Further lines hold advice, as those of an error of CUDA do. In a text that torch passes on from a worker, the
-    message follows the frames.
+    Further lines hold advice, as in CUDA errors. In a text that torch passes on from a worker, the message follows the
+    frames.
     """
     lines = text.splitlines()
     frames = [at for at, line in enumerate(lines) if _FRAME.search(line)] if "Original Traceback" in text else []

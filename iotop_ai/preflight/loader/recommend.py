@@ -68,7 +68,7 @@ def _uses_all(run: Run, cores: float) -> bool:
 def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
     one, points = chosen.configuration, curve(runs, chosen.configuration)
     more = [run for run in runs if run.configuration._replace(workers=one.workers) == one]
-    # A larger number of workers that failed is not worth a second try, nor is one for which no core is left.
+    # More workers are not worth a try if a larger number was already tried, or if no core is left.
     if max(run.configuration.workers for run in more) > one.workers or _uses_all(chosen, cores):
         return False
     return len(points) > 1 and points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

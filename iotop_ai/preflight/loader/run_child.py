@@ -61,9 +61,9 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def end_workers_with_parent() -> None:
-    """Start a process that ends the workers if the parent is killed. The kernel ends only this process then.
+    """Start a process that ends the workers if the parent is killed: the kernel then kills only the loader's process.
 
-    It is a child of init, so that it does not count as a worker. It is in the workers' process group.
+    The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """
     first, loader = os.fork(), os.getppid()
     if first:
@@ -77,7 +77,7 @@ def end_workers_with_parent() -> None:
 
 
 def end_workers_after(loader: int) -> None:
-    """Wait until the parent has ended or closed our standard input, and until the loader has ended; end its group."""
+    """Wait until the parent has ended or closed our standard input and the loader has ended; then end its group."""
     import select
     import signal
 
@@ -95,7 +95,7 @@ def end_workers_after(loader: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs. One that ended may stay as a zombie for ever."""
+    """Whether a process runs. An ended process may stay as a zombie for ever."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")

@@ -105,7 +105,7 @@ class TreeWatch:
             self._running += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Find the workers and read memory and I/O. Does nothing if that was done just now.
+        """Find the workers and read memory and I/O. Does nothing if that was done a moment ago.
 
         batches: the number of batches read so far.
         """

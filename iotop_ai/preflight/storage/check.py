@@ -70,9 +70,7 @@ Message = Progress | Started | Found | Measured | str | End
 
 
 class StorageCheck:
-    """One check. Iterate over ``messages``, then call ``close``, which ends the child and removes its file in any
-    case.
-    """
+    """One check. Iterate over ``messages``, then call ``close``, which stops the child; the child removes its file."""
 
     def __init__(self, request: Request, clock: Clock) -> None:
         self._clock = clock

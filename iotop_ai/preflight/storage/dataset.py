@@ -1,7 +1,7 @@
 """Reads a dataset's files as a loader reads them: whole, through the page cache, with the kernel's read-ahead.
 
-Of a sample of the files, it reads only those of which no part is in the page cache, and evicts them afterwards, so that
-the cache stays as it was. If there are too few of these files, it reads the cached files with direct I/O.
+From a sample of the files, it reads only those that are not in the page cache at all, and evicts them afterwards, so
+that the cache stays as it was. If there are too few of these files, it reads the cached files with direct I/O.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
 
 
 class _Links:
-    """Follows the links of a dataset to regular files outside of it, and gives each such file once.
+    """Follows the links of a dataset to regular files outside of it, and returns each such file once.
 
     folders: the number of links to folders, which are left out. pictures: the paths of files whose link has a picture's
     name.

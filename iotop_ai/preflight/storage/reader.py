@@ -64,7 +64,7 @@ class Stop:
         self._is_set = True
 
     def is_set(self) -> bool:
-        """Whether the check is to end."""
+        """Whether the check must end."""
         return self._is_set
 
 

@@ -24,7 +24,7 @@ class Backdrop(NamedTuple):
 
     state: MainState
     rows: Callable[[], Sequence[Line]]
-    """Makes the present rows of the screen below."""
+    """Makes the current rows of the screen below."""
     theme_styles: ThemeStyles
 
 
@@ -32,7 +32,7 @@ class DialogScreen(LiveScreen):
     """A dialog in which the user types ``text``. Subclasses make the rows and act on Enter."""
 
     takes_paste = False
-    """Whether pasted text counts as typed: it may for a path, but not for a confirmation."""
+    """Whether pasted text counts as typed. A path may be pasted; a confirmation must be typed."""
 
     def __init__(self, backdrop: Backdrop) -> None:
         super().__init__(backdrop.theme_styles, "dialog")

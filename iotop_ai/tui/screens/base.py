@@ -27,7 +27,7 @@ class MonitorScreen(Screen[None]):
         return False
 
     def follow(self) -> None:
-        """Draw the main screen's present Frame, if this screen shows it."""
+        """Draw the main screen's current Frame, if this screen shows it."""
 
     def leave(self) -> None:
         """Return to the screen below, unless an earlier key or click in the same burst of input already did."""
@@ -91,7 +91,7 @@ class LiveScreen(PanelScreen):
     """A PanelScreen that shows the main screen's Frame and follows it."""
 
     def follow(self) -> None:
-        """Draw the main screen's present Frame."""
+        """Draw the main screen's current Frame."""
         self.draw()
 
     def on_screen_resume(self) -> None:

@@ -36,8 +36,8 @@ class TimedScreen(LiveScreen):
         return self.main.view.time_input is not None
 
     def on_key(self, event: Key) -> None:
-        """Handle the keys of a time, and the key before them, within this call: the next keys of the same burst already
-        belong to the time.
+        """Handle the key that asks for a time and the keys of the time within this call, because the next keys of the
+        same burst of input already belong to the time.
         """
         if self.captures_keys:
             self._time.type_time(event.key, event.character)

@@ -72,7 +72,7 @@ class ProcessDetailScreen(ScrolledScreen):
         super().follow()
 
     def _read(self) -> None:
-        """Read the process, unless the last reading is recent. What was never read is read also while paused."""
+        """Read the process, unless the last reading is recent. A part that was never read is read even while paused."""
         root = self._machine.root
         if root is None or self._absent():
             return

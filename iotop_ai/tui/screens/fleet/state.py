@@ -44,7 +44,7 @@ class FleetState:
         self.draw()
 
     def tick(self) -> None:
-        """Draw the screen with the present age of the last answer."""
+        """Draw the screen with the current age of the last answer."""
         self.shown = self.shown._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
         self.want_history()
         self.draw()

@@ -71,7 +71,7 @@ class RecordingActions:
                 self._post_message(RecordingResult(answer))
 
     def _switched(self, keeper: SessionRecorder) -> str:
-        """The answer to the key, after the file was begun or ended; "" if the session is over."""
+        """Start or stop the recording; return the answer to the key, or "" if the session is over."""
         try:
             result = keeper.switch()
         except (IotopError, RuntimeError) as error:  # RuntimeError: this user has too many threads

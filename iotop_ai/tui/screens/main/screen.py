@@ -190,7 +190,7 @@ class MainScreen(RootScreen):
             self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
 
     def _let_focus(self) -> None:
-        """Do not let a panel that shows only its title have the focus."""
+        """Keep the focus away from panels that show only their title."""
         if self.view.hidden is self._hidden_before:
             return
         self._hidden_before = self.view.hidden
@@ -217,7 +217,7 @@ class MainScreen(RootScreen):
         if message:
             self._message_timer = self.set_timer(MESSAGE_S, self._forget_message)
         self.redraw()
-        # A screen above this one shows the message too, and the next Frame may be far away.
+        # A screen above this one shows the message too, and the next Frame may come late.
         if not self._in_front:
             self.update_front()
 
@@ -331,7 +331,7 @@ class MainScreen(RootScreen):
         return Backdrop(self.state, self._current_rows, self.theme_styles)
 
     def _current_rows(self) -> list[Line]:
-        """The present rows of this screen."""
+        """The current rows of this screen."""
         width = self.app.size.width
         self._draw(width)
         out: list[Line] = []

@@ -63,7 +63,7 @@ class TimeActions:
         return self._moving is None or message.playback is not self._moving
 
     def show_playback(self, message: PlaybackFrame) -> None:
-        """Show the Frame of the playback, unless that was closed in the meantime."""
+        """Show the Frame of the playback, unless the playback was closed in the meantime."""
         state = self._state
         if self._is_closed(message):
             return
@@ -101,7 +101,7 @@ class TimeActions:
             self._state.canvas.redraw()
 
     def playback_failed(self, message: PlaybackFailed) -> bool:
-        """Return to now with the error if a look-back failed; returns False if the program's own recording failed."""
+        """Return to now with the error if a look-back failed; returns False if the replayed recording failed."""
         if self._state.view.mode == "replay":
             return False
         if not self._is_closed(message):

@@ -16,8 +16,8 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 DETECTION_S = 10.0
-"""Until this many seconds have been watched, the chosen process may still be detected as a job: that takes a few
-samples.
+"""Until this many seconds have been watched, the chosen process may still be detected as a job, because the detection
+takes a few samples.
 """
 NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
 
