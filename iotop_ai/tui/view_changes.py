@@ -91,7 +91,7 @@ def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tup
 
 
 def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
-    """Like ``older``, for a playback, which may also go back or jump. Samples before a hole are left out."""
+    """Like ``older``, for a playback, which may also go back or jump. Samples before a gap are left out."""
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()
     first_ns = now.history[0].at_ns

@@ -12,7 +12,10 @@ FINDING = "iotop_finding"
 
 
 def verdict_families(frame: Frame) -> list[Family]:
-    """The state of the verdict, and each active finding except the class ``unknown``, which means that none applies."""
+    """The state of the verdict, and each active finding.
+
+    The class ``unknown`` is left out, because it means that no cause was found.
+    """
     verdict = frame.verdict
     active = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
     return [

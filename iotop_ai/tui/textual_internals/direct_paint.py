@@ -24,7 +24,7 @@ from iotop_ai.tui.textual_internals.cell_diff import CellDiff, Row
 from iotop_ai.tui.textual_internals.version import installed_version
 
 KNOWN_VERSIONS = ("8.2.",)
-"""The releases of Textual whose painting code was read, and with which this module was tested."""
+"""The releases of Textual whose painting code was examined, and with which this module was tested."""
 
 
 class PaintedPanel(Protocol):

@@ -29,7 +29,7 @@ LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
 not inside it.
 """
 KNOWN_VERSIONS = ("8.2.",)
-"""The releases of Textual whose input thread was read, and replaced by this one in tests."""
+"""The releases of Textual whose input thread was examined, and with which this driver was tested."""
 
 HIGHEST_VMIN = 255
 """With this VMIN, poll() reports the terminal as readable only when this many characters wait."""

@@ -77,8 +77,8 @@ class LiveAlerts:
         self._app.post_message(AlertsChanged(_answer(changed), _firing(running), bell=bell))
 
     def close(self, seconds: float) -> None:
-        """Deliver the waiting alerts for at most half of ``seconds``, and end deliveries that still run within the
-        other half.
+        """Deliver the waiting alerts for at most half of ``seconds``; use the other half to end deliveries that still
+        run.
         """
         with self._lock:
             self._closed = True

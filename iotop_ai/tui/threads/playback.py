@@ -58,7 +58,7 @@ class PlaybackMessage(Message):
 
 
 class PlaybackFrame(PlaybackMessage):
-    """The present Frame. early: whether it is the Frame of a keyframe, shown while the Frames up to the target are
+    """The current Frame. early: whether it is the Frame of a keyframe, shown while the Frames up to the target are
     decoded.
     """
 
@@ -183,7 +183,7 @@ class PlaybackThread:
         self._put(_SeekRequest(wall_ns))
 
     def skip(self, seconds: float) -> None:
-        """Go forward or back by this many seconds, from the present time or from the target of a seek that is not done
+        """Go forward or back by this many seconds, from the current time or from the target of a seek that is not done
         yet.
         """
         with self._ready:
@@ -291,8 +291,8 @@ class PlaybackThread:
         frame = self._cursor.frame
         if frame is None:
             return
-        # The earlier Frame shows a mark between two Frames. The next search begins at the mark, or it would find it
-        # again.
+        # A mark between two Frames is shown with the earlier Frame. The next search begins at the mark itself, because
+        # a search from the Frame's time would find the same mark again.
         found = self._found
         self._current_ns = found[1] if found is not None and found[0] is frame else frame.snapshot.wall_ns
         ended = self._cursor.peek() is None
@@ -362,7 +362,7 @@ class PlaybackThread:
 
     def _follow_clock(self, after: Frame) -> bool:
         """Whether the recorded clock was set back before the next Frame. That Frame is then due one interval after the
-        present one.
+        current one.
 
         Otherwise, all Frames up to the old time of the clock would be due at once.
         """

@@ -74,7 +74,7 @@ class DetailThreads:
         return self._code.submit(sample)
 
     def close(self) -> None:
-        """End the threads, each after its present read."""
+        """End the threads, each after its current read."""
         self._code.close()
         self._moving.close()
         self._whole.close()

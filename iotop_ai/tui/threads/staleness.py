@@ -13,7 +13,7 @@ any fault.
 
 
 class StalenessWatch:
-    """The caller calls ``reading_came`` at each reading, and ``check`` every CHECK_S."""
+    """Measures how long no reading has come. Call ``reading_came`` at each reading, and ``check`` every CHECK_S."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
