@@ -1,4 +1,4 @@
-"""Writing to standard error, which may be closed, full, or a pipe whose reader has gone."""
+"""Writes to standard error, which may be closed, full, or a pipe whose reader has gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing to standard output whose reader may have gone, as with ``| head -1``."""
+"""Writes to standard output, even if its reader has gone, as with ``| head -1``."""
 
 from __future__ import annotations
 

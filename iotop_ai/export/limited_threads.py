@@ -16,12 +16,12 @@ from iotop_ai.collectors.io.deadline import Deadline
 log = logging.getLogger(__name__)
 
 MOST_REQUESTS = 16
-"""The most requests that are answered at one time. A further request ends the oldest one, because silent clients might
-otherwise take all places."""
+"""The most requests that are answered at the same time. A further request ends the oldest one, because silent clients
+might otherwise take all places."""
 MOST_THREADS = 2 * MOST_REQUESTS
-"""The most threads at one time, including those of ended requests. A further request is closed at once."""
+"""The most threads at the same time, including those of ended requests. A further request is closed at once."""
 MOST_PER_CLIENT = 4
-"""The most requests of one client that are answered at one time, if the server distinguishes clients."""
+"""The most requests of one client that are answered at the same time, if the server distinguishes clients."""
 REQUEST_S = 10.0
 """The longest time of a whole request in seconds, even if its bytes arrive slowly."""
 HEAD_S = 2.0

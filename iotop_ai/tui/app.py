@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 STOP_WAIT_S = 0.4
 """When the app ends: the longest wait in seconds for running actions and readings together."""
 LEAVE_S = 0.8
-"""When the app ends: the longest wait in seconds for everything together. The end of a recording gets what is left of
-it, but at least RECORDING_END_S.
+"""When the app ends: the longest wait in seconds for everything together. Ending a recording may take the rest of it,
+but at least RECORDING_END_S.
 """
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
-"""When the app ends: the least time in seconds that deliveries of alerts get."""
+"""When the app ends: the time in seconds that the deliveries of alerts get at least."""
 LOOK_S = 2.0
 """The seconds from the start of the app to doctor's checks, so that the start does not wait for them."""
 
@@ -42,9 +42,9 @@ LOOK_S = 2.0
 class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
-    first: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, also the first,
-    and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save: writes a
-    screenshot and returns its path. make_alerts: makes the alerts of a live session.
+    first: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, including the
+    first, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save:
+    writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ class SelectedJob:
 def watch(
     source: Source, seconds: float | None, job: SelectedJob, on_frame: Callable[[Frame], None] = lambda frame: None
 ) -> Frame | None:
-    """Watch for some seconds and return the last Frame, or None when there was none. Ctrl-C stops early.
+    """Watch for a while and return the last Frame, or None when there was none. Ctrl-C stops early.
 
     seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while measuring or undecided.
     """

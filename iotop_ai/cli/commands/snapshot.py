@@ -50,7 +50,7 @@ def heading(frame: Frame) -> str:
 def take_frame(source: LiveSource) -> Frame:
     """Return the Frame of one interval.
 
-    Waits some seconds for SMART values and GPUs that answer late. If they do not answer, their fields stay pending.
+    Waits a few seconds for SMART values and GPUs that answer late. If they do not answer, their fields stay pending.
     """
     stream = iter(source)
     try:

@@ -1,4 +1,4 @@
-"""The flag ``--fail-if EXPR``, with which the exit code says whether a condition is met."""
+"""The flag ``--fail-if EXPR``, which makes the exit code 1 if a condition is met."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add_fail_if_flag(parser: argparse.ArgumentParser) -> None:
 def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = None) -> list[Condition]:
     """Return the parsed conditions of --fail-if. Raises UsageError.
 
-    extra: the units of figures that this command has besides the common ones, by the figure's name.
+    extra: the units of the figures that this command has in addition to the common ones, by the figure's name.
     """
     return [parse_condition(text, extra) for text in args.fail_if]
 

@@ -18,7 +18,7 @@ else:
     import _signal as signal  # the C module, as the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
-"""How many seconds after a signal the process ends by force if the start has not checked for a signal by then."""
+"""The seconds between a signal and the forced end of the process, if the start does not check for a signal earlier."""
 
 
 class SignalledError(Exception):

@@ -26,7 +26,7 @@ class BigFigure(NamedTuple):
 
 
 def verdict_head(state: str, hue: str, sentence: str) -> Markup:
-    """The word of the state, beside the sentence of the verdict."""
+    """The word of the state, next to the sentence of the verdict."""
     return tag("div", tag("span", state, class_=f"state h-{hue}"), tag("h1", sentence), class_="verdict")
 
 

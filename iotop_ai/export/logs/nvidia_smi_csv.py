@@ -30,7 +30,7 @@ _COMPUTE = {0: "Default", 1: "Exclusive_Thread", 2: "Prohibited", 3: "Exclusive_
 
 
 class GpuLine(NamedTuple):
-    """One GPU at one time. state: None if the GPU does not answer. total: the number of GPUs."""
+    """One GPU at one moment. state: None if the GPU does not answer. total: the number of GPUs."""
 
     wall_ns: int
     uuid: str

@@ -31,7 +31,7 @@ _SHARES = (
     "Shares of the time watched. The verdict's sentence has those of the window in which it is surest, 60 s at most."
 )
 _BUSY_BYTES = 1 << 20
-"""A disk that moved fewer bytes is not listed beside disks that moved more."""
+"""A disk that moved fewer bytes is listed only if no disk moved more."""
 
 
 class ReportTable(NamedTuple):

@@ -1,7 +1,7 @@
 """Checks of start method, main guard and notebook, based on the script's facts.
 
 Sources: https://docs.python.org/3/library/multiprocessing.html#the-spawn-and-forkserver-start-methods (each process
-imports the main module anew), https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing
+imports the main module again), https://docs.pytorch.org/docs/stable/notes/multiprocessing.html#cuda-in-multiprocessing
 (CUDA does not survive a fork).
 """
 

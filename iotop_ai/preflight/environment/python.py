@@ -18,7 +18,7 @@ from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
-"""The least age in seconds at which a lock is reported. A younger lock may belong to a build that is still running."""
+"""The age in seconds from which a lock is reported. A younger lock may belong to a build that is still running."""
 _SOURCE = Path(__file__).with_name("python_child.py")
 _FOLDERS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix", "start_method")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
-"""The least growth over the whole run, in bytes. A smaller one is the noise of allocators."""
+"""The smallest growth over the whole run, in bytes. Less may be noise of the allocators."""
 STEADY = 0.5
 """The second half must grow by at least this part of the first half's growth. Buffers fill up once; a leak goes on."""
 

@@ -136,7 +136,7 @@ def _hang(found: Outcome, output: str) -> Failure | None:
     spins = found.busy_cores is not None and found.busy_cores > 0.5
     text = f"hangs: {missing} for {found.silent_s:.0f} s"
     workers = [one for one in found.stuck if one.worker]
-    # A worker in a line of the user's code tells the user more than a worker that waits for work.
+    # A worker that is in the user's code is more informative than a worker that waits for work.
     shown = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
     if shown:
         one = shown[0]

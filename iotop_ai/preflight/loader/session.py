@@ -1,4 +1,4 @@
-"""Runs one configuration in a process of the user's Python. That process is ended in any case."""
+"""Runs one configuration in a process of the user's Python, and always ends that process."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The child process of a storage check: ``python -m iotop_ai.preflight.storage.child``.
 
 It reads one request, a JSON object, from its standard input. It writes JSON objects, one per line: ``target``,
-``progress``, ``result``, ``note`` and at last ``end``. When the storage hangs, the child first reports that, then waits
-for the storage so that it can remove its file. It ends with its parent.
+``progress``, ``result``, ``note`` and finally ``end``. When the storage hangs, the child first reports that, then waits
+for the storage so that it can remove its file. It ends when its parent ends.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def main() -> int:
         end = {"error": str(error), "number": 0}
     except OSError as error:
         end = {"error": clean(error.strerror or str(error)), "number": error.errno or 0}
-    except Exception as error:  # the file must be removed in any case
+    except Exception as error:  # the file must be removed after any error
         end = {"error": f"unexpected: {error!r}", "number": 0}
     left = ""
     try:

@@ -27,7 +27,7 @@ MOST_SCANNED = 500_000
 CHUNK = 128 * KIB
 """The bytes of one read. It is small, because decoders read a file piece by piece."""
 LEAST_COLD = 16
-"""The least number of files that must not be in the page cache. Fewer reads prove nothing about the disk."""
+"""The number of files outside the page cache that are needed. Fewer reads prove nothing about the disk."""
 USES = 3
 """The number of uses of the sample: its pictures are decoded, one reader reads it, and several readers read it."""
 _LOOK_S = 1.0

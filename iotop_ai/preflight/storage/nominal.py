@@ -26,7 +26,7 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """Return the speed that a physical disk should reach; None if its kind does not tell, as for a cloud disk."""
+    """Return the speed that a physical disk should reach; None if its kind does not determine it (a cloud disk)."""
     if info.transport == "nvme":
         if info.model.startswith(CLOUD_MODELS):
             return None

@@ -24,7 +24,7 @@ MOST_BYTES = 512 * MIB
 """The most bytes that are written. ROOM_SHARE of the free space is a second limit."""
 ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
-"""The least size of a file to read. A smaller file shows nothing, because the disk's cache holds it."""
+"""The smallest file to read. A smaller one shows nothing about the disk, because the disk's cache holds it."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
 """The limits of the search for a file to read: the number of entries, and the seconds."""
 _NOT_WRITABLE = {

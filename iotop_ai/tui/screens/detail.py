@@ -27,7 +27,7 @@ class TimedScreen(LiveScreen):
         self.main = state
         self._time = time
         self._theme_styles = theme_styles
-        # The answer to an earlier key would hide the keys of this screen for some seconds.
+        # The answer to an earlier key would hide the keys of this screen for a few seconds.
         state.update(message="")
 
     @property

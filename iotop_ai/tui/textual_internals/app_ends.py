@@ -31,7 +31,7 @@ class ExceptionKeepingApp(App[None], inherit_bindings=False):
 
 def restore_terminal(app: App[Any]) -> None:
     """Restore the terminal without the help of the event loop. Does nothing for an app without a driver."""
-    with contextlib.suppress(Exception):  # the caller ends the process in any case
+    with contextlib.suppress(Exception):  # the caller ends the process anyway
         driver = getattr(app, "_driver", None)
         if driver is not None:
             driver.stop_application_mode()

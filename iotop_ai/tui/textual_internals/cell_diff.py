@@ -62,7 +62,7 @@ class CellDiff:
         self._known: dict[_CellStyle, str] = {}
         self._cell_styles: list[_CellStyle] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}
-        """What each style shows on a blank: (background, underlined, inverse)."""
+        """How a blank looks in each style: (background, underlined, inverse)."""
         self._sequences: dict[str, str] = {}
 
     def row(self, line: Line) -> Row:

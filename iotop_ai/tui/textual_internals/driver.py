@@ -121,8 +121,8 @@ class BlockingInputDriver(LinuxDriver):
         """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves them to this one, which
         reads without waiting.
 
-        The command line has opened the terminal anew for this program, so that other programs' descriptors do not
-        become non-blocking.
+        The command line has opened the terminal separately for this program, so that other programs' descriptors do
+        not become non-blocking.
         """
         with contextlib.suppress(termios.error, OSError):
             attributes = termios.tcgetattr(self.fileno)

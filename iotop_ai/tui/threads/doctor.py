@@ -24,7 +24,7 @@ class ProblemsFound(Message):
 
 
 def search_once(root: Root, snapshot: Snapshot, post_message: Callable[[Message], bool]) -> None:
-    """Start the thread. It only reads, does not run programs, and ends within some milliseconds."""
+    """Start the thread. It only reads, does not run programs, and ends within a few milliseconds."""
 
     def search() -> None:
         from iotop_ai.preflight.environment.host import read_host_facts

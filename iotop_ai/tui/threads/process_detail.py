@@ -63,7 +63,7 @@ class DetailThreads:
         return self._whole.submit(lambda: self._post(self._reader.read(key, uid)))
 
     def read_code(self, key: ProcessKey, uid: int | None) -> bool:
-        """Sample the stacks of the process for some seconds; returns False while the previous sampling is still
+        """Sample the stacks of the process for a few seconds; returns False while the previous sampling is still
         running.
         """
 

@@ -7,7 +7,7 @@ from iotop_ai.collectors.io.clock import Clock
 CHECK_S = 1.0
 INTERVALS = 3
 LEAST_S = 2.0
-"""The least delay in seconds that counts. Under load, readings at short intervals may be this late without
+"""The shortest delay in seconds that counts. Under load, readings at short intervals may be this late without
 any fault.
 """
 

@@ -1,8 +1,8 @@
 """The screen in a browser on this machine: the page of textual-serve, protected by a key in its address.
 
-The key is not in a cookie, because a browser sends the cookies of 127.0.0.1 to all ports, also to one that belongs to
-another user. The printed address works once: it leads to an address that only that browser knows, and then a new
-address is printed.
+The key is not in a cookie, because a browser sends the cookies of 127.0.0.1 to all ports, including those of other
+users. The printed address works once: it leads to an address that only that browser knows, and then a new address is
+printed.
 """
 
 from __future__ import annotations

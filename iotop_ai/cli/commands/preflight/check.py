@@ -1,4 +1,4 @@
-"""``iotop-ai check PATH``: measure in some ten seconds what storage gives a training job, before the job starts."""
+"""``iotop-ai check PATH``: measure in about ten seconds how fast storage is for a training job, before it starts."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 def answered(source: LiveSource) -> Snapshot:
     """Return the first Snapshot in which disks and GPUs have answered, if only with an error.
 
-    If they do not answer within some seconds, return the newest Snapshot.
+    If they do not answer within a few seconds, return the newest Snapshot.
     """
     stream = iter(source)
     try:

@@ -174,7 +174,7 @@ class Session:
             self._source.set_interval(SHORTEST_S)
 
     def _status(self) -> dict[str, Any]:
-        """Return the answer to a status request: what the recorder knows about the job of the starting program."""
+        """Return the answer to a status request: the state of the job of the program that started this recorder."""
         path = "" if self._output is None else self._output.path
         pid = 0 if self._control is None else self._control.starter
         return {"path": path, **status_object(self._newest, pid, self._comparison)}

@@ -30,7 +30,7 @@ T = TypeVar("T")
 def open_sink(path: str, make: Callable[[], T]) -> T:
     """Return the sink that ``make`` opens at this path.
 
-    Raises InputError, also when the disk or server of the path does not answer.
+    Raises InputError, including when the disk or server of the path does not answer.
     """
     try:
         return call_with_timeout(OPEN_S, path, make)

@@ -28,7 +28,7 @@ from iotop_ai.present.screen.bounds import bounded
 STDOUT = "-"
 _SIZE = (100, 45)
 _OTHERS_S = 5.0
-"""The least time for which a job must have been watched to count, unless it is the recorded command's job."""
+"""The shortest time for which a job must have been watched to count, unless it is the recorded command's job."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +124,7 @@ def _read(
 
 
 def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
-    """Yield the items. With --job, a Frame in which nothing is about that job gives its figures and no verdict."""
+    """Yield the items. With --job, a Frame in which nothing is about that job yields its figures without a verdict."""
     for item in reader:
         if not isinstance(item, Frame) or not job.given:
             yield item

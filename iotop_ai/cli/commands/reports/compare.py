@@ -25,7 +25,7 @@ from iotop_ai.sources.imports.step_log import read_step_log
 
 _CHANGE = "change."
 _OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
-"""The figures that only a comparison has, with their units. --fail-if takes them besides the common figures."""
+"""The figures that only a comparison has, with their units. --fail-if accepts them and the common figures."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

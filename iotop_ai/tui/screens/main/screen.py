@@ -277,8 +277,8 @@ class MainScreen(RootScreen):
     async def on_key(self, event: Key) -> None:
         """Handle a key within this call. In Textual's queue, a later key could overtake it.
 
-        While the user types a filter, a time or a mark, all keys belong to that text, also the next keys of the same
-        burst.
+        While the user types a filter, a time or a mark, all keys belong to that text, including the next keys of the
+        same burst.
         """
         if self.view.time_input is not None:
             self.time.type_time(event.key, event.character)

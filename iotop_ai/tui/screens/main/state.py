@@ -15,7 +15,7 @@ NOT_NOW = ("replay", "back")
 
 
 class Canvas(Protocol):
-    """What draws a MainState: the main screen."""
+    """The part of the main screen that draws a MainState."""
 
     @property
     def columns(self) -> int:
