@@ -35,7 +35,7 @@ NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 """Any text turns these variables on, even 0."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """This variable counts as soon as it is set, even to an empty text."""
-LOUD = {
+SLOWING_VALUES = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
     "PYTHONMALLOC": (("debug", "malloc", "malloc_debug", "pymalloc_debug"), "Python's own allocator is off"),
@@ -80,7 +80,7 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
         if (name == PRESENT and name in host.variables) or value not in off:
             yield Check("python", name, WARN, f"{value or 'set'}: {how}", f"unset {name}")
-    for name, (values, how) in LOUD.items():
+    for name, (values, how) in SLOWING_VALUES.items():
         value = host.variables.get(name, "")
         if value in values:
             yield Check("python", name, WARN, f"{value}: {how}", f"unset {name}")

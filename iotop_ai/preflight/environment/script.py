@@ -19,9 +19,9 @@ STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
 """The modules of STARTS. psutil is not among them, because its class Process does not start a process."""
 THREADS = "multiprocessing.dummy."
-READS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
+ITERATING_CALLS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
 """The calls that iterate over a loader that is passed to them."""
-READS_NOT = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
+OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
 """The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
@@ -211,7 +211,7 @@ class _Module:
             if isinstance(one, ast.Call):
                 if self.starts_processes(one):
                     return f"{_last_name(one.func)}() in line {one.lineno}"
-                read = _given(one) if _last_name(one.func) in READS else []
+                read = _given(one) if _last_name(one.func) in ITERATING_CALLS else []
             for value in read:
                 if loader := self._loader_read_by(value):
                     return f"iteration of {loader} in line {value.lineno}"
@@ -228,7 +228,7 @@ class _Module:
             part = part.value
         if isinstance(part, ast.Name):
             return "" if part.id in self.functions else self.loaders.get(part.id, "")
-        if not isinstance(part, ast.Call) or _last_name(part.func) in READS_NOT:
+        if not isinstance(part, ast.Call) or _last_name(part.func) in OTHER_CALLS:
             return ""
         if self.makes_loader(part):
             return _last_name(part.func)
