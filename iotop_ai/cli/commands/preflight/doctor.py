@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return _export(args, folder, clock)
     python = user_python(args.python)
     source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
-    found = examine(answered(source), source.root, python, folder, clock, args.script)
+    found = examine(first_answered_snapshot(source), source.root, python, folder, clock, args.script)
     if args.json:
         print(render_doctor_json(found))
     elif text := doctor_text(found, args.quiet):
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     return found.exit_code
 
 
-def answered(source: LiveSource) -> Snapshot:
+def first_answered_snapshot(source: LiveSource) -> Snapshot:
     """Return the first Snapshot in which disks and GPUs have answered, if only with an error.
 
     If they do not answer within a few seconds, return the newest Snapshot.
