@@ -82,7 +82,7 @@ class SelectedJob:
                 self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
         return without_others(with_job_verdict(frame, self.top_pid), self.top_pid)
 
-    def counted(self, judged: Frame) -> Frame | None:
+    def frame_about_job(self, judged: Frame) -> Frame | None:
         """The Frame that counts for the selected job; None if nothing in it is about that job.
 
         judged: a Frame that ``judge`` returned. Before the job begins, no Frame counts. When the job has ended, only

@@ -67,7 +67,7 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     settings = resolve_devices(settings_of(args))
 
     def add(frame: Frame) -> None:
-        if (own := job.counted(frame)) is not None:
+        if (own := job.frame_about_job(frame)) is not None:
             diagnosis.add(own)
 
     from iotop_ai.sources.live.source import LiveSource  # imported here, because a recording needs no collectors
@@ -89,7 +89,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
                 show(f"diagnosing {played.progress(part.wall_ns)}")
                 continue
             last = job.judge(part)
-            if (own := job.counted(last)) is not None:
+            if (own := job.frame_about_job(last)) is not None:
                 diagnosis.add(own)
             show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
     for event in islice(chain.from_iterable(played.source.times.set_backs.values()), _MOST_CHANGES):

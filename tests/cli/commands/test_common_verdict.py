@@ -217,4 +217,4 @@ def test_a_job_stays_selected_when_the_named_worker_has_ended() -> None:
     assert LOADERS[0] not in {key for job in left.values() for key in job.members}
     judged = asked.judge(later)
     assert judged.verdict.primary.class_id == "cpu_prep"
-    assert asked.counted(judged) is judged
+    assert asked.frame_about_job(judged) is judged

@@ -129,7 +129,7 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
         if not isinstance(item, Frame) or not job.given:
             yield item
             continue
-        own = job.counted(job.judge(item))
+        own = job.frame_about_job(job.judge(item))
         if own is not None:
             yield own
         else:
