@@ -60,7 +60,7 @@ def gather(
     return Gathered(report, end)
 
 
-def compared(report: Report, seconds: float) -> Report:
+def compare_and_keep(report: Report, seconds: float) -> Report:
     """Return the report with the figures that are slower than before, and store this run's figures for later checks.
 
     A file of another program is not compared, because it may lie anywhere on the disk or be compressed.

@@ -13,7 +13,7 @@ from iotop_ai.model.errors import IotopError
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import plan
 from iotop_ai.preflight.storage.check import Progress, StorageCheck
-from iotop_ai.preflight.storage.gather import compared, gather
+from iotop_ai.preflight.storage.gather import compare_and_keep, gather
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
@@ -92,7 +92,7 @@ class CheckThread:
         if self._stopped:
             report = report._replace(failed="", notes=(*report.notes, "stopped early: the figures cover only a part"))
         elif not (end.error or end.hung_s):
-            report = compared(report._replace(other_ratio=others.ratio()), self._seconds)
+            report = compare_and_keep(report._replace(other_ratio=others.ratio()), self._seconds)
         self._post_message(CheckEnded(report))
 
     def _show(self, report: Report, step: Progress, phases: int) -> None:

@@ -13,7 +13,7 @@ from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import MIB, SEQUENTIAL, Measured, Target
 from iotop_ai.preflight.storage import other_reads
-from iotop_ai.preflight.storage.gather import compared
+from iotop_ai.preflight.storage.gather import compare_and_keep
 from iotop_ai.preflight.storage.history import (
     FILE,
     MOST_CHECKS,
@@ -94,21 +94,21 @@ def test_only_checks_by_the_same_engine_are_compared_and_counted(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     for number in range(3):
-        assert compared(checked("fio-3.33", 3000, number), 10.0).earlier == number
-    own = compared(checked("own", 30, 4), 10.0)
+        assert compare_and_keep(checked("fio-3.33", 3000, number), 10.0).earlier == number
+    own = compare_and_keep(checked("own", 30, 4), 10.0)
     assert (own.changes, own.earlier, earlier_text(own)) == ((), 0, "")
-    assert compared(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
+    assert compare_and_keep(checked("fio-3.33", 30, 5), 10.0).changes[0].name == "read"
 
 
 def test_a_check_beside_other_reads_is_neither_compared_nor_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    compared(checked("own", 195, 1)._replace(other_ratio=0.05), 10.0)
-    busy = compared(checked("own", 117, 2)._replace(other_ratio=0.26), 10.0)
+    compare_and_keep(checked("own", 195, 1)._replace(other_ratio=0.05), 10.0)
+    busy = compare_and_keep(checked("own", 117, 2)._replace(other_ratio=0.26), 10.0)
     words = "other programs made 26 % of the disk's reads meanwhile: not compared with other checks, and not kept"
     assert (busy.changes, busy.earlier, busy.notes) == ((), 0, (words,))
-    assert compared(checked("own", 190, 3)._replace(other_ratio=None), 10.0).earlier == 1
+    assert compare_and_keep(checked("own", 190, 3)._replace(other_ratio=None), 10.0).earlier == 1
 
 
 def test_reads_of_other_programs_are_those_that_no_child_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +131,8 @@ def test_figures_of_a_file_that_another_program_wrote_are_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    compared(checked("own", 34_000, 1, "file"), 10.0)
-    assert compared(checked("own", 900, 2), 10.0).earlier == 0
-    found = compared(checked("own", 9, 3, "file"), 10.0)
+    compare_and_keep(checked("own", 34_000, 1, "file"), 10.0)
+    assert compare_and_keep(checked("own", 900, 2), 10.0).earlier == 0
+    found = compare_and_keep(checked("own", 9, 3, "file"), 10.0)
     assert (found.changes, found.earlier) == ((), 0)
-    assert compared(checked("own", 900, 4, "device"), 10.0).earlier == 1
+    assert compare_and_keep(checked("own", 900, 4, "device"), 10.0).earlier == 1

@@ -30,7 +30,7 @@ from iotop_ai.model.preflight.storage import (
 )
 from iotop_ai.preflight.storage.check import StorageCheck
 from iotop_ai.preflight.storage.forecast import forecasted, read_cores
-from iotop_ai.preflight.storage.gather import compared, gather
+from iotop_ai.preflight.storage.gather import compare_and_keep, gather
 from iotop_ai.preflight.storage.other_reads import OtherReads
 from iotop_ai.preflight.storage.place import read_place
 from iotop_ai.preflight.storage.session import Request
@@ -144,7 +144,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     if rate:
         report = forecasted(report, rate, args.workers, args.sample_size, read_cores(root))
     report = report._replace(thresholds=_thresholds(args, report))
-    return report if end.error or end.hung_s else compared(report, args.seconds)
+    return report if end.error or end.hung_s else compare_and_keep(report, args.seconds)
 
 
 def wanted_rate(args: argparse.Namespace) -> float:
