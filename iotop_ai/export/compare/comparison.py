@@ -110,7 +110,7 @@ class Comparison(NamedTuple):
         return next((one for one in self.changes if one.name == name), None)
 
 
-def compared(before: Story, after: Story, align: str | None = None) -> Comparison:
+def compare_runs(before: Story, after: Story, align: str | None = None) -> Comparison:
     """Compare two runs.
 
     align: one of ALIGNMENTS. None tries the common marks, then the main jobs, then the whole time. Raises UsageError if
@@ -299,7 +299,7 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
     return out
 
 
-def shown(changes: tuple[Change, ...]) -> tuple[Change, ...]:
+def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
     """The changes that get a row: without the whole lost time, and without shares that are near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS
-from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison, shown
+from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison, listed_changes
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import figure, percent, plural, rate
@@ -44,7 +44,7 @@ def outcome(found: Comparison) -> Change | None:
 def _clear_elsewhere(found: Comparison) -> str:
     """The figures that changed clearly although the outcome did not: "; clear elsewhere: vda written +269 %"."""
     twice = f"disks.{found.job_disks[0]}." if found.same_disk else None  # the same figures as the job's disk
-    clear = [one for one in shown(found.changes) if one.clear and not (twice and one.name.startswith(twice))]
+    clear = [one for one in listed_changes(found.changes) if one.clear and not (twice and one.name.startswith(twice))]
     if not clear:
         return ""
     texts = [f"{one.title.replace(': ', ' ')} {_moved(one)}" for one in clear[:_NAMED]]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotop_ai.export.compare.comparison import Change, Comparison, shown
+from iotop_ai.export.compare.comparison import Change, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence, value_text
 from iotop_ai.export.field_names import rounded
 from iotop_ai.export.json.condition import outcome_object
@@ -40,7 +40,7 @@ def changes_table(found: Comparison) -> ReportTable:
             interval_text(one),
             clear_text(one),
         )
-        for one in shown(found.changes)
+        for one in listed_changes(found.changes)
     ]
     columns = ("figure", "before", "after", "change", "95 % interval", "clear")
     return ReportTable("What changed", columns, tuple(rows), 1, NOTE)

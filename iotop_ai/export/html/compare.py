@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, shown
+from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, outcome, sentence, value_text
 from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides
 from iotop_ai.export.html.axes import TimeAxis
@@ -77,7 +77,7 @@ def _key(found: Comparison) -> Markup:
 
 
 def _table(found: Comparison) -> Markup:
-    changes = shown(found.changes)
+    changes = listed_changes(found.changes)
     titles = ("figure", "before", "after", "change", "95 % interval", "", "clear")
     head = tag("tr", *(tag("th", title, class_=None if i else "t") for i, title in enumerate(titles)))
     return tag("div", tag("table", head, *(_row(one) for one in changes)), class_="tables")

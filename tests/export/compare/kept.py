@@ -10,7 +10,7 @@ import json
 from functools import cache
 from pathlib import Path
 
-from iotop_ai.export.compare.comparison import Comparison, compared
+from iotop_ai.export.compare.comparison import Comparison, compare_runs
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.export.report.story import Story
 from iotop_ai.sources.imports.step_log import read_step_log
@@ -36,4 +36,4 @@ def story(name: str, steps: bool = False) -> Story:
 
 @cache
 def comparison(before: str, after: str, steps: bool = False) -> Comparison:
-    return compared(story(before, steps), story(after, steps))
+    return compare_runs(story(before, steps), story(after, steps))

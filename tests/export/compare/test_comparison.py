@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compared, job_disk
+from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compare_runs, job_disk
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
 from iotop_ai.export.compare.text import aligned_text
 from iotop_ai.export.report.story import Story
@@ -98,7 +98,7 @@ def test_of_pairs_of_equal_halves_at_most_one_in_twenty_differs() -> None:
     for halves in HALVES.values():
         for one, other in itertools.combinations(halves, 2):
             cut = [with_marks(name, ("a", at), ("b", at + 18.0), steps=True) for name, at in (one, other)]
-            found = compared(*(whole._replace(devices=(), totals={}) for whole in cut), MARKS)
+            found = compare_runs(*(whole._replace(devices=(), totals={}) for whole in cut), MARKS)
             pairs += 1
             assert found.change("steps_per_s") is not None
             wrong += [(one, other, c) for c in found.changes if c.clear and c.name in ("steps_per_s", "compute")]
@@ -112,10 +112,10 @@ def test_a_disk_that_became_faster_is_named() -> None:
     was = next(one for one in slow.devices if one.name == "loop0")
     devices = tuple(one._replace(name="loop0", info=was.info) if one.name == "loop2" else one for one in fast.devices)
     job = fast.jobs[0]._replace(disk="loop0")
-    found = compared(slow, fast._replace(devices=devices, jobs=(job,)))
+    found = compare_runs(slow, fast._replace(devices=devices, jobs=(job,)))
     assert found.same_disk
     assert sentence(found).endswith(", because r_await of loop0 fell from 20 to 3 ms")
-    assert sentence(compared(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
+    assert sentence(compare_runs(found.after, found.before)).endswith(", because r_await of loop0 rose from 3 to 20 ms")
 
 
 def test_another_disk_of_the_same_name_is_not_named_instead_of_itself() -> None:
@@ -124,7 +124,7 @@ def test_another_disk_of_the_same_name_is_not_named_instead_of_itself() -> None:
     own = next(one for one in fast.devices if one.name == "loop2")
     assert own.info is not None
     devices = (own._replace(name="loop0", info=own.info._replace(size_bytes=1 << 40)),)
-    found = compared(slow, fast._replace(devices=devices, jobs=(fast.jobs[0]._replace(disk="loop0"),)))
+    found = compare_runs(slow, fast._replace(devices=devices, jobs=(fast.jobs[0]._replace(disk="loop0"),)))
     assert found.job_disks == ("loop0", "loop0")
     assert not found.same_disk
     assert sentence(found).endswith("its data lies on another disk, named loop0 too (r_await 20 -> 3 ms)")
@@ -157,7 +157,7 @@ def test_the_jobs_own_disk_is_found_by_its_mount() -> None:
 
 
 def test_a_comparison_gives_the_same_result_each_time() -> None:
-    assert compared(story("slow"), story("memory")) == comparison("slow", "memory")
+    assert compare_runs(story("slow"), story("memory")) == comparison("slow", "memory")
 
 
 def with_marks(name: str, *marks: tuple[str, float], steps: bool = False) -> Story:
@@ -178,33 +178,33 @@ def test_the_change_of_every_share_is_known() -> None:
 def test_runs_are_compared_between_marks_that_both_have() -> None:
     before = with_marks("slow", ("epoch 1", 5), ("epoch 2", 25), ("late", 30))
     after = with_marks("memory", ("other", 1), ("epoch 1", 10), ("epoch 2", 28))
-    found = compared(before, after)
+    found = compare_runs(before, after)
     assert found.aligned_by == MARKS
     assert [round(window.seconds) for window in found.windows] == [20, 18]
     assert aligned_text(found) == 'from mark "epoch 1" to "epoch 2": 20 s and 18 s'
     close = with_marks("memory", ("epoch 1", 10), ("epoch 2", 12))
-    assert compared(before, close).aligned_by == JOB
-    assert compared(before, close, MARKS).aligned_by == MARKS
-    assert compared(before, after, TIME).aligned_by == TIME
+    assert compare_runs(before, close).aligned_by == JOB
+    assert compare_runs(before, close, MARKS).aligned_by == MARKS
+    assert compare_runs(before, after, TIME).aligned_by == TIME
     assert comparison("slow", "memory").aligned_by == JOB
 
 
 def test_runs_that_cannot_be_aligned_are_an_error() -> None:
     with pytest.raises(UsageError, match="fewer than two marks"):
-        compared(story("slow"), story("memory"), MARKS)
+        compare_runs(story("slow"), story("memory"), MARKS)
     with pytest.raises(UsageError, match="no job whose time was recorded"):
-        compared(story("slow")._replace(jobs=()), story("memory"), JOB)
+        compare_runs(story("slow")._replace(jobs=()), story("memory"), JOB)
 
 
 def test_runs_without_a_job_give_no_answer() -> None:
-    found = compared(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
+    found = compare_runs(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
     assert found.aligned_by == TIME
     assert sentence(found).startswith("Cannot tell: neither steps nor")
 
 
 def test_a_short_run_gives_no_answer() -> None:
     short = with_marks("slow", ("a", 5), ("b", 12))
-    found = compared(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
+    found = compare_runs(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
     assert sentence(found).startswith("Cannot tell: too short for a comparison, each needs 15 s or more (")
 
 
@@ -232,7 +232,7 @@ def test_two_disks_of_the_same_name_are_not_compared() -> None:
         for one in after.devices
     )
     assert comparison("slow", "two_workers", True).change("disks.vda.busy_ratio") is not None
-    assert compared(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None
+    assert compare_runs(before, after._replace(devices=devices)).change("disks.vda.busy_ratio") is None
 
 
 def test_no_figure_falls_by_more_than_100_percent() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.export.compare.comparison import Comparison, compared
+from iotop_ai.export.compare.comparison import Comparison, compare_runs
 from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.html.page import policy
 from iotop_ai.export.html.report import render_report_html
@@ -78,7 +78,7 @@ def test_a_story_without_a_job_or_a_gpu_becomes_a_page() -> None:
 
 def hostile_comparison() -> Comparison:
     story = hostile_story()
-    return compared(story, story._replace(end_ns=story.end_ns - 10**9))
+    return compare_runs(story, story._replace(end_ns=story.end_ns - 10**9))
 
 
 @needs_chromium

@@ -15,7 +15,7 @@ from iotop_ai.cli.commands.reports.common import (
 )
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.stdout import print_lines
-from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compared
+from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compare_runs
 from iotop_ai.export.report.step_curve import with_steps
 from iotop_ai.model.condition.figures import figure_of
 from iotop_ai.model.condition.over_run import ConditionResult
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         before, _ = judged_story(args.before, args, [], args.before_job)
         after, builder = judged_story(args.after, args, conditions, args.after_job)
         before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))
-        found = compared(before, after, args.align)
+        found = compare_runs(before, after, args.align)
         outcomes = builder.diagnosis.outcomes(_values(found, changes))
         out.put(_rendered(args, found, outcomes))
     if not args.json and args.html != STDOUT:
