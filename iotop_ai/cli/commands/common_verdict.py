@@ -53,7 +53,7 @@ def parse_duration(text: str) -> float:
 
 
 class SelectedJob:
-    """The job that --job selects. Gives the verdict on it in each Frame, and an error when no Frame contains it.
+    """The job that --job selects. It judges each Frame for that job, and reports a job that no Frame contains.
 
     pid: the pid of any process of the job; 0 selects the leading job.
     """
@@ -83,9 +83,9 @@ class SelectedJob:
         return without_others(with_job_verdict(frame, self.top_pid), self.top_pid)
 
     def frame_about_job(self, judged: Frame) -> Frame | None:
-        """The Frame that counts for the selected job; None if nothing in it is about that job.
+        """Return the Frame with what concerns the selected job; None if nothing in it does.
 
-        judged: a Frame that ``judge`` returned. Before the job begins, no Frame counts. When the job has ended, only
+        judged: a Frame that ``judge`` returned. Before the job begins, the result is None. When the job has ended, only
         the findings about it or about no job are left, and the verdict's job stays the selected one.
         """
         if self.is_in(judged):
@@ -100,7 +100,7 @@ class SelectedJob:
         return not self.pid or self._job_in(frame) is not None
 
     def _job_in(self, frame: Frame) -> Job | None:
-        """The job in this Frame. The process that --job names may have ended before its job, as a worker does."""
+        """Return the job in this Frame. The process that --job names may end before its job, if it is a worker."""
         return job_with(frame.snapshot, self.pid) or job_with(frame.snapshot, self.top_pid)
 
     def check(self) -> None:
@@ -129,7 +129,7 @@ def watch(
             on_frame(last)
             passed = last.verdict.watched_s
             if passed >= (seconds or WATCH_S):
-                measuring = last.verdict.measuring  # with a long interval, the first window ends only later
+                measuring = last.verdict.measuring  # with a long interval, the first window has not ended yet
                 undecided = measuring or last.verdict.state in _UNDECIDED
                 if seconds is not None or not undecided or passed >= LONGEST_S:
                     break

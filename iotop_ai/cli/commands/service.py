@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def program() -> list[str]:
-    """Return the words that start this program: its script, or else this Python with the package."""
+    """Return the command that starts this program, as words: its script, or else this Python with the package."""
     try:
         return own_program()
     except FileNotFoundError as error:

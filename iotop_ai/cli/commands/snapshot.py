@@ -73,7 +73,7 @@ def take_frame(source: LiveSource) -> Frame:
 def judged_frame(before: Snapshot, after: Snapshot) -> Frame:
     """Return the Frame of the two Snapshots, with a verdict that ignores the first Snapshot's verdict.
 
-    The first Snapshot has no rates, but the usual calculation would keep its verdict for a verdict's minimum time.
+    The first Snapshot has no rates, but the hysteresis of verdicts would keep its verdict for a while.
     """
     *_, frame = frames((before, after))
     carry, verdict = fold(FoldState(started_ns=before.at_ns), after, frame.history)

@@ -12,7 +12,7 @@ from iotop_ai.model.settings import Settings
 
 
 def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Settings:
-    """Return the Settings that flags, environment and file give. The arguments are those of ``effective``."""
+    """Return the Settings that result from flags, environment and file. The arguments are those of ``effective``."""
     if config or any(name.startswith(PREFIX) for name in environ) or _may_exist(settings_file(environ)):
         from iotop_ai.cli.config.effective import effective
 

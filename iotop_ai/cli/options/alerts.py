@@ -38,7 +38,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
 
 
 def alerts_path() -> str:
-    """Return the path of the default file, which is beside the settings file. The file may not exist."""
+    """Return the path of the default file, which is next to the settings file. The file may not exist."""
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 

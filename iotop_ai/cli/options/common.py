@@ -1,4 +1,4 @@
-"""The flags that several commands share, and the Settings that they give."""
+"""The flags that several commands share, and the Settings that result from them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that raises UsageError for a wrong argument, which gives one line of text and exit code 2."""
+    """An argument parser that raises UsageError for a wrong argument: one line of text and exit code 2."""
 
     asked: Parser | None = None
     """The parser of the command that the user calls.
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse_interval(text: str) -> float:
-    """Return the seconds between two readings in a text, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
+    """Return the interval that a text names, in seconds, from SHORTEST_S to LONGEST_S. Raises ArgumentTypeError."""
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:
@@ -183,7 +183,7 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """Return the Settings that flags, environment and file give. ``devices`` are as typed, for ``resolve_devices``."""
+    """Return the Settings of flags, environment and file. ``devices`` are as typed, for ``resolve_devices``."""
     found = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
     return found._replace(job=getattr(args, "job", 0))
 

@@ -17,7 +17,7 @@ import time
 CLONE_FILES = 0x400
 _SIGCHLD = 17
 _CLONE = {"x86_64": 56, "aarch64": 220}
-"""The number of clone(2). On both architectures a child without a separate stack continues as it does after fork."""
+"""The system call number of clone(2). On both architectures a child without its own stack continues as after fork."""
 _POLL_MS = 10
 _TERMINAL = (0, 1, 2)
 
@@ -31,7 +31,7 @@ class _PollFd(ctypes.Structure):
 def abandon_files() -> bool:
     """Hand the open files to a child that closes them after this process has exited; return whether that worked.
 
-    Call this function last before the exit, because the child costs memory until then, as after a fork.
+    Call this function immediately before the exit, because the child costs memory until then, as after a fork.
     """
     number = _CLONE.get(platform.machine())
     if number is None:

@@ -2,7 +2,7 @@
 
 The handler only notes the signal, and the start checks for a signal between its steps. An exception from the handler
 could strike anywhere: Python 3.11 turns an exception inside a descriptor's __set_name__ into a RuntimeError, and
-Textual's tasks swallow exceptions, so that the screen would stay.
+Textual's tasks swallow exceptions, so that the screen would stay open.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class EndingSignals:
     def take(self) -> int | None:
         """Return the number of the signal that has come; None if none has come.
 
-        The process then does not end by force any more, so the caller must end it.
+        After that, the process is no longer ended by force, so the caller must end it.
         """
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -68,7 +68,7 @@ def palette_index(red: int, green: int, blue: int) -> int:
     """Return the entry of the xterm palette that Rich picks for a colour, so that the app's repaint changes nothing.
 
     Colours of low saturation map to the 24 greys by their lightness. Other colours map to the 6x6x6 cube, whose levels
-    are 0, 95, and then every 40.
+    are 0, 95, 135, 175, 215 and 255.
     """
     high, low = max(red, green, blue) / 255, min(red, green, blue) / 255
     lightness = (high + low) / 2

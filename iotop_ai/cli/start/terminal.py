@@ -15,7 +15,7 @@ LIGHT_BACKGROUNDS = ("7", "15")
 
 
 class Terminal(NamedTuple):
-    """The abilities of a terminal.
+    """The capabilities of a terminal.
 
     theme: the name of a theme in present.text.theme. colours: the number of colours: 2**24, 256, 16 or 0. ascii_only:
     whether only ASCII glyphs are shown.
@@ -27,7 +27,7 @@ class Terminal(NamedTuple):
 
 
 def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
-    """Return the abilities of this terminal. The user's settings override the environment, including NO_COLOR."""
+    """Return the capabilities of this terminal. The user's settings override the environment, including NO_COLOR."""
     if settings.theme:
         environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
     colours = _colours(environ)

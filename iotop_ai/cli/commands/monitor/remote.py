@@ -26,7 +26,7 @@ NOT_FOUND = 127
 NO_CONNECTION = 255
 """The exit code of ssh for errors of ssh itself."""
 KEEPALIVE = ("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
-"""With these options ssh notices a lost host (a cable, a crash) after 15 s instead of TCP's 15 minutes."""
+"""With these options ssh notices a lost host (an unplugged cable, a crash) after 15 s instead of TCP's 15 minutes."""
 _STDERR_BYTES = 4096
 _EXIT_S = 1.0
 

@@ -95,7 +95,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, 2 if it could not be measured."""
+    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, 2 if nothing could be measured."""
     settings = settings_of(args)
     if settings.readonly and not args.no_write:
         args.no_write = True
@@ -204,7 +204,7 @@ def _demand(text: str) -> float:
 
 def _await(text: str) -> float:
     """Return the milliseconds of a latency that has a unit."""
-    if text[-1:].isdigit():  # a number without a unit would be read as seconds, which the user hardly means
+    if text[-1:].isdigit():  # a number without a unit would mean seconds, which the user probably does not intend
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
     return _typed(parse_duration_s, text) * 1000
 

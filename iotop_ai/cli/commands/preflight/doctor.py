@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def first_answered_snapshot(source: LiveSource) -> Snapshot:
-    """Return the first Snapshot in which disks and GPUs have answered, if only with an error.
+    """Return the first Snapshot in which disks and GPUs have answered, even if only with an error.
 
     If they do not answer within a few seconds, return the newest Snapshot.
     """

@@ -72,7 +72,7 @@ def say(text: str) -> None:
 def _forward(command: RecordedCommand, number: signal.Signals) -> None:
     try:
         command.forward(number)
-    except PermissionError:  # as with sudo
+    except PermissionError:  # the command may be sudo
         say(f"{number.name} is not forwarded: the command runs as another user")
 
 
@@ -117,7 +117,10 @@ class Session:
                 self._source.close()
 
     def run(self, signals: Signals) -> int:
-        """Open, start, record, close, and sum up; return the exit code. Raises IotopError when it cannot start."""
+        """Open the outputs, start the command, record, and print a summary; return the exit code.
+
+        Raises IotopError when the recording cannot start.
+        """
         options = self._options
         if options.csv:
             self._log = CsvLog(options.csv, append=options.append, say=say, on_end=self._on_output_end)

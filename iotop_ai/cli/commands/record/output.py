@@ -146,7 +146,7 @@ class Output:
         self._report_trouble()
         self._say_what_is_written()
         if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
-            with contextlib.suppress(OSError):  # gone, no answer, or read-only by now
+            with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
         if self._rotator is not None:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)

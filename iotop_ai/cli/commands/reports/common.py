@@ -48,7 +48,7 @@ def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
 
 
 def text_width(args: argparse.Namespace) -> tuple[int, bool]:
-    """Return the width of standard output in columns, and whether it takes ASCII only."""
+    """Return the width of standard output in columns, and whether it accepts only ASCII."""
     plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
     width, _ = bounded(*shutil.get_terminal_size(_SIZE))
     return width, plain
@@ -57,7 +57,7 @@ def text_width(args: argparse.Namespace) -> tuple[int, bool]:
 class HtmlOut:
     """Writes a page to the file that --html names, or else to standard output. The file appears when it is complete.
 
-    An existing file is refused at once, because reading the recording first may take long.
+    An existing file is refused at once, because reading the recording first may take a long time.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:

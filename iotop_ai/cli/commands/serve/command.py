@@ -62,7 +62,7 @@ class ServeSession:
         self._trouble = ""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """End serving. A second signal also ends the wait for the recording's disk."""
+        """Stop serving. A second signal also ends the wait for the recording's disk."""
         if self._stopping.is_set() and self._output is not None:
             self._output.stop_waiting()
         self._stop()
