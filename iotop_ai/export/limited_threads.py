@@ -23,10 +23,9 @@ MOST_THREADS = 2 * MOST_REQUESTS
 MOST_PER_CLIENT = 4
 """The most requests of one client that are answered at the same time, if the server distinguishes clients."""
 REQUEST_S = 10.0
-"""The longest time of a whole request in seconds, even if its bytes arrive slowly."""
+"""The time limit for a whole request in seconds, even if its bytes arrive slowly."""
 HEAD_S = 2.0
-"""The longest time until a request's head has arrived. Clients send it at once, so a silent client soon frees its
-place."""
+"""The time limit for a request's head in seconds. Clients send it at once, so a silent client soon frees its place."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):

@@ -34,7 +34,7 @@ but at least RECORDING_END_S.
 """
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
-"""When the app ends: the time in seconds that the deliveries of alerts get at least."""
+"""When the app ends: the minimum time in seconds for the deliveries of alerts."""
 LOOK_S = 2.0
 """The seconds from the start of the app to doctor's checks, so that the start does not wait for them."""
 
@@ -127,7 +127,7 @@ class MonitorApp(TerminalApp):
         self.main.time.show_timeline(message)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:
-        """Show the rules that fire, and ring the bell once for a message about new ones."""
+        """Show the rules that fire, and ring the bell once per message about new alerts."""
         self.main.state.update(firing=message.firing)
         if message.bell:
             self.bell()
@@ -175,7 +175,7 @@ class MonitorApp(TerminalApp):
         return screenshot(self.main)
 
     def _look_back(self) -> PlaybackThread | None:
-        """A playback of the last hour; None while too little of it is kept."""
+        """A playback of the last hour; None while too little of it has been kept."""
         from iotop_ai.playback.player import FrameCursor
         from iotop_ai.tui.threads.playback import PlaybackThread
 

@@ -17,7 +17,7 @@ from iotop_ai.collectors.state.folder import keep_file, state_folder
 
 FILE = "copied.txt"
 LARGEST = 74_000
-"""The number of bytes that terminals accept by OSC 52."""
+"""The largest number of bytes that terminals accept by OSC 52."""
 _TERMS_WITHOUT_OSC52 = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
 _TMUX_S = 2.0
 

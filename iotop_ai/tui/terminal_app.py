@@ -34,7 +34,7 @@ BLOCKED_LOOK_S = 0.05
 END_WAIT_S = 10.0
 """The seconds that an app may take to end after a signal, before it is ended by force."""
 TITLE = "iotop-ai"
-"""The title of a saved picture."""
+"""The title of a screenshot."""
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 

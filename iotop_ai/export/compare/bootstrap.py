@@ -130,7 +130,7 @@ class _Resampler:
         return self.n / self.block if self.block else 0.0
 
     def mean(self) -> float | None:
-        """One random mean; None if the drawn weights are so small beside others that rounding makes their sum 0."""
+        """One random mean; None if the drawn weights are so small compared with others that their sum is 0."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
         for sums, weights in self._block_sums:
@@ -144,7 +144,7 @@ class _Resampler:
 
 
 def student_factor(degrees: float) -> float:
-    """Student's t divided by the normal distribution, both at the 97.5 % quantile (Abramowitz and Stegun 26.7.5)."""
+    """The 97.5 % quantile of Student's t divided by that of the normal distribution (Abramowitz and Stegun 26.7.5)."""
     z, v = _Z, max(1.0, degrees)
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v * v)
     return t / z

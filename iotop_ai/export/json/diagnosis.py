@@ -1,4 +1,4 @@
-"""The JSON object of ``iotop-ai diagnose``: the class that lost most time, all findings, and the time line."""
+"""The JSON object of ``iotop-ai diagnose``: the class that lost the most time, all findings, and the time line."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def primary(self) -> Finding | None:
-        """The finding that lost most time; if none lost any, the longest verdict. None if nothing was judged."""
+        """The finding that lost the most time; if none lost any, the longest verdict. None if nothing was judged."""
         found = self.findings
         return found[0] if found else None
 

@@ -1,4 +1,4 @@
-"""Folds the items of a run into its Story, in one pass and in bounded memory, without files and clocks."""
+"""Folds the items of a run into its Story, in one pass and in bounded memory, without files or clocks."""
 
 from __future__ import annotations
 

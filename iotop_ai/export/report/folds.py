@@ -119,7 +119,7 @@ class DeviceFold:
             device.add(at, rates)
 
     def stories(self) -> tuple[DeviceStory, ...]:
-        """The devices, those that moved most bytes first."""
+        """The devices; those that moved the most bytes come first."""
         found = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
         return tuple(sorted(found, key=lambda one: (-one.moved_bytes, one.name)))
 
@@ -242,7 +242,7 @@ class LinkFold:
         self.sent.add(at, sent_bytes_per_s(table, rates))
 
     def stories(self) -> tuple[LinkStory, ...]:
-        """The links that moved any bytes, those that moved most first."""
+        """The links that moved any bytes; those that moved the most come first."""
         found = [
             LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
             for name, (into, out, state) in self._links.items()
@@ -339,7 +339,7 @@ class ProcessFold:
             program.add(key, rates, rated.seconds)
 
     def stories(self) -> tuple[ProcessStory, ...]:
-        """The programs: those that moved most bytes first, then those that used most CPU."""
+        """The programs; those that moved the most bytes come first, then those that used the most CPU."""
         found = [
             ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s, one.more)
             for (name, user), one in self._programs.items()

@@ -36,7 +36,7 @@ class _Job:
         self.ranks = self.workers = self.gpus = 0
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
-        """The seconds in which the job read most from each mount."""
+        """The seconds in which each mount was the one from which the job read the most."""
         self._disks: dict[JobMount, str] = {}
         """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
@@ -52,7 +52,7 @@ class _Job:
         self.gpus = max(self.gpus, len(job.gpus))
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
-        """Note where the job's data is: the mount from which it reads most, and the whole disk below that mount."""
+        """Note where the job's data is: the mount from which it reads the most, and the whole disk below that mount."""
         mount = place.mounts[0] if place is not None and place.mounts else None
         if mount is None or (mount not in self._mount_s and len(self._mount_s) >= MOST_MOUNTS):
             return
@@ -64,7 +64,7 @@ class _Job:
             self._disks[mount] = info.parent or info.name
 
     def place(self) -> tuple[str, str, str]:
-        """The path and filesystem of the mount from which the job read most for the longest time, and its disk."""
+        """The path and filesystem of the mount from which the job read the most for the longest time, and its disk."""
         mount = max(self._mount_s, key=lambda one: self._mount_s[one], default=None)
         return ("", "", "") if mount is None else (mount.path, mount.fstype, self._disks.get(mount, ""))
 
@@ -136,7 +136,7 @@ class JobFold:
                 self._ends_ns[job.key] = ended.get(job.key.pid, end_ns)
 
     def stories(self, times: dict[ProcessKey, JobTime]) -> tuple[JobStory, ...]:
-        """The jobs: those with most GPUs first, then the longest.
+        """The jobs; those with the most GPUs come first, then the longest.
 
         times: the time of each job in the verdict's totals.
         """

@@ -67,7 +67,7 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of one counter of steps: of training if possible, of one rank, under the most frequent keyword."""
+    """The points of one counter of steps: if possible that of training, of one rank, and with the commonest keyword."""
     counts = Counter(point.series for point in points)
     main = max(counts, key=lambda series: (series.trains, counts[series]))
     return [point for point in points if point.series == main]

@@ -53,8 +53,8 @@ class JobStory(NamedTuple):
     if not recorded. shares: each share over time, by name, without those that are always 0.
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived
-    between two Snapshots. mount, fstype, disk: where it read most from for most of its time, by its open files; "" when
-    unknown. disk is also "" if the data is not on a local disk.
+    between two Snapshots. mount, fstype, disk: its main source of data, by its open files; "" when unknown. disk is
+    also "" if the data is not on a local disk.
     """
 
     pid: int
@@ -241,12 +241,12 @@ class Story(NamedTuple):
 
     @property
     def primary(self) -> FindingStory | None:
-        """The finding that lost most time; None if the run was too short to judge."""
+        """The finding that lost the most time; None if the run was too short to judge."""
         return self.findings[0] if self.findings else None
 
     @property
     def main_job(self) -> JobStory | None:
-        """The selected job; without one, the job of the recorded command, else the job with most GPUs.
+        """The selected job; without one, the job of the recorded command, else the job with the most GPUs.
 
         Among equals, it is the job watched longest.
         """

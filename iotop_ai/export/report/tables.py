@@ -228,7 +228,7 @@ def _gpu_row(one: GpuStory) -> tuple[str, ...]:
 
 
 def process_table(story: Story) -> ReportTable:
-    """One row per program and user, for those that moved most bytes."""
+    """One row per program and user, for those that moved the most bytes."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
     found = [one for one in story.processes if one.moved_bytes + (one.cpu_s or 0.0) > 0][:MOST_PROGRAMS]
     rows = tuple(

@@ -1,4 +1,4 @@
-"""The table ``steps``: the figures that training processes report, beside the figures measured from outside."""
+"""The table ``steps``: the figures that training processes report, next to the figures measured from outside."""
 
 from __future__ import annotations
 

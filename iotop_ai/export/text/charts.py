@@ -1,6 +1,6 @@
 """Text charts with plotext, identical for its versions 5 and 6. No other module imports plotext.
 
-Version 6 replaced the module-level functions of version 5 by a figure object. Both versions keep global state, so one
+Version 6 replaced the module-level functions of version 5 with a figure object. Both versions keep global state, so one
 thread builds each chart, starting from a cleared figure.
 """
 

@@ -93,7 +93,7 @@ _PEAKS: tuple[tuple[str, Callable[[float], str]], ...] = (
     ("read", lambda v: " ".join(rate(v))),
     ("write", lambda v: " ".join(rate(v))),
     ("await", lambda v: f"{v:.1f} ms"),
-    # The kernel counts busy time in jiffies, so that a short interval may appear more than 100 % busy.
+    # The kernel counts busy time in jiffies, so a short interval may appear more than 100 % busy.
     ("util", lambda v: _percent(min(1.0, v))),
     ("gpu", _percent),
     ("gpu memory", size),

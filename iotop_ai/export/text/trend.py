@@ -16,7 +16,7 @@ _GAPS = 2
 
 
 class Trend:
-    """Collects the series of one run. devices: the kernel names to draw; () draws the device that moved most bytes."""
+    """Collects the series of one run. devices: the kernel names to draw; () draws the one that moved the most bytes."""
 
     def __init__(self, devices: Sequence[str] = ()) -> None:
         self._devices = tuple(devices)

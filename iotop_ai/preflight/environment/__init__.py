@@ -1,1 +1,1 @@
-"""The environment in which a training starts: rights, limits, Python, and machine."""
+"""The environment in which training starts: rights, limits, Python, and machine."""

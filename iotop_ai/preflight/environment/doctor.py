@@ -29,7 +29,7 @@ def examine(
 ) -> Diagnosis:
     """Read the facts and return the diagnosis.
 
-    snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which the training
+    snapshot: a Snapshot of this machine. python: the interpreter that trains. folder: the folder in which training
     starts. script: the path of the training script; None when the user named none.
     """
     facts, python_facts = read_host_facts(root), read_python(python, folder, clock)

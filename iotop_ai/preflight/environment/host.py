@@ -24,7 +24,7 @@ LINKS = "sys/class/net"
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""The PID namespace of the machine (PROC_PID_INIT_INO). A container has another one."""
+"""The PID namespace of the machine (PROC_PID_INIT_INO). A container has a different one."""
 LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
     "nproc": resource.RLIMIT_NPROC,
@@ -148,5 +148,5 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
-    """Return the different values that a file has over all cores."""
+    """Return the distinct values that a file has over all cores."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

@@ -2,7 +2,7 @@
 
 Sources of the thresholds: https://docs.pytorch.org/docs/stable/multiprocessing.html (a file descriptor for each shared
 tensor, /dev/shm), https://docs.docker.com/reference/cli/docker/container/run/ (--shm-size is 64 MB by default),
-https://github.com/openucx/ucx/pull/8085 (UCX uses no InfiniBand with less than 512 MB of locked memory).
+https://github.com/openucx/ucx/pull/8085 (UCX does not use InfiniBand with less than 512 MB of locked memory).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts
 from iotop_ai.present.text.units import GIB, MIB, amount, plural
 
 SHM_FAIL_BYTES = 128 * MIB
-"""Below this size the check fails. A container has 64 MB by default. A batch of 64 pictures of 3x224x224 floats takes
+"""Below this size the check fails. A container has 64 MB by default. A batch of 64 images of 3x224x224 floats takes
 37 MB, and each worker holds two batches.
 """
 SHM_WARN_BYTES = GIB

@@ -1,4 +1,4 @@
-"""Checks of machine settings that slow a training. Pure: takes facts, returns checks.
+"""Checks of machine settings that slow training. Pure: takes facts, returns checks.
 
 Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html, https://docs.kernel.org/block/switching-sched.html.
 """

@@ -14,7 +14,7 @@ from iotop_ai.model.preflight.environment.python import Package, PythonFacts, Un
 
 OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
-"""A fault in one of these packages ends a training. A fault in another package may not matter."""
+"""A fault in one of these packages stops training. A fault in another package may not matter."""
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _SHOWN = 3
@@ -130,7 +130,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
-    """Yield a check for CUDA libraries of two major versions, such as nvidia-cudnn-cu11 beside nvidia-cudnn-cu12."""
+    """Yield a check for CUDA libraries of two major versions, such as nvidia-cudnn-cu11 and nvidia-cudnn-cu12."""
     libraries: dict[str, list[str]] = {}
     for one in facts.imported:
         stem, mark, major = canonical(one.name).rpartition("-cu")
@@ -177,7 +177,7 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _channels(facts: PythonFacts) -> Iterator[Check]:
-    """Yield a check for packages of conda-forge beside Anaconda's packages."""
+    """Yield a check for packages of conda-forge mixed with Anaconda's packages."""
     names = [one.channel for one in facts.conda_packages if one.channel]
     forge = sum("conda-forge" in name for name in names)
     defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]

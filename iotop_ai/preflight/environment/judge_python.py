@@ -1,4 +1,4 @@
-"""Checks of the user's Python, and of the variables that change a training.
+"""Checks of the user's Python, and of the variables that affect training.
 
 Sources: https://docs.pytorch.org/docs/stable/cuda_environment_variables.html, https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
 (programs compiled for NumPy 1 do not run with NumPy 2).
@@ -30,7 +30,7 @@ SLOWING = {
     "MALLOC_PERTURB_": "each allocation is overwritten",
     "PYTHONPROFILEIMPORTTIME": "each import is timed and printed",
 }
-"""Variables that slow a training when they are set, with the reason. The value 0 turns most of them off."""
+"""Variables that slow training when they are set, with the reason. The value 0 turns most of them off."""
 NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 """Any text turns these variables on, even 0."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
@@ -43,7 +43,7 @@ SLOWING_VALUES = {
     "PYTORCH_JIT": (("0",), "TorchScript runs as plain Python"),
     "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
 }
-"""The values with which a variable slows a training, and the reason."""
+"""The values with which a variable slows training, and the reason."""
 OLD_LOCKS = {
     "torch": "an old lock of an extension's build: the next build waits for it for ever",
     "matplotlib": "an old lock of Matplotlib's list of fonts: each import waits for it",
@@ -74,7 +74,7 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
-    """Yield checks of variables that were set to find a fault and now slow the training."""
+    """Yield checks of variables that were set for debugging and now slow training."""
     for name, how in SLOWING.items():
         value = host.variables.get(name, "")
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")

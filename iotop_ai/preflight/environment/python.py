@@ -27,7 +27,7 @@ _TEXTS = ("version", "implementation", "machine", "libc", "prefix", "base_prefix
 def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, str] = os.environ) -> PythonFacts:
     """Return the facts that a Python reports. Never raises: ``error`` of the facts holds the reason for a failure.
 
-    folder: the folder in which the training starts.
+    folder: the folder in which training starts.
     """
     if not python:
         return PythonFacts("", NO_PYTHON)
@@ -54,7 +54,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
-    """Return the environment for the child: the user's variables, which decide what a training imports.
+    """Return the environment for the child: the user's variables, which decide what a training script imports.
 
     Relative paths start from ``folder``. If root runs this for another user, Python's variables and that user's
     ~/.local are left out. The child writes no compiled files.

@@ -1,7 +1,7 @@
 """Describes the Python that runs this file (3.8 or newer) from the files of its environment; imports no framework.
 
-Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which the training starts. It writes one JSON
-object to standard output.
+Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which training starts. It writes one JSON object to
+standard output.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 
 PATH = [place for place in sys.path if place]
-"""The import path that the training will have."""
+"""The import path that the training script will have."""
 STANDARD = os.path.dirname(os.__file__)
 # The standard library comes first, because a user's file with the name of a module must be reported, not imported.
 sys.path[:] = sorted(PATH, key=lambda place: not place.startswith(STANDARD) or "-packages" in place)
@@ -161,7 +161,7 @@ def conda_packages() -> list[list[str]]:
 
 
 def shadows(folder: str) -> list[str]:
-    """Return the files in the training's folder that hide a standard module or an installed framework."""
+    """Return the files in the training script's folder that hide a standard module or an installed framework."""
     import sysconfig
     from importlib.machinery import PathFinder
 

@@ -1,4 +1,4 @@
-"""Sweeps a loader: runs one configuration after the other, then recommends one."""
+"""Sweeps a loader: runs one configuration after another, then recommends one."""
 
 from __future__ import annotations
 

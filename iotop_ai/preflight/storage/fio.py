@@ -1,7 +1,7 @@
 """Reads with fio if it is installed, because fio needs less CPU than our reader for the same reads.
 
 Sources: fio(1), https://fio.readthedocs.io/en/latest/fio_doc.html (JSON output: read.total_ios, runtime, io_bytes,
-lat_ns). One process of fio runs several phases one after the other (stonewall). It may only read (--readonly), and it
+lat_ns). One process of fio runs several phases one after another (stonewall). It may only read (--readonly), and it
 does not invalidate the cache, because that would drop the machine's cached metadata of a device.
 """
 

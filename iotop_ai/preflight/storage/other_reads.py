@@ -15,7 +15,7 @@ _LEAST_BYTES = 1 << 20
 
 
 class OtherReads:
-    """Counts from its creation on. Create it before the check's child starts."""
+    """Counts from its creation. Create it before the check's child starts."""
 
     def __init__(self, place: Place, root: Root) -> None:
         # A loop device's reads that the page cache of its file answers do not reach the disk below.

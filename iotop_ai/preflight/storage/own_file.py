@@ -180,7 +180,7 @@ def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
     top = Pinned(folder, ".", path)
     for number, entry in enumerate(Tree(top)):
         size = entry.stat.st_size
-        # Some filesystems report 0 blocks for every file. On these the size decides.
+        # Some filesystems report 0 blocks for every file. There, the size decides.
         stored = min(size, 512 * entry.stat.st_blocks)
         larger = entry.regular and size >= LEAST_BYTES and (stored, size) > best[:2]
         if larger and os.access(entry.name, os.R_OK, dir_fd=entry.folder):

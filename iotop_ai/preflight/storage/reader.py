@@ -1,7 +1,7 @@
 """Our reader: several processes each repeat an operation, one at a time, and measure the time of each operation.
 
-The readers are processes, as the workers of a loader are. The threads of one interpreter would wait for each other (10
-ms with 4 threads). The processes are forked, so the caller may have only one thread. A process that waits in the kernel
+The readers are processes, like the workers of a loader. The threads of one interpreter would wait for each other (10 ms
+with 4 threads). The processes are forked, so the caller may have only one thread. A process that waits in the kernel
 cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay until the storage
 answers.
 """
@@ -136,7 +136,7 @@ class Run:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == parent:  # otherwise the parent ended before prctl, so no signal comes
                 os.close(start)
-                # Private pages, as in a program's buffer. Shared pages lie in larger pieces, which take fewer requests.
+                # Private pages, as in a program's buffer. Shared pages come in larger pieces and need fewer requests.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
                 with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
                     os.write(times, b"\0")

@@ -20,7 +20,7 @@ LONGEST = 512
 
 
 class Backdrop(NamedTuple):
-    """What a dialog needs of the screen below it."""
+    """What a dialog needs from the screen below it."""
 
     state: MainState
     rows: Callable[[], Sequence[Line]]

@@ -1,4 +1,4 @@
-"""The terminal driver. Its input thread sleeps until a key arrives, and it does not clear the first picture.
+"""The terminal driver. Its input thread sleeps until a key arrives, and it does not clear the first frame.
 
 Textual's input thread wakes ten times a second, which costs more than drawing a quiet screen.
 """
@@ -25,8 +25,8 @@ from iotop_ai.tui.textual_internals.version import installed_version
 
 ENTER_ALTERNATE = "\x1b[?1049h"
 LAST_ROW = "\x1b[0m\x1b[9999;1H\x1b[2K"
-"""Moves to the last row. On a terminal without an alternate screen, the shell then continues below the last picture,
-not inside it.
+"""Moves to the last row. On a terminal without an alternate screen, the shell then continues below the last frame, not
+inside it.
 """
 KNOWN_VERSIONS = ("8.2.",)
 """The releases of Textual whose input thread was examined, and with which this driver was tested."""
@@ -102,7 +102,7 @@ class BlockingInputDriver(LinuxDriver):
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take the terminal, and remember the attributes of the shell, not those of the first picture, for the end.
+        """Take the terminal, and remember the attributes of the shell, not those of the first frame, for the end.
 
         A hang-up while the app ends sends SIGCONT, which must not take the terminal again.
         """

@@ -37,8 +37,9 @@ class AlertsChanged(Message):
 class LiveAlerts:
     """Runs the alerts of a live session.
 
-    begin: reads the rules and starts their deliveries; returns None if there are no rules. It may take long, and may
-    raise IotopError. Its argument is called with the text of each failure, during the call or later, from any thread.
+    begin: reads the rules and starts their deliveries; returns None if there are no rules. It may take a long time, and
+    may raise IotopError. Its argument is called with the text of each failure, during the call or later, from any
+    thread.
     """
 
     def __init__(self, begin: Callable[[Callable[[str], None]], RunningAlerts | None], app: MessageReceiver) -> None:

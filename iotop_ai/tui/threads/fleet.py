@@ -49,7 +49,7 @@ class _HistoryRequest(NamedTuple):
 
 class FleetThread:
     """Sends all queries once per interval, and the queries for a machine's graphs in between. It is a daemon thread,
-    because an answer may take long.
+    because an answer may take a long time.
 
     first: an answer that the caller has requested already; None to query at once.
     """

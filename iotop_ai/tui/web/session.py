@@ -30,7 +30,7 @@ IDLE_S = 8 * 3600.0
 HEARTBEAT_S = 15.0
 """The seconds between two pings. A page that vanished is noticed after one and a half times as long."""
 LEAVE_S = 1.0
-"""The seconds that a monitor may take to end after it was asked to."""
+"""The seconds that a monitor may take to end after it has been asked to quit."""
 _STDERR_BYTES = 4096
 _REASON_LENGTH = 200
 

@@ -145,7 +145,7 @@ class LinePanel(Widget, can_focus=True):
         self.refresh()
 
     def _repaint(self, rows: Sequence[int]) -> None:
-        """Let Textual paint these rows, given in rising order; adjacent rows become one region."""
+        """Let Textual paint these rows, given in ascending order; adjacent rows become one region."""
         if not rows:
             return
         self.rows_repainted += len(rows)

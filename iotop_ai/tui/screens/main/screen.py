@@ -238,7 +238,7 @@ class MainScreen(RootScreen):
         self._follow_focus()
 
     def _follow_focus(self) -> None:
-        """Store in the View which panel has the focus, without a cursor. Called also before a key acts, because
+        """Store in the View which panel has the focus, without a cursor. Also called before a key acts, because
         Textual's message about the focus may come after the key.
         """
         panel = self.focused
