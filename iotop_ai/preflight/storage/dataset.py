@@ -18,7 +18,7 @@ from iotop_ai.collectors.machine.dataset_files import FOLDER, Entry, FileSample,
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.preflight.dataset import MOST_OF_A_FILE, Dataset
 from iotop_ai.model.preflight.storage import KIB
-from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_picture
+from iotop_ai.preflight.storage.decode import MOST_BYTES, MOST_FILES, is_image
 from iotop_ai.preflight.storage.own_file import stored_bytes
 from iotop_ai.preflight.storage.reader import NOTHING
 
@@ -29,21 +29,21 @@ CHUNK = 128 * KIB
 LEAST_COLD = 16
 """The number of files outside the page cache that are needed. Fewer reads prove nothing about the disk."""
 USES = 3
-"""The number of uses of the sample: its pictures are decoded, one reader reads it, and several readers read it."""
+"""The number of uses of the sample: its images are decoded, one reader reads it, and several readers read it."""
 _LOOK_S = 1.0
 
 
 class Scanned(NamedTuple):
     """The dataset and the sample to read. files: the path of each file, and whether it can be evicted afterwards.
 
-    A path is relative to ``top``; it begins with "/" if a link leads out of ``top``. linked_pictures: the paths of
-    files that are reached by a link with a picture's name.
+    A path is relative to ``top``; it begins with "/" if a link leads out of ``top``. linked_images: the paths of
+    files that are reached by a link with an image's name.
     """
 
     dataset: Dataset
     top: Pinned
     files: tuple[tuple[str, bool], ...]
-    linked_pictures: frozenset[str] = frozenset()
+    linked_images: frozenset[str] = frozenset()
 
     @property
     def once(self) -> bool:
@@ -94,13 +94,13 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     complete = in_time and not (tree.elsewhere or links.folders)
     dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
     dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
-    return _with_residency(dataset, top, sample.paths, clock)._replace(linked_pictures=frozenset(links.pictures))
+    return _with_residency(dataset, top, sample.paths, clock)._replace(linked_images=frozenset(links.images))
 
 
 class _Links:
     """Follows the links of a dataset to regular files outside of it, and returns each such file once.
 
-    folders: the number of links to folders, which are left out. pictures: the paths of files whose link has a picture's
+    folders: the number of links to folders, which are left out. images: the paths of files whose link has an image's
     name.
     """
 
@@ -108,7 +108,7 @@ class _Links:
         self._inside = f"{top.rstrip('/')}/"
         self._seen: set[str] = set()
         self.folders = 0
-        self.pictures: set[str] = set()
+        self.images: set[str] = set()
 
     def follow(self, link: Entry) -> tuple[str, os.stat_result]:
         """Return the file's path from "/" and its stat, or the link's path and stat if the file is counted already.
@@ -128,8 +128,8 @@ class _Links:
         if path in self._seen or path.startswith(self._inside) or not stat.S_ISREG(found.st_mode):
             return link.path, link.stat
         self._seen.add(path)
-        if is_picture(link.name):
-            self.pictures.add(path)
+        if is_image(link.name):
+            self.images.add(path)
         return path, found
 
 
@@ -209,13 +209,13 @@ class Files:
             os.close(handle)
 
 
-def pictures(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
-    """Return a few pictures of the sample. proceed: called after each read; if it returns False, the reading ends."""
+def read_images(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
+    """Return a few images of the sample. proceed: called after each read; if it returns False, the reading ends."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:
             break
-        if not (is_picture(path) or path in scanned.linked_pictures):
+        if not (is_image(path) or path in scanned.linked_images):
             continue
         try:
             handle, _ = _open(scanned.top, path)

@@ -1,4 +1,4 @@
-"""Measures how fast the user's Python decodes a sample of pictures."""
+"""Measures how fast the user's Python decodes a sample of images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.preflight.dataset import Decoding
 from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
 
-PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
 _TICK_S = 0.2
@@ -26,9 +26,9 @@ _KILLED_S = 1.0
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 
-def is_picture(path: str) -> bool:
-    """Whether a file's name has the suffix of a picture."""
-    return path.lower().endswith(PICTURES)
+def is_image(path: str) -> bool:
+    """Whether a file's name has the suffix of an image."""
+    return path.lower().endswith(IMAGE_SUFFIXES)
 
 
 def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[[], bool]) -> Decoding:
@@ -44,7 +44,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
     end_ns = clock.monotonic_ns() + int(_TIMEOUT_S * 1e9)
     try:
         # A file in memory instead of a pipe, because nothing would fill a pipe while we wait for the child.
-        with open(os.memfd_create("pictures"), "w+b") as source:
+        with open(os.memfd_create("images"), "w+b") as source:
             source.write(b"".join(struct.pack(">I", len(content)) + content for content in files))
             source.seek(0)
             child = start(command, stdin=source, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)

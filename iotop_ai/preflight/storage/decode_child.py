@@ -1,4 +1,4 @@
-"""Decodes pictures in the user's Python (3.8 or newer) with Pillow, if that Python has it.
+"""Decodes images in the user's Python (3.8 or newer) with Pillow, if that Python has it.
 
 Run it as ``python -c SOURCE``. Standard input holds, for each file, its length (4 bytes, big-endian) and its bytes.
 Standard output gets one JSON object.
@@ -36,10 +36,10 @@ def main() -> None:
             continue
         start = time.process_time()
         try:
-            picture = Image.open(io.BytesIO(raw))  # reads only the header
-            if picture.format not in FORMATS:
-                raise ValueError(picture.format)
-            picture.convert("RGB").load()
+            image = Image.open(io.BytesIO(raw))  # reads only the header
+            if image.format not in FORMATS:
+                raise ValueError(image.format)
+            image.convert("RGB").load()
             files += 1
             cpu_s += time.process_time() - start
         except Exception:

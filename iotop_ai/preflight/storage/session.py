@@ -28,7 +28,7 @@ from iotop_ai.model.preflight.storage import (
     Phase,
     Target,
 )
-from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, pictures, scan
+from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, read_images, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.fio import FioError, find_fio, read_by_fio
 from iotop_ai.preflight.storage.own_file import LEAST_BYTES, Opened, open_target, own_name, remove, reopen
@@ -141,7 +141,7 @@ class Session:
 
         scanned = scan(self._request.path, looking.seconds, self._clock, show)
         try:
-            samples = pictures(scanned, proceed)
+            samples = read_images(scanned, proceed)
             decoding = decode(self._request.python, samples, self._clock, proceed) if samples else Decoding()
             self._emit.dataset(scanned.dataset, decoding)
             for number, phase in enumerate(readings, 1):
