@@ -220,7 +220,7 @@ def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
     return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
 
 
-class _EachProcess:
+class _ForkedRandom:
     """Gives random numbers that differ between forked readers and are the same in each check."""
 
     def __init__(self) -> None:
@@ -247,7 +247,7 @@ class Blocks:
     def __init__(self, handle: int, span: int, block: int, *, drop: bool = False) -> None:
         self._handle, self._block, self._drop = handle, block, drop
         self._blocks = max(1, span // block)
-        self._random = _EachProcess()
+        self._random = _ForkedRandom()
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
         """Read the next block. After the last block comes the first one again."""
@@ -273,7 +273,7 @@ class Slots:
         self._folder, self._name, self._direct = folder, name, direct
         self._size = size
         self._slots = max(1, span // size)
-        self._random = _EachProcess()
+        self._random = _ForkedRandom()
         self._flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_DIRECT if direct else 0)
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
