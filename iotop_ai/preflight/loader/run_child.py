@@ -38,7 +38,7 @@ class MessageWriter:
         os.dup2(2, 1)
         self._pid = os.getpid()
 
-    def say(self, **fields: Any) -> None:
+    def send(self, **fields: Any) -> None:
         """Write one message. Does nothing in a forked worker."""
         if os.getpid() == self._pid:
             os.write(self._out, json.dumps(fields).encode() + b"\n")
@@ -248,16 +248,16 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
     once: whether to stop after one epoch, because the next one would be read from memory. Raises EmptyError without a
     batch.
     """
-    came = True
-    some = False
-    while came:
-        came = False
+    found = True
+    found_any = False
+    while found:
+        found = False
         for batch in loader:
-            came = some = True
+            found = found_any = True
             yield batch
-        if some and once:
+        if found_any and once:
             return
-    if not some:
+    if not found_any:
         raise EmptyError("its loader gives no batch")
 
 
@@ -276,17 +276,17 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
         del batch
         if count in (1, lead):
             marks.append((now, count, total))
-            messages.say(message="steady", first_batch_s=marks[0][0] - start, batches=count)
+            messages.send(message="steady", first_batch_s=marks[0][0] - start, batches=count)
         elif now - reported >= REPORT_EVERY_S:
             reported = now
-            messages.say(message="batch", batches=count, samples=total)
+            messages.send(message="batch", batches=count, samples=total)
         # Reads at least two batches, but does not wait for ever if the workers' first batches take long.
         if count > lead and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
             break
     since = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
-    messages.say(
+    messages.send(
         message="done",
         batches=count - since[1],
         samples=total - since[2],
@@ -299,7 +299,7 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
     """Import the module, build the loader and read it. Each step is announced, so that a hang can be located."""
     import multiprocessing
 
-    messages.say(message="phase", phase="import")
+    messages.send(message="phase", phase="import")
     factory: Any = importlib.import_module(request["module"])
     for name in request["factory"].split("."):
         if not hasattr(factory, name):
@@ -309,14 +309,14 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
         raise RefusedError(request["factory"] + " is not a function or class")
     if request["start"]:
         multiprocessing.set_start_method(request["start"], force=True)
-    messages.say(message="phase", phase="build")
+    messages.send(message="phase", phase="build")
     loader, kind, taken = loader_of(*call(factory, request), request)
     cuda = False
     if "torch" in sys.modules:
         cuda = bool(sys.modules["torch"].cuda.is_initialized())
     start = multiprocessing.get_start_method()
-    messages.say(message="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
-    messages.say(message="phase", phase="start")
+    messages.send(message="built", kind=kind, start=start, applied=taken, cuda=cuda, **facts_of(loader, kind, request))
+    messages.send(message="phase", phase="start")
     measure(loader, request, messages)
 
 
@@ -334,11 +334,11 @@ def main() -> None:
     try:
         run(request, messages)
     except RefusedError as why:
-        messages.say(message="refused", text=str(why), empty=isinstance(why, EmptyError))
+        messages.send(message="refused", text=str(why), empty=isinstance(why, EmptyError))
     except BaseException as error:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         text, name = shortened(str(error)), type(error).__name__
-        messages.say(message="error", type=name, text=text, trace=shortened(trace))
+        messages.send(message="error", type=name, text=text, trace=shortened(trace))
     sys.stdin.buffer.read()
 
 
