@@ -177,7 +177,7 @@ class MainScreen(RootScreen):
         if tall_enough(height) and (listed := listed_rows(self.frame, self.view)) != self.view.listed:
             self.state.update(listed=listed)
         slots = plan(width, height, self.frame, self.view)
-        self._let_focus()
+        self._update_can_focus()
         if slots != self._slots:
             with self.app.batch_update():
                 self._place(slots, height)
@@ -189,7 +189,7 @@ class MainScreen(RootScreen):
         for slot in self._slots:
             self.panels[slot.panel].draw(self.frame, self.view, width, slot.height)
 
-    def _let_focus(self) -> None:
+    def _update_can_focus(self) -> None:
         """Keep the focus away from panels that show only their title."""
         if self.view.hidden is self._hidden_before:
             return
