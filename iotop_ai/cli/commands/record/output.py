@@ -144,7 +144,7 @@ class Output:
             self._say("the last lines were not written in time; the recording ends without them")
             abandon_files()
         self._report_trouble()
-        self._say_what_is_written()
+        self._print_summary()
         if self._new_file and not self._recorder.state().size_bytes and self.path != STREAM:
             with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self.path, lambda: os.unlink(self.path))
@@ -152,7 +152,7 @@ class Output:
             run_hook = self._options.hook and closed and os.path.lexists(self.path)
             self._rotator.finish(self.path if run_hook else None, HOOK_S)
 
-    def _say_what_is_written(self) -> None:
+    def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
         Print only what is missing if there are several files, which have no common size, or if a program controls us.
