@@ -41,8 +41,10 @@ def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list
         if one.value is None:
             out.append(Check("gpu", f"GPU {uuid}", FAIL, one.reason or one.status.value, one.remedy))
     for state in sorted(states, key=lambda one: one.number):
-        out += _one(state, details.get(state.uuid))
-    if nvidia and (hidden := _hidden(facts, nvidia, [one for one in states if _platform_of(one.uuid) == CUDA])):
+        out += _checks_of_gpu(state, details.get(state.uuid))
+    if nvidia and (
+        hidden := _visible_devices(facts, nvidia, [one for one in states if _platform_of(one.uuid) == CUDA])
+    ):
         out.append(hidden)
     # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
     kinds = sorted({_platform_of(one.uuid) for one in states if _platform_of(one.uuid) != ROCM or one.power_limit_mw})
@@ -75,7 +77,7 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
     return Check("gpu", "GPU driver", OK, "no GPU on this machine")
 
 
-def _one(state: GpuState, detail: GpuDetail | None) -> list[Check]:
+def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     """Return checks of a GPU's link, power limit, memory and mode, if they are worse than the GPU allows."""
     out = []
     width, number = state.pcie_width, state.number
@@ -111,7 +113,7 @@ def _least(*values: int | None) -> int | None:
     return min((value for value in values if value), default=None)
 
 
-def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
+def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) -> Check | None:
     """Return a check of the NVIDIA GPUs that CUDA_VISIBLE_DEVICES makes visible; None if the variable is not set.
 
     uuids: the UUIDs of all GPUs. states: the states of the GPUs that answer.
@@ -134,8 +136,8 @@ def _hidden(facts: HostFacts, uuids: Sequence[str], states: Sequence[GpuState]) 
         if one.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
             return Check("gpu", name, UNKNOWN, f"{text}: whether {one} exists is unknown", "nvidia-smi -L")
         wrong = f"GPU {one}" if one.isdecimal() else one
-        so = "and CUDA ignores it and all after it" if at else "so CUDA sees no GPU"
-        return Check("gpu", name, FAIL, f"{text}: {wrong} does not exist, {so}", remedy)
+        effect = "and CUDA ignores it and all after it" if at else "so CUDA sees no GPU"
+        return Check("gpu", name, FAIL, f"{text}: {wrong} does not exist, {effect}", remedy)
     return Check("gpu", name, OK, text)
 
 
