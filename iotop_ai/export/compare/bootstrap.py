@@ -68,9 +68,11 @@ def block_length(values: Sequence[float]) -> float:
     """The best block length, in points, for the mean of values that resemble their neighbours; at least 1."""
     n = len(values)
     mean = sum(values) / n
-    away = [value - mean for value in values]
+    deviations = [value - mean for value in values]
     longest = min(n - 1, math.ceil(math.sqrt(n)) + _LEAST_AUTOCORRELATIONS)
-    covariances = [sum(a * b for a, b in zip(away, away[lag:], strict=False)) / n for lag in range(longest + 1)]
+    covariances = [
+        sum(a * b for a, b in zip(deviations, deviations[lag:], strict=False)) / n for lag in range(longest + 1)
+    ]
     if covariances[0] <= 0:
         return 1.0
     limit = 2 * math.sqrt(math.log10(n) / n)

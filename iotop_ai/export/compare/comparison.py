@@ -281,17 +281,17 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
     if job is None or not job.shares:
         return {}
     points = {name: points_of(curve, window) for name, curve in job.shares.items()}
-    some = next(iter(points.values()))
+    first = next(iter(points.values()))
 
-    def together(names: Sequence[str]) -> Points:
-        values = (sum(points[name].values[i] for name in names if name in points) for i in range(len(some.values)))
-        return some._replace(values=tuple(values))
+    def summed(names: Sequence[str]) -> Points:
+        values = (sum(points[name].values[i] for name in names if name in points) for i in range(len(first.values)))
+        return first._replace(values=tuple(values))
 
-    zero = some._replace(values=(0.0,) * len(some.values))
+    zero = first._replace(values=(0.0,) * len(first.values))
     out = {
         "compute": _Figure("compute", "ratio", points.get("compute", zero)),
-        DATA_WAIT: _Figure("without data", "ratio", together(DATA)),
-        LOST_TIME: _Figure("lost", "ratio", together(LOST)),
+        DATA_WAIT: _Figure("without data", "ratio", summed(DATA)),
+        LOST_TIME: _Figure("lost", "ratio", summed(LOST)),
     }
     for name in SHARES:
         if name != "compute":

@@ -43,8 +43,12 @@ def outcome(found: Comparison) -> Change | None:
 
 def _clear_elsewhere(found: Comparison) -> str:
     """The figures that changed clearly although the outcome did not: "; clear elsewhere: vda written +269 %"."""
-    twice = f"disks.{found.job_disks[0]}." if found.same_disk else None  # the same figures as the job's disk
-    clear = [one for one in listed_changes(found.changes) if one.clear and not (twice and one.name.startswith(twice))]
+    job_disk_prefix = f"disks.{found.job_disks[0]}." if found.same_disk else None  # the same figures as the job's disk
+    clear = [
+        one
+        for one in listed_changes(found.changes)
+        if one.clear and not (job_disk_prefix and one.name.startswith(job_disk_prefix))
+    ]
     if not clear:
         return ""
     texts = [f"{one.title.replace(': ', ' ')} {_moved(one)}" for one in clear[:_NAMED]]

@@ -26,7 +26,7 @@ def job_objects(frame: Frame) -> list[Object] | None:
     out = []
     for key, job in table.jobs.items():
         shares = None if sample is None else sample.times.get(key)
-        looks = None if sample is None else sample.jobs.get(key)
+        rates = None if sample is None else sample.jobs.get(key)
         out.append(
             {
                 "pid": key.pid,
@@ -37,7 +37,7 @@ def job_objects(frame: Frame) -> list[Object] | None:
                 "ranks": len(job.ranks),
                 "workers": len(job.workers),
                 "gpus": sorted(job.gpus),
-                "data_stall_ratio": rounded(data_stall_ratio(job, shares, looks)),
+                "data_stall_ratio": rounded(data_stall_ratio(job, shares, rates)),
                 "goodput_ratio": None if shares is None else rounded(shares.goodput),
                 "time": None if shares is None else rates_object(shares),
                 "time_s": seconds_object(table.times.get(key)),
@@ -74,14 +74,14 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
     }
 
 
-def data_stall_ratio(job: Job, shares: TimeShares | None, looks: JobRates | None) -> float | None:
+def data_stall_ratio(job: Job, shares: TimeShares | None, rates: JobRates | None) -> float | None:
     """The share of the interval without data; if time was not counted, the share of samples that show a stall.
 
     It is None for a job that loads without workers, because samples do not show the stalls of such a job.
     """
     if shares is not None:
         return shares.data
-    return looks.stall_ratio if looks is not None and job.workers else None
+    return rates.stall_ratio if rates is not None and job.workers else None
 
 
 def seconds_object(counts: TimeCounts | None) -> Object | None:

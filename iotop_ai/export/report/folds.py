@@ -330,12 +330,12 @@ class ProcessFold:
             info = table.info.get(key)
             if info is None:
                 continue
-            who = (info.name, info.user)
-            program = self._programs.get(who)
+            name_and_user = (info.name, info.user)
+            program = self._programs.get(name_and_user)
             if program is None:
                 if len(self._programs) >= MOST_PROGRAMS:
                     continue
-                program = self._programs[who] = _Program()
+                program = self._programs[name_and_user] = _Program()
             program.add(key, rates, rated.seconds)
 
     def stories(self) -> tuple[ProcessStory, ...]:

@@ -38,14 +38,14 @@ def _rows(frame: Frame) -> Iterator[Row]:
     if table is None or rated.value is None or rated.seconds is None or not rated.renewed:
         return
     for key, job in table.jobs.items():
-        shares, looks = rated.value.times.get(key), rated.value.jobs.get(key)
+        shares, rates = rated.value.times.get(key), rated.value.jobs.get(key)
         counts = table.times.get(key)
         so_far: Row = (None,) * len(SHARES) if counts is None else tuple(count / 1000 for count in counts)
         yield (
             *(frame.snapshot.wall_ns, rated.seconds, key.pid, key.start_ticks),
             *(job.name, job.user, job.label or None, job.framework or None),
             *(len(job.ranks), len(job.workers), len(job.gpus)),
-            data_stall_ratio(job, shares, looks),
+            data_stall_ratio(job, shares, rates),
             None if shares is None else shares.goodput,
             *metric_cells(shares, TimeShares),
             *so_far,

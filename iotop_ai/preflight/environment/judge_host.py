@@ -131,18 +131,18 @@ def _ulimit(key: str) -> str:
 
 
 def _terminal(facts: HostFacts) -> Check:
-    here = facts.terminal
-    if not here.tty:
+    terminal = facts.terminal
+    if not terminal.tty:
         return Check("terminal", "terminal", OK, "standard output is not one here")
-    size = f"{here.term}, {here.columns}x{here.rows}, {here.encoding}"
-    if here.term in ("", "dumb", "unknown"):
-        return Check("terminal", "terminal", FAIL, f"TERM is {here.term or 'not set'}: the screen cannot be drawn",
+    size = f"{terminal.term}, {terminal.columns}x{terminal.rows}, {terminal.encoding}"
+    if terminal.term in ("", "dumb", "unknown"):
+        return Check("terminal", "terminal", FAIL, f"TERM is {terminal.term or 'not set'}: the screen cannot be drawn",
                      "export TERM=xterm-256color")  # fmt: skip
-    if not here.encoding.startswith("utf"):
+    if not terminal.encoding.startswith("utf"):
         return Check("terminal", "terminal", WARN, f"{size}: graphs are drawn in ASCII", "export LANG=C.UTF-8")
-    if here.term == "screen" and "TMUX" in facts.variables:
+    if terminal.term == "screen" and "TMUX" in facts.variables:
         remedy = "tmux set -g default-terminal tmux-256color"
         return Check("terminal", "terminal", WARN, f"{size}: tmux offers 8 colours", remedy)
-    if here.columns < 80 or here.rows < 24:
+    if terminal.columns < 80 or terminal.rows < 24:
         return Check("terminal", "terminal", WARN, f"{size}: the screen needs 80x24 to show all", "")
     return Check("terminal", "terminal", OK, size)

@@ -44,10 +44,10 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
     wanted = [one for one in value.lstrip("=").split(",") if one]
     whole = exact or value.startswith("=")
     found = [link for link in links if any(link[0] == one if whole else link[0].startswith(one) for one in wanted)]
-    here = ", ".join(link for link, _ in links) or "none"
+    existing = ", ".join(link for link, _ in links) or "none"
     if not found:
-        text = f"{value}: this machine has no such interface (it has {here}): ranks do not connect"
+        text = f"{value}: this machine has no such interface (it has {existing}): ranks do not connect"
         yield Check("python", name, FAIL, text, f"unset {name}")
     elif all(state == "down" for _, state in found):
-        text = f"{value}: {', '.join(link for link, _ in found)} is down (of {here}): ranks do not connect"
+        text = f"{value}: {', '.join(link for link, _ in found)} is down (of {existing}): ranks do not connect"
         yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(found[0][0])} up")

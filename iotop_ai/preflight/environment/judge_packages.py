@@ -136,14 +136,14 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
         stem, mark, major = canonical(one.name).rpartition("-cu")
         if mark and stem.startswith("nvidia-") and major.isdecimal():
             libraries.setdefault(stem, []).append(major)
-    twice = {stem: majors for stem, majors in libraries.items() if len(majors) > 1}
-    if twice:
-        stem, majors = next(iter(twice.items()))
+    several = {stem: majors for stem, majors in libraries.items() if len(majors) > 1}
+    if several:
+        stem, majors = next(iter(several.items()))
         text = f"{stem} is there for CUDA {' and '.join(sorted(majors))}: which one loads depends on the order"
         of_torch = facts.torches[0].cuda.partition(".")[0] if facts.torches else ""
         others = [
             shlex.quote(f"{stem}-cu{major}")
-            for stem, majors in twice.items()
+            for stem, majors in several.items()
             for major in majors
             if major != (of_torch if of_torch in majors else max(majors, key=int))
         ]

@@ -147,7 +147,7 @@ class Run:
 
     def _work(self, number: int, buffer: mmap.mmap, out: int) -> None:
         clock, operation, shared = self._clock, self._operation, self._shared
-        depth, here = self._phase.depth, number * _WIDTH
+        depth, base = self._phase.depth, number * _WIDTH
         bytes_each = self._bounds.most_bytes // depth or 1 << 62
         most = self._bounds.most_ops or 1 << 62
         end_ns = shared[-1] + int(self._phase.seconds * 1e9)
@@ -162,9 +162,9 @@ class Run:
                 if got != NOTHING:
                     size += got
                     times.append(ended_ns - at_ns)
-                shared[here + _BYTES], shared[here + _ENDED], shared[here + _OPS] = size, ended_ns, len(times)
+                shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
         except OSError as error:
-            shared[here + _ERROR] = error.errno or errno.EIO
+            shared[base + _ERROR] = error.errno or errno.EIO
         raw = memoryview(times.tobytes())
         while raw:
             raw = raw[os.write(out, raw) :]

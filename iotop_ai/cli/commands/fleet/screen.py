@@ -35,11 +35,11 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         return NO_TERMINAL
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
-    here = terminal(settings, os.environ)
+    this_terminal = terminal(settings, os.environ)
     shown = FleetView(
         View(
             pattern=options.pattern,
-            ascii_only=here.ascii_only,
+            ascii_only=this_terminal.ascii_only,
             keymap=settings.keymap,
         ),
         options.sort,
@@ -48,7 +48,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         options.interval_s,
     )
     while True:
-        app = _run_app(options, shown, here, settings.mouse, first)
+        app = _run_app(options, shown, this_terminal, settings.mouse, first)
         first = None
         if app.failure is not None:
             from iotop_ai.cli.start.crash import note_crash
@@ -58,7 +58,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
             return SIGNALLED + app.ended_by
         if not app.opened:
             return app.return_code or 0
-        here = here._replace(theme=app.theme_name)
+        this_terminal = this_terminal._replace(theme=app.theme_name)
         message, code = _open(settings._replace(theme=app.theme_name), app.opened)
         if code > SIGNALLED:
             return code
@@ -79,7 +79,7 @@ def _open(settings: Settings, name: str) -> tuple[str, int]:
 
 
 def _run_app(
-    options: FleetOptions, shown: FleetView, here: Terminal, mouse: bool, first: FirstAnswer | None
+    options: FleetOptions, shown: FleetView, this_terminal: Terminal, mouse: bool, first: FirstAnswer | None
 ) -> FleetApp:
     gc.disable()  # imports create no garbage
     from iotop_ai.cli.commands.monitor.session_recording import save_screenshot
@@ -87,7 +87,9 @@ def _run_app(
     from iotop_ai.tui.textual_internals.driver import driver_class
 
     attributes = termios.tcgetattr(sys.stderr.fileno())
-    app = FleetApp(options.server.another(), shown, here.theme, driver_class(False, attributes), save_screenshot, first)
+    app = FleetApp(
+        options.server.another(), shown, this_terminal.theme, driver_class(False, attributes), save_screenshot, first
+    )
     gc.enable()
     app.run(mouse=mouse)
     return app

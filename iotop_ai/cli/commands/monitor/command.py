@@ -210,14 +210,14 @@ def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart],
     quiet_log()
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
-    here = terminal(settings, os.environ)
+    this_terminal = terminal(settings, os.environ)
     if in_browser():
-        here = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
-    screen = None if in_browser() else FirstFrame(here)
+        this_terminal = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
+    screen = None if in_browser() else FirstFrame(this_terminal)
     signals = EndingSignals(screen.restore if screen is not None else lambda: None)
     signals.install()
     try:
-        app = _run_app(settings, make_screen_start, close, here, screen, signals)
+        app = _run_app(settings, make_screen_start, close, this_terminal, screen, signals)
     except SignalledError as error:
         return _ended_by(error.number)
     if app.keeper is not None and app.keeper.stuck:
@@ -241,7 +241,7 @@ def _run_app(
     settings: Settings,
     make_screen_start: Callable[[], ScreenStart],
     close: Callable[[], None],
-    here: Terminal,
+    this_terminal: Terminal,
     screen: FirstFrame | None,
     signals: EndingSignals,
 ) -> MonitorApp:
@@ -253,7 +253,7 @@ def _run_app(
     try:
         start = make_screen_start()
         signals.check()
-        view = _view(settings, here)._replace(**start.changes)
+        view = _view(settings, this_terminal)._replace(**start.changes)
         if screen is not None:
             screen.show(start.first, view)
         if start.on_paint is not None:
@@ -271,7 +271,16 @@ def _run_app(
         keeper = start.keeper() if start.keeper is not None else None
         save = None if in_browser() else _save_screenshot
         app = MonitorApp(
-            first, stream, start.source, view, here.theme, driver, keeper, start.make_playback, save, start.make_alerts
+            first,
+            stream,
+            start.source,
+            view,
+            this_terminal.theme,
+            driver,
+            keeper,
+            start.make_playback,
+            save,
+            start.make_alerts,
         )
         on_exit = start.on_exit
         del start, first  # each holds a whole machine's data
@@ -284,7 +293,9 @@ def _run_app(
             app.follower.stop(0.0)  # has an effect only if a signal ended the app before it started
         if app.failure is None and on_exit is not None:
             limit_s = max(LEAST_STATE_S, EXIT_S - app.took_s)
-            on_exit(app.main.view, "" if app.theme_name == here.theme else app.theme_name, app.main.newest, limit_s)
+            on_exit(
+                app.main.view, "" if app.theme_name == this_terminal.theme else app.theme_name, app.main.newest, limit_s
+            )
     finally:
         close()
         if screen is not None:
@@ -292,7 +303,7 @@ def _run_app(
     return app
 
 
-def _view(settings: Settings, here: Terminal) -> View:
+def _view(settings: Settings, this_terminal: Terminal) -> View:
     use_units(settings.units)
     return View(
         interval_s=settings.interval_s,
@@ -300,7 +311,7 @@ def _view(settings: Settings, here: Terminal) -> View:
         reverse=settings.reverse,
         only_active=settings.only_active,
         devices=settings.devices,
-        ascii_only=here.ascii_only,
+        ascii_only=this_terminal.ascii_only,
         readonly=settings.readonly,
         hidden=frozenset(settings.hidden),
         tree=settings.tree,

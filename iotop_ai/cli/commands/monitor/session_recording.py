@@ -54,10 +54,10 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     from iotop_ai.store.write.sink import FileSink
 
     name = default_output(os.uname().nodename, clock.wall_ns())
-    here = os.path.abspath(folder)
+    path = os.path.abspath(folder)
     try:
-        if call_with_timeout(OPEN_S, here, lambda: private(folder)):
-            return call_with_timeout(OPEN_S, here, lambda: FileSink.new(os.path.join(folder, name)))
+        if call_with_timeout(OPEN_S, path, lambda: private(folder)):
+            return call_with_timeout(OPEN_S, path, lambda: FileSink.new(os.path.join(folder, name)))
         elsewhere = recordings_folder()
         return call_with_timeout(OPEN_S, elsewhere, lambda: FileSink.new(os.path.join(writable(folder), name)))
     except TimeoutError as error:
@@ -96,13 +96,13 @@ def private(folder: str) -> bool:
 def why_other_folder() -> str:
     """Return the reason why a recording or screenshot is not put into the current folder; "" if it is put there."""
     try:
-        here = os.getcwd()
-        if private(here):
+        current = os.getcwd()
+        if private(current):
             return ""
-        shared = os.stat(here).st_mode & stat.S_IWOTH
+        shared = os.stat(current).st_mode & stat.S_IWOTH
     except OSError:
         return "the current folder is gone"
-    return f"{clean(here)} is {'writable by every user' if shared else 'not writable'}"
+    return f"{clean(current)} is {'writable by every user' if shared else 'not writable'}"
 
 
 def recordings_folder() -> str:
