@@ -13,13 +13,13 @@ any fault.
 
 
 class StalenessWatch:
-    """Measures how long no reading has come. Call ``reading_came`` at each reading, and ``check`` every CHECK_S."""
+    """Measures how long no reading has come. Call ``note_reading`` at each reading, and ``check`` every CHECK_S."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._reading_ns = self._checked_ns = clock.monotonic_ns()
 
-    def reading_came(self) -> None:
+    def note_reading(self) -> None:
         """Note that a reading has arrived."""
         self._reading_ns = self._clock.monotonic_ns()
 

@@ -78,7 +78,7 @@ def test_silence_begins_after_three_intervals_and_ends_with_a_reading() -> None:
     assert last_check(silence, clock, 3) is None
     assert last_check(silence, clock, 4) == 4
     assert last_check(silence, clock, 9) == 9
-    silence.reading_came()
+    silence.note_reading()
     assert last_check(silence, clock, 12) is None
     assert last_check(silence, clock, 13) == 4
 

@@ -29,7 +29,7 @@ class LiveUpdates:
         state = self._state
         state.past = older(state.past, state.newest, frame, keep=2 * state.canvas.columns)
         state.newest = frame
-        self._staleness.reading_came()
+        self._staleness.note_reading()
         if state.view.silent_s is not None:
             state.update(silent_s=None, silent_in="")
         self._recording.watch_recording()
