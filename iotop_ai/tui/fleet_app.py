@@ -31,16 +31,16 @@ class FleetApp(TerminalApp):
     def __init__(
         self,
         server: Prometheus,
-        shown: FleetView,
+        fleet_view: FleetView,
         theme: str,
         driver_class: type[Driver] | None = None,
         save: Callable[[str], str] | None = None,
         first: FirstAnswer | None = None,
     ) -> None:
-        super().__init__(shown.view, theme, driver_class, save)
+        super().__init__(fleet_view.view, theme, driver_class, save)
         self.opened = ""
-        self.state = FleetState(shown)
-        self.state.thread = FleetThread(server, self, shown.window_s, shown.interval_s, first)
+        self.state = FleetState(fleet_view)
+        self.state.thread = FleetThread(server, self, fleet_view.window_s, fleet_view.interval_s, first)
         self.state.draw = self._draw
         self.machines_screen = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
         self.root = self.machines_screen
@@ -71,7 +71,7 @@ class FleetApp(TerminalApp):
     def _draw(self) -> None:
         """Draw the screen in front, and remove a message after MESSAGE_S."""
         self.machines_screen.update_front()
-        text = self.state.shown.view.message
+        text = self.state.fleet_view.view.message
         if text == self._timed_message:
             return
         self._timed_message = text

@@ -36,7 +36,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)
     this_terminal = terminal(settings, os.environ)
-    shown = FleetView(
+    fleet_view = FleetView(
         View(
             pattern=options.pattern,
             ascii_only=this_terminal.ascii_only,
@@ -48,7 +48,7 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         options.interval_s,
     )
     while True:
-        app = _run_app(options, shown, this_terminal, settings.mouse, first)
+        app = _run_app(options, fleet_view, this_terminal, settings.mouse, first)
         first = None
         if app.failure is not None:
             from iotop_ai.cli.start.crash import note_crash
@@ -62,8 +62,8 @@ def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | N
         message, code = _open(settings._replace(theme=app.theme_name), app.opened)
         if code > SIGNALLED:
             return code
-        shown = app.state.shown
-        shown = shown._replace(view=shown.view._replace(message=message))
+        fleet_view = app.state.fleet_view
+        fleet_view = fleet_view._replace(view=fleet_view.view._replace(message=message))
 
 
 def _open(settings: Settings, name: str) -> tuple[str, int]:
@@ -79,7 +79,7 @@ def _open(settings: Settings, name: str) -> tuple[str, int]:
 
 
 def _run_app(
-    options: FleetOptions, shown: FleetView, this_terminal: Terminal, mouse: bool, first: FirstAnswer | None
+    options: FleetOptions, fleet_view: FleetView, this_terminal: Terminal, mouse: bool, first: FirstAnswer | None
 ) -> FleetApp:
     gc.disable()  # imports create no garbage
     from iotop_ai.cli.commands.monitor.session_recording import save_screenshot
@@ -88,7 +88,12 @@ def _run_app(
 
     attributes = termios.tcgetattr(sys.stderr.fileno())
     app = FleetApp(
-        options.server.another(), shown, this_terminal.theme, driver_class(False, attributes), save_screenshot, first
+        options.server.another(),
+        fleet_view,
+        this_terminal.theme,
+        driver_class(False, attributes),
+        save_screenshot,
+        first,
     )
     gc.enable()
     app.run(mouse=mouse)

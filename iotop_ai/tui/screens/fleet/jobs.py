@@ -28,10 +28,10 @@ class FleetJobsScreen(LiveScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of all jobs."""
-        return jobs_screen_rows(self.state.fleet, self.state.shown, width, height)
+        return jobs_screen_rows(self.state.fleet, self.state.fleet_view, width, height)
 
     def _mark(self, name: str) -> None:
-        self.state.shown = self.state.shown._replace(job=name)
+        self.state.fleet_view = self.state.fleet_view._replace(job=name)
         self.draw()
 
     def on_row_clicked(self, event: RowClicked) -> None:
@@ -48,7 +48,7 @@ class FleetJobsScreen(LiveScreen):
         """Mark another job."""
         jobs = self.state.fleet.jobs if self.state.fleet is not None else ()
         if jobs:
-            at = selected_job(jobs, self.state.shown)
+            at = selected_job(jobs, self.state.fleet_view)
             self._mark(jobs[max(0, min(len(jobs) - 1, at + step))].name)
 
     def action_page(self, pages: int) -> None:
@@ -65,4 +65,4 @@ class FleetJobsScreen(LiveScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(None, self.state.shown.view, self._theme_styles, "fleet_jobs"))
+        self.app.push_screen(HelpScreen(None, self.state.fleet_view.view, self._theme_styles, "fleet_jobs"))

@@ -48,7 +48,7 @@ class FleetScreen(LiveScreen, RootScreen):
     @property
     def view(self) -> View:
         """The user's choices of how the machines are shown."""
-        return self.state.shown.view
+        return self.state.fleet_view.view
 
     @property
     def captures_keys(self) -> bool:
@@ -58,7 +58,7 @@ class FleetScreen(LiveScreen, RootScreen):
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the whole screen."""
         self.state.width = width
-        return fleet_screen_rows(self.state.fleet, self.state.shown, width, height)
+        return fleet_screen_rows(self.state.fleet, self.state.fleet_view, width, height)
 
     def use_theme(self, theme_styles: ThemeStyles) -> None:
         """Paint the screen in another theme."""
@@ -73,7 +73,7 @@ class FleetScreen(LiveScreen, RootScreen):
         """While the filter is being typed, pass it every key except Ctrl-C and Ctrl-Z. The key that opens the filter is
         handled here, so that the next key of the same burst is already taken as text.
         """
-        view = self.state.shown.view
+        view = self.state.fleet_view.view
         if not view.typing:
             active = self.active_bindings.get(event.key)
             if active is not None and active.binding.action == "find":
@@ -99,7 +99,7 @@ class FleetScreen(LiveScreen, RootScreen):
     def on_paste(self, event: Paste) -> None:
         """Add pasted text to the filter."""
         event.stop()
-        view = self.state.shown.view
+        view = self.state.fleet_view.view
         if view.typing:
             text = "".join(c for c in event.text if c.isprintable())
             self.state.change(pattern=(view.pattern + text)[:LONGEST_PATTERN], scroll=0)
@@ -108,7 +108,7 @@ class FleetScreen(LiveScreen, RootScreen):
         """Put the cursor on the row that was clicked; open its machine if the cursor was there already."""
         event.stop()
         name = event.key.removeprefix(PREFIX)
-        if name == self.state.shown.view.cursor:
+        if name == self.state.fleet_view.view.cursor:
             self._open_machine()
         else:
             self.state.change(cursor=name)
@@ -121,7 +121,7 @@ class FleetScreen(LiveScreen, RootScreen):
     def action_move(self, step: int) -> None:
         """Move the cursor."""
         names = [one.name for one in self.state.machines]
-        view = self.state.shown.view
+        view = self.state.fleet_view.view
         if names and view.cursor not in names:
             view = view._replace(cursor=names[0])
         after = moved(view, names, step, list_height(self.app.size.height) - 1)
@@ -153,7 +153,7 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self.state.change(reverse=not self.state.shown.view.reverse, scroll=0, cursor="")
+        self.state.change(reverse=not self.state.fleet_view.view.reverse, scroll=0, cursor="")
 
     def action_pause(self) -> None:
         """Pause the queries, or resume them."""
@@ -174,4 +174,4 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(None, self.state.shown.view, self.theme_styles, "fleet"))
+        self.app.push_screen(HelpScreen(None, self.state.fleet_view.view, self.theme_styles, "fleet"))

@@ -20,8 +20,8 @@ class FleetState:
     test.
     """
 
-    def __init__(self, shown: FleetView) -> None:
-        self.shown = shown
+    def __init__(self, fleet_view: FleetView) -> None:
+        self.fleet_view = fleet_view
         self.fleet: Fleet | None = None
         self.thread: FleetThread | None = None
         self.draw: Callable[[], None] = lambda: None
@@ -35,35 +35,35 @@ class FleetState:
         if fleet is not None:
             self.fleet = fleet
             self._answered_ns = self._clock.monotonic_ns()
-        self.shown = self.shown._replace(trouble=trouble)
+        self.fleet_view = self.fleet_view._replace(trouble=trouble)
         self.tick()
 
     def take_history(self, history: History) -> None:
         """Take the graphs of a machine."""
-        self.shown = self.shown._replace(history=history)
+        self.fleet_view = self.fleet_view._replace(history=history)
         self.draw()
 
     def tick(self) -> None:
         """Draw the screen with the current age of the last answer."""
-        self.shown = self.shown._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
+        self.fleet_view = self.fleet_view._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
         self.want_history()
         self.draw()
 
     def change(self, message: str = "", **changes: object) -> None:
         """Change the View after a key, and draw it. message: the answer to the key."""
-        self.shown = self.shown._replace(view=self.shown.view._replace(message=message, **changes))  # type: ignore[arg-type]
+        self.fleet_view = self.fleet_view._replace(view=self.fleet_view.view._replace(message=message, **changes))  # type: ignore[arg-type]
         self.want_history()
         self.draw()
 
     @property
     def machines(self) -> list[FleetMachine]:
         """The machines in the list, in its order."""
-        return listed_machines(self.fleet, self.shown)
+        return listed_machines(self.fleet, self.fleet_view)
 
     @property
     def current(self) -> FleetMachine | None:
         """The machine under the cursor."""
-        return selected_machine(self.machines, self.shown)
+        return selected_machine(self.machines, self.fleet_view)
 
     def want_history(self) -> None:
         """Request the graphs of the machine under the cursor, once after each refresh."""
@@ -78,21 +78,21 @@ class FleetState:
     def sort(self, step: int) -> None:
         """Sort by the next or previous column."""
         order = list(SORTS)
-        key = order[(order.index(self.shown.sort) + step) % len(order)]
-        self.shown = self.shown._replace(sort=key)
+        key = order[(order.index(self.fleet_view.sort) + step) % len(order)]
+        self.fleet_view = self.fleet_view._replace(sort=key)
         self.change(f"done: sorted by {SORTS[key]}", scroll=0, cursor="", reverse=False)
 
     def pause(self) -> None:
         """Pause the queries, or resume them."""
-        paused = self.shown.view.mode != "paused"
+        paused = self.fleet_view.view.mode != "paused"
         if self.thread is not None:
             self.thread.pause(paused=paused)
         self.change("done: paused" if paused else "done: refreshing", mode="paused" if paused else "live")
 
     def interval(self, step: int) -> None:
         """Set a longer or shorter interval between refreshes."""
-        seconds = max(SHORTEST_INTERVAL_S, interval_after(self.shown.interval_s, step))
-        self.shown = self.shown._replace(interval_s=seconds)
+        seconds = max(SHORTEST_INTERVAL_S, interval_after(self.fleet_view.interval_s, step))
+        self.fleet_view = self.fleet_view._replace(interval_s=seconds)
         if self.thread is not None:
             self.thread.set_interval(seconds)
         self.change(f"done: a refresh every {seconds:g} s")

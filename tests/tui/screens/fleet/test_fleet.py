@@ -75,7 +75,7 @@ async def test_the_machine_under_the_cursor_has_graphs_and_reasons() -> None:
     async with showing() as shown:
         await shown.press("greater_than_sign", "greater_than_sign", "end")
         await shown.press("up")
-        await shown.until(lambda: shown.app.state.shown.history.machine == "gpu09")
+        await shown.until(lambda: shown.app.state.fleet_view.history.machine == "gpu09")
         text = "\n".join(shown.rows())
         assert "── gpu09 ──" in text
         assert " because  STARVED slow disk (critical" in text
@@ -103,7 +103,7 @@ async def test_jobs_on_several_machines_name_their_straggler() -> None:
         assert "rank 8 on gpu09: data disk" in text
         assert ">gpu09" in text
         await shown.press("down", "escape")
-        assert shown.app.state.shown.job == "gpu04 pid 4067"
+        assert shown.app.state.fleet_view.job == "gpu04 pid 4067"
         assert set(shown.names()[:2]) == {"gpu07", "gpu08"}
 
 
@@ -144,7 +144,7 @@ async def test_help_pause_interval_and_sizes_work() -> None:
         await shown.press("x", "space")
         assert "PAUSED" in shown.rows()[0]
         await shown.press("space", "plus")
-        assert shown.app.state.shown.interval_s > 10
+        assert shown.app.state.fleet_view.interval_s > 10
         for width, height in ((60, 15), (80, 24), (160, 48), (20, 5)):
             await shown.pilot.resize_terminal(width, height)
             await shown.pilot.pause()
@@ -176,14 +176,14 @@ async def test_each_key_does_something(screen: str) -> None:
             await shown.press("j")
         for name in CHANGES[screen]:
             for key in own[name].keys:
-                before = shown.app.state.shown
+                before = shown.app.state.fleet_view
                 await shown.press(key)
-                assert shown.app.state.shown != before, name
+                assert shown.app.state.fleet_view != before, name
 
 
 async def test_a_refresh_paints_only_what_changed() -> None:
     async with showing() as shown:
-        await shown.until(lambda: shown.app.state.shown.history.machine != "")
+        await shown.until(lambda: shown.app.state.fleet_view.history.machine != "")
         before = shown.app.machines_screen.panel.rows_repainted
         asked = len(shown.server.asked)
         await shown.press("R")
@@ -198,15 +198,15 @@ async def test_each_message_stays_for_its_whole_time() -> None:
         first = shown.app._message_timer
         assert first is not None
         await shown.press("greater_than_sign")
-        assert shown.app.state.shown.view.message
+        assert shown.app.state.fleet_view.view.message
         assert shown.app._message_timer not in (None, first)
 
 
 async def test_the_key_r_queries_once_while_paused() -> None:
     async with showing() as shown:
         await shown.press("space")
-        assert shown.app.state.shown.view.mode == "paused"
+        assert shown.app.state.fleet_view.view.mode == "paused"
         before = shown.app.state.fleet
         await shown.press("R")
         await shown.until(lambda: shown.app.state.fleet is not before)
-        assert shown.app.state.shown.view.mode == "paused"
+        assert shown.app.state.fleet_view.view.mode == "paused"
