@@ -137,20 +137,20 @@ def _hang(found: Outcome, output: str) -> Failure | None:
     text = f"hangs: {missing} for {found.silent_s:.0f} s"
     workers = [one for one in found.stuck if one.worker]
     # A worker that is in the user's code is more informative than a worker that waits for work.
-    shown = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
-    if shown:
-        one = shown[0]
+    ordered = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
+    if ordered:
+        one = ordered[0]
         more = f"; {len(workers)} workers in all" if len(workers) > 1 else ""
         text += f"; {'worker' if one.worker else 'process'} {one.pid} {waits_text(one)}{more}"
     if spins:
         text += f"; it uses {found.busy_cores:.1f} cores"
-    return Failure("hang", text, _hang_remedy(found, shown))
+    return Failure("hang", text, _hang_remedy(found, ordered))
 
 
-def _hang_remedy(found: Outcome, shown: list[Stuck]) -> str:
-    if shown and shown[0].state == "D":
+def _hang_remedy(found: Outcome, ordered: list[Stuck]) -> str:
+    if ordered and ordered[0].state == "D":
         return "the storage does not answer: iotop-ai check PATH"
-    if found.start == "fork" and shown and shown[0].worker:
+    if found.start == "fork" and ordered and ordered[0].worker:
         return "if it waits for a lock that a thread held at the fork: --start spawn shows that"
     return ""
 

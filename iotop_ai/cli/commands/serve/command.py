@@ -103,14 +103,14 @@ class ServeSession:
         if options.listen is None:
             return None
         host, port = options.listen
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         names = (*own_names(), *options.hosts)
         try:
             server = MetricsServer((host, port), self._scrape, token=options.token, tls=options.tls, names=names)
         except OSError as error:
-            raise InputError(f"--listen {shown}: {error.strerror}") from None
+            raise InputError(f"--listen {address}: {error.strerror}") from None
         scheme = "http" if options.tls is None else "https"
-        say(f"{scheme}://{shown.rpartition(':')[0]}:{server.server_port}/metrics")
+        say(f"{scheme}://{address.rpartition(':')[0]}:{server.server_port}/metrics")
         if not is_loopback(host):
             if not options.token:
                 say(
