@@ -123,7 +123,7 @@ class MonitorApp(TerminalApp):
         self.main.time.show_past(message)
 
     def on_timeline_update(self, message: TimelineUpdate) -> None:
-        """Show the part of the time line that has been read so far."""
+        """Show the part of the timeline that has been read so far."""
         self.main.time.show_timeline(message)
 
     def on_alerts_changed(self, message: AlertsChanged) -> None:

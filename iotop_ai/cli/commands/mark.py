@@ -1,4 +1,4 @@
-"""``iotop-ai mark "epoch 3"``: set a mark on the time line of every monitor and recording of this user."""
+"""``iotop-ai mark "epoch 3"``: set a mark on the timeline of every monitor and recording of this user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``iotop-ai replay``: show a recording on the live screen with a time line, or a stream from another machine."""
+"""``iotop-ai replay``: show a recording on the live screen with a timeline, or a stream from another machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON object of ``iotop-ai diagnose``: the class that lost the most time, all findings, and the time line."""
+"""The JSON object of ``iotop-ai diagnose``: the class that lost the most time, all findings, and the timeline."""
 
 from __future__ import annotations
 

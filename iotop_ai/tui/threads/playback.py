@@ -83,7 +83,7 @@ class PastSamples(PlaybackMessage):
 
 
 class TimelineUpdate(PlaybackMessage):
-    """The part of the time line that has been read so far."""
+    """The part of the timeline that has been read so far."""
 
     def __init__(self, playback: PlaybackThread, timeline: Timeline) -> None:
         self.timeline = timeline
@@ -402,7 +402,7 @@ class PlaybackThread:
         return True
 
     def _read_timeline(self) -> bool:
-        """Read the next block for the time line; returns whether there was one."""
+        """Read the next block for the timeline; returns whether there was one."""
         if self._timeline_complete:
             return False
         more = self._timeline_reader.step()

@@ -433,14 +433,14 @@ class MainScreen(RootScreen):
         self.lists.zoom(self.view.focus if self.view.focus in ZOOMABLE else "process")
 
     def action_sideways(self, step: int) -> None:
-        """If there is a time line, move by 10 s; otherwise select the previous or next device."""
+        """If there is a timeline, move by 10 s; otherwise select the previous or next device."""
         if not self.time.skip(step):
             self.lists.device(step)
 
     def action_cursor(self, step: int) -> None:
         """Move the cursor of the focused panel; if the panel has no rows, move the cursor of the process panel.
 
-        End returns to now. At a time line, Home and End go to its ends.
+        End returns to now. At a timeline, Home and End go to its ends.
         """
         if step == TO_THE_END and self.time.now():
             return
@@ -453,7 +453,7 @@ class MainScreen(RootScreen):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by as many rows as the focused panel shows. If the panel has no rows, move by a minute on the
-        time line.
+        timeline.
         """
         if self._row_keys() or not self.time.skip(pages, PAGE_S):
             self.action_cursor(pages * max(1, self._rows_with_keys()))

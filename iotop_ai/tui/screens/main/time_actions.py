@@ -95,7 +95,7 @@ class TimeActions:
             self._state.canvas.redraw()
 
     def show_timeline(self, message: TimelineUpdate) -> None:
-        """Show the part of the time line that has been read so far."""
+        """Show the part of the timeline that has been read so far."""
         if not self._is_closed(message):
             self._state.update(timeline=message.timeline)
             self._state.canvas.redraw()
@@ -200,7 +200,7 @@ class TimeActions:
             state.change("done: rates per second", base=None)
 
     def skip(self, step: int, seconds: float = SKIP_S) -> bool:
-        """Move by ``seconds`` if there is a time line; returns whether there is one."""
+        """Move by ``seconds`` if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.skip(step * seconds)
@@ -213,7 +213,7 @@ class TimeActions:
         self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
-        """Go to the beginning (step -1) or the end (+1) if there is a time line; returns whether there is one."""
+        """Go to the beginning (step -1) or the end (+1) if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])
