@@ -156,7 +156,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         """Give the terminal to the shell, unless a thread of this process is blocked.
 
         The kernel reports a process as stopped only when all its threads are. A thread that waits for a dead server
-        cannot be stopped, so the shell would wait for ever.
+        cannot be stopped, so the shell would wait forever.
         """
         for _ in range(round(HOME_TIMEOUT_S / BLOCKED_LOOK_S)):
             if not blocked_threads():

@@ -95,7 +95,7 @@ def end_workers_after(loader: int) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs. An ended process may stay as a zombie for ever."""
+    """Whether a process runs. An ended process may stay as a zombie forever."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -280,7 +280,7 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
         elif now - reported >= REPORT_EVERY_S:
             reported = now
             messages.send(message="batch", batches=count, samples=total)
-        # Reads at least two batches, but does not wait for ever if the workers' first batches take long.
+        # Reads at least two batches, but does not wait forever if the workers' first batches take long.
         if count > lead and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:

@@ -42,7 +42,7 @@ ESCAPE_WAIT_MS = int(constants.ESCAPE_DELAY * 1000) + 5
 class HangupSafeFile:
     """A terminal's file that drops writes after the terminal was closed.
 
-    Textual's output thread would end with the error, and the app would wait for ever for room in its queue. A hang-up
+    Textual's output thread would end with the error, and the app would wait forever for room in its queue. A hang-up
     also sends SIGCONT, after which Textual writes again.
     """
 

@@ -53,7 +53,7 @@ class SourceThread:
         """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended.
 
         If it was never started, the Frames are closed here. Otherwise that would happen while the interpreter ends,
-        when no other thread runs any more, and the source could wait for one of its threads for ever.
+        when no other thread runs any more, and the source could wait for one of its threads forever.
         """
         self._source.close()
         if self._thread.ident is None and isinstance(self._frames, Generator):
