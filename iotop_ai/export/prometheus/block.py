@@ -13,7 +13,7 @@ from iotop_ai.model.health.smart import SmartState
 MOST_DISKS = 256
 DISK, SMART = "iotop_disk", "iotop_smart"
 RATES = frozenset(("read_await_ms", "write_await_ms", "await_ms", "queue_size", "busy_ratio", "in_flight"))
-"""The exported rates. A query computes every other rate from a counter, as
+"""The exported rates. A query computes every other rate from a counter, for example
 ``rate(iotop_disk_read_bytes_total[1m])``."""
 LEFT_OUT = frozenset(BlockRates._fields) - RATES
 SEVERITIES = {"ok": 0, "warning": 1, "critical": 2}
