@@ -83,7 +83,7 @@ class SelectedJob:
         return without_others(with_job_verdict(frame, self.top_pid), self.top_pid)
 
     def frame_about_job(self, judged: Frame) -> Frame | None:
-        """Return the Frame with what concerns the selected job; None if nothing in it does.
+        """Return the part of the Frame that concerns the selected job; None if nothing in it does.
 
         judged: a Frame that ``judge`` returned. Before the job begins, the result is None. When the job has ended, only
         the findings about it or about no job are left, and the verdict's job stays the selected one.
