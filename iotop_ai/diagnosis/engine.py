@@ -116,7 +116,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
 
 
 def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
-    """The state after the newest Sample is counted; the unchanged state if that Sample was counted before."""
+    """The state updated with the newest Sample; the unchanged state if that Sample was counted before."""
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
@@ -177,13 +177,13 @@ def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
 
 
 def is_aside(finding: Finding) -> bool:
-    """Whether the finding reports a fault that costs no time now. Such a finding is shown beside the verdict only."""
+    """Whether the finding reports a fault that costs no time now. Such a finding is shown only beside the verdict."""
     costs = finding.state in (State.SLOWED, State.BLOCKED, State.FAILING) or CLASS_SPECS[finding.class_id].wastes
     return costs and finding.severity is Severity.INFO
 
 
 def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
-    """The state changes of the last hour; ``word`` is appended if it differs from the last one."""
+    """The changes of the last hour; a change to ``word`` is appended if the last change is to another word."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
     # Keep the last change before that hour, because it gives the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]

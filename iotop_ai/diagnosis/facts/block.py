@@ -120,7 +120,7 @@ def normal_await_ms(
 
 
 def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
-    """The mean of pairs (value, weight); None if no value with a weight is known."""
+    """The weighted mean of pairs (value, weight); None if no value with a weight is known."""
     whole = summed = 0.0
     for value, weight in values:
         if value is not None and weight:

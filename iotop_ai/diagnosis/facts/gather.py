@@ -24,7 +24,7 @@ Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
 NO_CARRY = FoldState()
 UNACCOUNTED = 0.3
-"""From this unexplained share of a job's time on, the rules about single processes apply to the job as well."""
+"""At or above this unexplained share of a job's time, the rules about single processes apply to the job as well."""
 
 
 class Lazy:
@@ -138,7 +138,8 @@ class Claim(NamedTuple):
     needed: int
     """The fewest samples with which the claim may become a finding."""
     level: float = 1.0
-    """The main signal divided by its threshold: a claim enters at 1, and leaves below the ``leave`` of its class."""
+    """The main signal divided by its threshold: a claim becomes active at 1, and ends below the ``leave`` of its
+    class."""
     at_once: bool = False
     """Whether the claim needs no window, because it reports an event or a level."""
 

@@ -79,7 +79,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
     listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]
-    # The number of a process that is not found is that of another namespace: here, another process may have it.
+    # The pid of a process that is not found comes from another namespace: here, another process may have that pid.
     on_gpu = frozenset(p.pid for p in listed if p.found)
     pids = tree().below(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

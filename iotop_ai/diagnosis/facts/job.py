@@ -235,7 +235,7 @@ def job_facts(
     periods: Periods | None = None,
     memory: Memory = NO_MEMORY,
 ) -> tuple[JobFacts, ...]:
-    """The facts of every job in the Snapshot; () if no job is known. sums: what the last decision kept."""
+    """The facts of every job in the Snapshot; () if no job is known. sums: the sums kept from the last decision."""
     table = snapshot.jobs.value
     if table is None or not table.jobs:
         return ()
@@ -330,7 +330,7 @@ def _growth(window: Window, job: Job) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device with the job's mounts, else a device that delivers about as much as the job reads; None if none does.
+    """The device with the job's mounts, else a device that delivers about as much as the job reads; None without one.
 
     part: the least share of the job's reads that a device must deliver.
     """

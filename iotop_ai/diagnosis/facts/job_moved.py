@@ -1,4 +1,4 @@
-"""What the processes of a job move together, over a window."""
+"""The I/O and the CPU use of all processes of a job over a window."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Sums = tuple[float, float, float, float]
 
 
 class JobMoved(NamedTuple):
-    """What all processes of a job move together, in bytes per second, and their CPU use in cores; None when unknown."""
+    """The total I/O of a job's processes in bytes per second, and their CPU use in cores; None when unknown."""
 
     read: float | None
     rchar: float | None
@@ -31,7 +31,7 @@ class JobSums:
         self._caches: dict[ProcessKey, PerSampleCache[_Sums]] = {}
 
     def keep_only(self, jobs: Iterable[ProcessKey]) -> None:
-        """Drop what is kept of other jobs."""
+        """Drop the sums of other jobs."""
         self._caches = {key: kept for key in jobs if (kept := self._caches.get(key)) is not None}
 
     def moved(self, window: Window, job: Job, newest: ProcessTable | None) -> JobMoved:

@@ -53,9 +53,9 @@ def lost_so_far(
 ) -> Mapping[ProcessKey, float]:
     """The hours that each job has lost, including the time since the last decision.
 
-    That time counts with the largest lost share of the job's findings. A job that ended is forgotten; while the jobs
-    are unread, the hours stay. before: the hours at the last decision. decided_ns: the time of the last decision; None
-    at the first decision.
+    That time is multiplied by the largest lost share of the job's findings. A job that ended is dropped; while the jobs
+    are unread, the hours stay the same. before: the hours at the last decision. decided_ns: the time of the last
+    decision; None at the first decision.
     """
     if facts.snapshot.jobs.value is None:
         return before
@@ -82,7 +82,7 @@ def _costs(finding: Finding) -> bool:
 
 
 def importance(job: JobFacts, *, stays: bool = False) -> Importance:
-    """A sort key: first the job with most GPUs, then the job that computes and moves most, then the oldest.
+    """A sort key: first the job with the most GPUs, then the job with the most CPU use and I/O, then the oldest.
 
     stays: whether this job leads now; then only a job that clearly works more is placed before it. The pid decides
     between jobs that started in the same clock tick.
@@ -97,7 +97,7 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
     """The job that the verdict is about; None if there is no job.
 
     Jobs are compared in this order: for an ordinary user, the user's own jobs come first; then jobs that lose time now;
-    then active jobs; then jobs with most lost GPU-hours, and most lost hours; then jobs by ``importance``.
+    then active jobs; then the jobs with the most lost GPU-hours, and the most lost hours; then jobs by ``importance``.
     """
     euid = facts.snapshot.host.euid
     losing = {job_pid(finding) for finding in findings if _costs(finding)}

@@ -93,8 +93,8 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
 def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None:
     """The storage check of this program that moves between ``needed`` and ``most``; None if there is none.
 
-    The monitor's own check is not in ``facts.tasks``. A check reads with several processes one after the other, whose
-    I/O the kernel adds to that of the check when they end. So the I/O since its start counts.
+    The monitor's own check is not in ``facts.tasks``. A check starts several reading processes, one after the other.
+    When such a process ends, the kernel adds its I/O to the check's I/O. So the mean rate since the check began counts.
     """
     table = facts.snapshot.processes.value
     if table is None:
@@ -176,7 +176,7 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
-    """The largest group of processes of one name and user that moves between ``needed`` and ``most``."""
+    """The largest group of processes of one name and user whose use is between ``needed`` and ``most``."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:
         if moved > 0:
