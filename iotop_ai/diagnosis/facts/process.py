@@ -1,4 +1,4 @@
-"""The facts of processes over a window, and groups of them by name and user."""
+"""The facts of processes over a window, and groups of processes by name and user."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _blocked(delay: float, look: float) -> float:
 class Tasks:
     """Every living process that did or waited for something in a window, except the monitor's own processes.
 
-    TaskFacts are made on demand, because most rules need a few of a thousand. only: the pids to include; None for all.
+    TaskFacts are made on demand, because most rules need only a few. only: the pids to include; None for all.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Tasks:
         return self._once("busy", least, lambda: [i for i, cpu in enumerate(self._ratios.cpu) if cpu >= least])
 
     def busiest(self) -> TaskFacts | None:
-        """The process that uses most CPU among those with known CPU use; None if there is none."""
+        """The process with the highest known CPU use; None if there is none."""
         if self._table is None:
             return None
         if self._sums.no_cpu:
@@ -177,7 +177,7 @@ class Tasks:
         return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
-        """The groups that ``grouped`` makes of the blocked tasks."""
+        """The blocked tasks in groups, as ``grouped`` makes them."""
         table = self._table
         if table is None:
             return ()
@@ -272,7 +272,7 @@ class Tasks:
 
 
 def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Group, ...]:
-    """The tasks grouped by name and user, the group with most tasks first."""
+    """The tasks grouped by name and user, the group with the most tasks first."""
     by: dict[tuple[str, int], list[TaskFacts]] = {}
     for task in tasks:
         by.setdefault((task.name, task.uid), []).append(task)
@@ -311,5 +311,5 @@ def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts,
 
 
 def blocked_groups(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[Group, ...]:
-    """The groups of ``blocked_tasks`` by name and user, the group with most tasks first."""
+    """The groups of ``blocked_tasks`` by name and user, the group with the most tasks first."""
     return tasks.blocked_groups(limits.blocked * limits.leave_level)

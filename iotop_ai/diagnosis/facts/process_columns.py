@@ -84,7 +84,7 @@ class WindowTotals:
         return tuple(map(sum, zip(*rows, strict=True)))
 
     def of(self, number: int, i: int) -> float:
-        """The same as ``column(number)[i]``, but the whole column is not computed for it."""
+        """The same as ``column(number)[i]``, without computing the whole column."""
         found = self._columns.get(number)
         if found is not None:
             return found[i]

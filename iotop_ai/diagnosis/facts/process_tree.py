@@ -1,4 +1,4 @@
-"""The tree of the processes: the parent of each, what descends from it, and what descends from the monitor."""
+"""The process tree: the children and the descendants of each process, and the monitor's own processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Family(NamedTuple):
     children: Mapping[int, Collection[int]]
 
     def below(self, roots: Iterable[int]) -> frozenset[int]:
-        """The pids of ``roots`` that exist, and of all their descendants."""
+        """Those pids of ``roots`` that exist, and the pids of all their descendants."""
         found: set[int] = set()
         todo = [pid for pid in roots if pid in self.keys]
         while todo:

@@ -65,10 +65,10 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
 
 
 def _parts(frame: Frame, key: ProcessKey, begin_ns: int, newest_ns: int) -> list[StepRates]:
-    """The process's rates between its messages in the window, each once; without messages, the last rates before it.
+    """The process's rates between its messages in the window, each once; without messages, the last rates before.
 
-    A process that is silent for the window and twice as long as between its last messages no longer steps: it has none.
-    newest_ns: the time of its newest message
+    A process no longer steps if it sends no message during the window and during twice the time between its last two
+    messages; it then has no rates. newest_ns: the time of its newest message.
     """
     parts: list[StepRates] = []
     last: StepRates | None = None

@@ -1,4 +1,4 @@
-"""The fold's memory of each GPU: its highest power while it computed, and the time since which it has been idle."""
+"""The fold's memory of each GPU: its highest power while it computed, and the time at which it became idle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
 
 
 def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, limits: Thresholds) -> GpuMemory:
-    """The memory with the present processes and the time since which the GPU is idle; an unread figure changes none."""
+    """The memory with the current processes and the start of the idle time; an unread figure changes nothing."""
     listed, used, busy = state.processes, rates.memory_used_bytes, rates.busy_ratio
     pids = old.pids if listed is None else tuple(sorted(p.pid for p in listed if p.kind == "compute"))
     # The power that another program drew says nothing about this program.

@@ -33,7 +33,7 @@ def seeded(learned: Learned, known: Learned) -> Learned:
 
 
 def without_replaced(learned: Learned, history: Sequence[Sample]) -> Learned:
-    """The baselines without those of a kernel name that another device has now, such as loop0 with a new image.
+    """The baselines without those of a kernel name that now belongs to another device, such as loop0 with a new image.
 
     A device with a serial number keeps its baseline. history: the Samples so far, oldest first.
     """

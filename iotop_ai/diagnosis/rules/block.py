@@ -35,7 +35,7 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
 
 
 def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices of which the group makes at least ``part`` of the reads; all devices if its reads are unknown."""
+    """The devices with at least ``part`` of their reads made by the group; all devices if its reads are unknown."""
     read = group.read_bytes_per_s
     if read is None:
         return devices
@@ -205,7 +205,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
     Claim: failing_disk: the disk's own health report is critical.
     Evidence: SMART (overall status, pre-fail attributes, critical warning bits).
     Threshold: severity critical (docs/health.md); at once. A disk that is only too hot needs cooling, not replacement.
-        It stays if the disk no longer answers or drops off its bus.
+        The finding stays if the disk no longer answers or drops off its bus.
     Blind spot: about a quarter of failed disks gave no warning (Backblaze, 2016). Without permission SMART is unknown.
     """
     out = []
