@@ -31,8 +31,8 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
     Evidence: await; growth of CRC errors, media errors or the minutes above the disk's temperature limit.
     Threshold: await >= 3 times normal, or for a rotating disk %util >= 80 and await >= 20 ms; growth as in
         docs/health.md (crc-grows, media-grows, throttles), read every few minutes.
-    Blind spot: growth is known once there are two readings. It misses a cable that drops commands and does not count
-        them.
+    Blind spot: growth is known once there are two readings. The rule misses a bad cable if the disk does not count the
+        lost commands.
     """
     out = []
     table = facts.snapshot.smart.value or {}

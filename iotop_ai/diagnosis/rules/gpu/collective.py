@@ -27,17 +27,17 @@ COMM_UNCLEAR = 0.65
 IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
 _LATE_FEW = 0.5
-"""At most this part of the GPUs can be late, because a majority is the norm."""
+"""At most this part of the GPUs can be late, because the majority sets the norm."""
 _NO_PARENT = (0, 1)
 
 
 class _Comm(NamedTuple):
     """The signs that all GPUs of a job spin.
 
-    power: the power of the GPU that draws most, divided by its limit. tensor: the mean tensor core activity. stopped:
-    whether no batch arrives.
-    link, link_busy: the fullest network link and the used share of its speed; if no speeds are known, the link with
-    most bytes; "" and None if neither is known. link_bytes: the bytes per second in the link's busier direction.
+    power: the highest power of a GPU divided by its limit. tensor: the mean tensor core activity. stopped: whether no
+    batch arrives.
+    link, link_busy: the fullest network link and the used share of its speed; if no speeds are known, the link with the
+    most traffic; "" and None if neither is known. link_bytes: the bytes per second in the link's busier direction.
     before: the highest power divided by the limit while these processes computed; None if unknown, or if it is not
     clearly higher than now.
     """
@@ -93,9 +93,9 @@ def _rests(group: GpuGroup, limits: Thresholds) -> bool:
 
 
 def _of_strangers(facts: Facts, group: GpuGroup) -> bool:
-    """Whether the GPUs are of programs that do not belong together; with hidden processes, whether there are two jobs.
+    """Whether unrelated programs use the GPUs; if the processes are hidden, whether there are several jobs.
 
-    Ranks of an unrecognised job have one name or one parent. Processes below init only share that they were left.
+    Ranks of an unrecognised job have the same name or the same parent. Init as the parent does not relate processes.
     """
     if group.job is not None:
         return False
@@ -150,10 +150,10 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
     Evidence: utilisation, power, tensor and SM activity (GPM) of each GPU; NVLink and network traffic; the loaders'
         write calls, which count the batches.
     Threshold: over 20 s at least 2 GPUs, each >= 90 % busy and below 25 % of its power limit. 40 % of the limit is
-        enough where the tensor cores rest (< 2 %), or where the loaders rest >= 80 % and hand no batch over. Below 40 %
-        of the highest power of the same processes counts too (until > 60 %). GPUs with SM activity >= 50 % do not
-        count, nor does low power alone while busy loaders hand batches over. A network link >= 80 % full is named as
-        the cause. An H100 that spins draws about 14 %.
+        enough where the tensor cores rest (< 2 %), or where the loaders rest >= 80 % and hand no batch over. Power
+        below 40 % of the highest power of the same processes counts too (until > 60 %). GPUs with SM activity >= 50 %
+        do not count, nor does low power alone while busy loaders hand batches over. A network link >= 80 % full is
+        named as the cause. An H100 that spins draws about 14 %.
     Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
         at most 65 % sure. GPUs of several jobs whose processes are hidden are not judged.
     """
@@ -286,8 +286,8 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     Claim: imbalance: every step lasts as long as the step of that GPU's rank.
     Evidence: utilisation and power of the job's GPUs; loaders and clock of that rank against the others'.
     Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
-        all are equally busy while the others draw < 60 % of that one's power (until > 75 %): they spin in a collective.
-        Where the others idle as well, or compute all the time, it is shown beside the verdict.
+        all are equally busy while the others draw < 60 % of its power (until > 75 %): they spin in a collective. Where
+        the others idle as well, or compute all the time, the finding is shown beside the verdict.
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     return tuple(

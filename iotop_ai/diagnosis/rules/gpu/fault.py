@@ -16,7 +16,7 @@ from iotop_ai.model.reading import Reading, Status
 SURE = 0.95
 LESS_SURE = 0.75
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
-"""The figures of those faults whose figure has another name than the fault."""
+"""The figure of each fault whose name differs from the name of its figure."""
 _YES = ("rows_failed", "sram_exceeded")
 _BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}
@@ -31,9 +31,9 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
         NVML or by Xid 154 in the kernel's log.
     Threshold: any of these, at once. A fault of the board stays until it is acknowledged or the monitor restarts. A
         hang, reset or PCIe error in the kernel's log, an Xid that the program caused (13, 31, 43, 45, 94) and any other
-        Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. While a job runs
-        without it, a GPU that answers and has no process is shown beside the verdict. Source: NVIDIA's catalogue of
-        Xids.
+        Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. A fault of a GPU that
+        answers and has no process is shown beside the verdict while a job runs without that GPU. Source: NVIDIA's
+        catalogue of Xids.
     Blind spot: it misses events, and GPUs that were lost, before the monitor started.
     """
     out = []

@@ -88,7 +88,7 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
     Evidence: bytes over the link against what its generation and width can carry; generation and width under load
         against what board and slot can do; retransmitted packets.
     Threshold: over 30 s the link carries >= 80 % of its practical rate (until < 65 %; x16 carries about 12, 25, 50 GB/s
-        in generations 3, 4, 5); its width or generation is below the possible in >= 70 % of the readings with the GPU
+        in generations 3, 4, 5); its width or generation is below the maximum in >= 70 % of the readings with the GPU
         >= 20 % busy; or it retransmits >= 1 packet a second. A degraded link that carries < 50 % of its rate and
         retransmits < 1,000 packets a second is shown beside the verdict.
     Blind spot: a slot with fewer lanes by design counts as full width. A virtual machine may report a link that does

@@ -61,7 +61,7 @@ def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
 
 
 def _hot(gpu: OneGpu, limits: Thresholds) -> float:
-    """The claim's level for a GPU near its slowdown temperature: 1 from the temperature that counts as hot."""
+    """The claim's level for a GPU near its slowdown temperature: 1 at the temperature that counts as hot."""
     most = _hot_from(gpu, limits)
     if most is None:
         return 0.0
@@ -69,10 +69,10 @@ def _hot(gpu: OneGpu, limits: Thresholds) -> float:
 
 
 def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
-    """Whether heat may be why the mask of reasons says that the clock is lowered.
+    """Whether heat may be the cause if the mask of reasons reports a lowered clock.
 
-    Its bit for a hardware slowdown stands for heat or for the power supply. The bits for heat also stand for memory,
-    whose temperature may be unknown.
+    The mask's bit for a hardware slowdown stands for heat or for the power supply. The bits for heat also cover the
+    memory, and its temperature may be unknown.
     """
     known = gpu.mean("temperature_celsius") is not None and _hot_from(gpu, limits) is not None
     cool = known and _hot(gpu, limits) < limits.leave_level
@@ -80,7 +80,7 @@ def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
 
 
 def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
-    """The numbers of the GPUs whose limit is lowered and whose own limit is that of the worst: "0,1,3"."""
+    """The numbers of the GPUs with a lowered limit and with the default limit of the worst GPU: "0,1,3"."""
     own = None if worst.detail is None else worst.detail.default_limit_mw
     alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
     return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _capped(gpu, limits)))

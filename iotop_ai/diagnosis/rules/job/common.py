@@ -135,9 +135,9 @@ def _in_container(job: JobFacts | None) -> bool:
 def gated_evidence(
     facts: Facts, short: tuple[str, float | None], long: tuple[str, float | None]
 ) -> tuple[Evidence, ...]:
-    """A lost share of time as (metric, value), over the short window and, if only this meets its gate, the long one.
+    """The evidence of a lost share of time: over the short window, or over both if only the long one meets its gate.
 
-    The short figure has no threshold then, because the finding does not rest on it.
+    With both, the short figure has no threshold, because the finding does not rest on it. short, long: (metric, value).
     """
     limits, one = facts.limits, Evidence(*short, "ratio", facts.limits.gate)
     if (short[1] or 0.0) >= limits.gate or (long[1] or 0.0) < limits.long_gate:

@@ -25,8 +25,8 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         one.
     Threshold: time lost; >= 50 % of the busy workers running. If the workers wait for a core >= 30 % of the time, there
         are too few cores, else too few workers. If the loader processes are on a CPU or wait for one >= 50 % of the
-        time, a share `host` below 8 % counts as time lost to them: next() itself takes the batches. It must be at most
-        twice the share that shows as a wait.
+        time, a share `host` below 8 % counts as time lost to them: next() itself takes the batches. The share must be
+        at most twice the share that shows as a wait.
     Blind spot: a worker that spins looks busy.
     """
     out, limits = [], facts.limits
