@@ -121,7 +121,7 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
     Evidence: used bytes and inodes of the mounted filesystems (statvfs).
     Threshold: >= 99 % of the bytes used and less than 1 GiB free, or >= 99 % of the inodes used; at once. Where jobs
         are seen to read, but none from this filesystem, the finding ranks below the causes of lost time. A full /boot
-        or /efi is shown beside the verdict. What is mounted read-only does not count.
+        or /efi is shown beside the verdict. Read-only mounts do not count.
     Blind spot: quotas, and the blocks that a filesystem reserves for root. It cannot know where a job will write.
     """
     limits, out = facts.limits, []

@@ -55,11 +55,11 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
 
     Claim: cpu_prep: decoding and transforming on the CPU is slower than the GPUs.
     Evidence: CPU of the workers (children of a process on a GPU, or processes with the name of a DataLoader worker)
-        against their D; GPU; without a GPU, a parent that uses little CPU.
-    Threshold: worker CPU >= 70 % of a core and above its D; GPU < 70 %; time lost >= 8 %. Where the processes on the
-        GPUs are not visible (a container), workers are recognised by DataLoader's names. There, several processes of
-        one name at >= 90 % of a core beside a GPU < 30 %, the classic rule, count with low confidence. Only without a
-        sampled job.
+        against their time in state D; GPU; without a GPU, a parent that uses little CPU.
+    Threshold: worker CPU >= 70 % of a core and above its share of time in state D; GPU < 70 %; time lost >= 8 %. Where
+        the processes on the GPUs are not visible (a container), workers are recognised by DataLoader's names. There,
+        several processes of one name at >= 90 % of a core beside a GPU < 30 %, the classic rule, count with low
+        confidence. Only without a sampled job.
     Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
@@ -112,7 +112,7 @@ def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
     if not task.loader:
         return False
     parent = next((t for t in facts.tasks if t.key.pid == task.ppid), None)
-    # A parent without activity is not listed, and so it waits.
+    # A parent without activity is not listed, so an unlisted parent waits.
     return with_gpu or parent is None or (parent.cpu_ratio or 0.0) < WAITING_CPU
 
 

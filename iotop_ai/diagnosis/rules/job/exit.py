@@ -30,8 +30,8 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         readable (such as the command that `record` runs); OOM kills.
     Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends for
         an unknown cause within 60 s after its OOM kill (60 % sure). If the log does not say which process was killed,
-        the trainer's end within 15 s counts. In a weakly recognised job only a crash or an OOM kill counts. At once. It
-        stays for 10 minutes, or until a later job is at work.
+        the trainer's end within 15 s counts. In a weakly recognised job only a crash or an OOM kill counts. At once.
+        The finding stays for 10 minutes, or until a later job is at work.
     Blind spot: without root it misses a process whose exit code it cannot read, except after an OOM kill. It ignores a
         worker that exits with an error of its own.
     """
@@ -63,10 +63,10 @@ def _killed(event: Event, kills: list[Event]) -> bool:
 
 
 def _of_kill(end: Event, kill: Event) -> bool:
-    """Whether the end follows from the OOM kill. If it is unknown which process was killed, it may be any."""
+    """Whether the end follows from the OOM kill. If the killed process is unknown, it may be any process."""
     if kill.pid is not None:
         return end.pid == kill.pid and end.code in (None, KILLED)
-    # Workers end with every epoch, so that an unknown end of a worker does not show that it was killed.
+    # Workers end with every epoch, so an unknown end of a worker does not show that it was killed.
     return end.code == KILLED or (end.code is None and end.role == TRAINER)
 
 

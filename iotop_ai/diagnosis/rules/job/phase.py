@@ -42,7 +42,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     """The trainer finds its data ready.
 
     Claim: healthy: data loading does not limit the job.
-    Evidence: samples of trainer and workers; GPU utilisation where there is one.
+    Evidence: samples of trainer and workers; GPU utilisation, if there is a GPU.
     Threshold: time lost below 8 % of 10 s and 5 % of 60 s; the trainer < 30 % in state D; GPU >= 70 %, power >= 40 % of
         the limit where known. A job without a GPU must have workers, and the rule is at most 60 % sure. Where the job's
         time is counted, >= 50 % is compute, every other lost share is < 8 % (with loader processes that compute, data
@@ -92,7 +92,7 @@ def child_compiles(facts: Facts, job: JobFacts) -> str:
 
 
 def _has_used_a_gpu(facts: Facts, job: JobFacts, age_s: float) -> bool:
-    """Whether a GPU that may be the job's worked in the last minute, after the start of the job."""
+    """Whether the job's GPUs (any GPU if they are unknown) worked in the last minute, after the start of the job."""
     own, began_ns = job.job.gpus, facts.snapshot.at_ns - age_s * 1e9
     if not own and facts.gpu.pids is not None:
         return False  # the processes on the GPUs are visible, and none of them belongs to the job
@@ -112,8 +112,8 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     Claim: starting: it has not begun to train.
     Evidence: the job's age, loaders and GPUs; compilers below it; growth of its memory.
     Threshold: the job is younger than 20 minutes and has no loader. None of its GPUs (where these are not visible: no
-        GPU) was at 5 % or more in the last minute, counted from its start. A compiler runs below it, or its memory
-        grows by 5 MB/s.
+        GPU) was at 5 % or more since its start, or in the last minute if the start is longer ago. A compiler runs below
+        it, or its memory grows by 5 MB/s.
     Blind spot: a job without loaders that keeps its data in memory grows as well.
     """
     limits, out = facts.limits, []
@@ -187,7 +187,7 @@ def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
 
 
 def _written(facts: Facts, job: JobFacts) -> str:
-    """The disk that is written most; the disk with the job's files comes first. "" if no disk is written."""
+    """The disk with the most writes; the disk with the job's files comes first. "" if no disk is written."""
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
     for sample in job.window.samples:

@@ -20,8 +20,8 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     Evidence: its listening TCP sockets; the state of its main thread; CPU, reads and GPU.
     Threshold: it has one main process, no loaders and no launcher. Its main thread sleeps in a queue or socket >= 60 %
         of up to 60 s. It uses < half a core, reads < 1 MB/s, and its GPU is < 70 % busy.
-    Blind spot: it judges a busy server as any job. It does not recognise a server behind a Unix socket or a message
-        queue.
+    Blind spot: the rule treats a busy server like any job. It does not recognise a server behind a Unix socket or a
+        message queue.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:

@@ -37,9 +37,9 @@ def main_thread_holds_up_gpu(facts: Facts) -> tuple[Claim, ...]:
     Claim: host_bound: the GPU is delayed by Python, launches of small kernels or synchronisations, not by data.
     Evidence: samples of the trainer while the GPU idles; no reads; no worker for which the trainer waits.
     Threshold: the share `host` is >= 8 % of 10 s or 5 % of 60 s, and the largest lost share; a GPU must be visible. If
-        the job's loader processes are on a CPU or wait for one >= 50 % of the time, it must be 8 % of 10 s: below that
-        next() itself, which takes the batches, looks the same (measured: two trainers that lost 7 and 11 % in next()
-        had a share `host` of 5 and 6 %).
+        the job's loader processes are on a CPU or wait for one >= 50 % of the time, the share must be 8 % of 10 s: a
+        smaller share may be next() itself, which takes the batches (measured: two trainers that lost 7 and 11 % in
+        next() had a share `host` of 5 and 6 %).
     Blind spot: a main thread that decodes data already in memory looks the same.
     """
     limits, out = facts.limits, []
@@ -116,7 +116,7 @@ def _has_trained(facts: Facts, job: JobFacts) -> bool:
 
 
 def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
-    """Nothing of the job has moved for a minute, or it is stopped.
+    """The job has made no progress for a minute, or it is stopped.
 
     Claim: hung: its loader is deadlocked, a rank is lost or a lock is never released; or a signal, a debugger or a
         frozen cgroup stopped it.

@@ -9,7 +9,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 BASE = 0.9
 WITHOUT_GPU = 0.85
 _QUIET = 3.0
-"""The finding leaves after this many epochs of usual length without a restart."""
+"""The finding ends after this many epochs of the usual length without a restart."""
 
 
 def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
