@@ -16,7 +16,7 @@ class Thresholds(NamedTuple):
     below gives it.
 
     A number without a source was chosen on labelled runs. A number ``*_leave`` is the value at which an active finding
-    leaves; without such a number, a finding leaves at leave_level times its threshold.
+    ends; without such a number, a finding ends at leave_level times its threshold.
     """
 
     window_s: float = 10.0
@@ -28,11 +28,11 @@ class Thresholds(NamedTuple):
     shortest_s: float = SHORTEST_S
     """The time that must be observed before a rule with a window claims anything."""
     enter_share: float = 0.7
-    """A finding enters when its condition holds in at least this part of the window's samples."""
+    """A finding becomes active when its condition holds in at least this part of the window's samples."""
     leave_share: float = 0.3
-    """A finding leaves when its condition holds in a smaller part of the samples than this."""
+    """A finding ends when its condition holds in a smaller part of the samples than this."""
     leave_level: float = 0.7
-    """A finding also leaves when its main signal falls below this part of its threshold."""
+    """A finding also ends when its main signal falls below this part of its threshold."""
     least_samples: int = 3
     """The fewest samples with which a window is judged."""
     dwell_s: float = 10.0
@@ -122,8 +122,8 @@ class Thresholds(NamedTuple):
     """A busy GPU computes if its power is at least this part of its limit; a GPU that spins in a collective draws
     little."""
     gpu_used_bytes: int = 512 << 20
-    """A GPU without a visible process is in use if at least this much of its memory is, because a container hides
-    processes."""
+    """A GPU without a visible process counts as in use if at least this much of its memory is in use, because a
+    container hides processes."""
 
     idle_gpu: float = 0.05
     """The utilisation below which a GPU is idle. A machine is idle while it is below all five idle_* numbers."""
@@ -177,7 +177,7 @@ class Thresholds(NamedTuple):
     shm_full: float = 0.9
     """/dev/shm is full if at least this part of it is used."""
     shm_leave: float = 0.8
-    """The finding about /dev/shm leaves below this used part."""
+    """The finding about /dev/shm ends below this used part."""
     full_ratio: float = 0.99
     """A filesystem is full if at least this part of its bytes or inodes is used."""
     full_bytes: float = 1 << 30
@@ -200,19 +200,19 @@ class Thresholds(NamedTuple):
     comm_window_s: float = 20.0
     """The window of the rule that claims comm_wait."""
     gpu_loaded: float = 0.2
-    """The utilisation of a GPU from which its link is judged."""
+    """The lowest utilisation at which a GPU's link is judged."""
     gpu_working: float = 0.5
-    """The utilisation of a GPU from which its clock is judged."""
+    """The lowest utilisation at which a GPU's clock is judged."""
     throttled: float = 0.05
     """A GPU is throttled if heat or the power brake lowers its clock for at least this share of the time, by the
     driver's counters."""
     throttled_leave: float = 0.01
-    """The finding leaves below this share."""
+    """The finding ends below this share."""
     throttled_mask: float = 0.3
     """A GPU without counters is throttled if its mask of reasons shows a lowered clock in at least this share of
     readings."""
     throttled_mask_leave: float = 0.1
-    """The finding leaves below this share."""
+    """The finding ends below this share."""
     gpu_hot_celsius: float = 85.0
     """A GPU is hot at or above this temperature, whatever its slowdown temperature; a classic limit."""
     hot_margin: float = 3.0
@@ -222,13 +222,13 @@ class Thresholds(NamedTuple):
     capped: float = 0.3
     """A GPU counts as throttled if its power limit is lowered for at least this share of the time."""
     capped_leave: float = 0.15
-    """The finding leaves below this share."""
+    """The finding ends below this share."""
     limit_lowered: float = 0.9
     """A power limit counts as lowered if it is at most this part of the board's default limit."""
     link_full: float = activity.LINK_FULL
     """A PCIe link is full if it carries at least this part of its practical rate."""
     link_full_leave: float = 0.65
-    """The finding leaves below this part."""
+    """The finding ends below this part."""
     link_felt: float = 0.5
     """A degraded link costs time if it carries at least this part of its rate."""
     link_bytes_per_s: float = activity.LINK_BYTES_PER_S
@@ -240,7 +240,7 @@ class Thresholds(NamedTuple):
     gpu_memory: float = 0.95
     """A GPU's memory is full if at least this part of it is used."""
     gpu_memory_leave: float = 0.92
-    """The finding leaves below this used part."""
+    """The finding ends below this used part."""
     gpu_memory_end_s: float = 600.0
     """Nearly full GPU memory is a warning if it will be full within this time."""
     xid_program_s: float = 600.0
@@ -251,11 +251,11 @@ class Thresholds(NamedTuple):
     spin_power_sure: float = activity.SPIN_POWER_SURE
     """The part that applies instead of spin_power if the tensor cores are idle or no batch arrives."""
     spin_leave: float = 1.4
-    """The finding leaves when the power exceeds spin_power or spin_power_sure by this factor."""
+    """The finding ends when the power exceeds spin_power or spin_power_sure by this factor."""
     spin_fallen: float = 0.4
     """GPUs also spin if they draw less than this part of the highest power of the same processes."""
     spin_fallen_leave: float = 0.6
-    """The finding leaves when the power is above this part."""
+    """The finding ends when the power is above this part."""
     gpu_held_s: float = 600.0
     """A GPU whose memory is in use is reported after this much idle time."""
     tensor_none: float = activity.TENSOR_NONE
@@ -273,11 +273,11 @@ class Thresholds(NamedTuple):
     spread: float = 0.25
     """The GPUs of one job are unequal if their utilisations differ by at least this much."""
     spread_leave: float = 0.15
-    """The finding leaves below this difference."""
+    """The finding ends below this difference."""
     peer_power: float = 0.6
     """GPUs that draw less than this part of the late GPU's power only wait for it."""
     peer_power_leave: float = 0.75
-    """The finding leaves above this part."""
+    """The finding ends above this part."""
     unused_window_s: float = 30.0
     """The window of the rule about a job that uses no GPU."""
     trains: float = 0.1
@@ -286,17 +286,17 @@ class Thresholds(NamedTuple):
     baseline_minutes: int = 10
     """A device's learned await counts only after this many minutes with reads."""
     baseline_reads: int = 10
-    """The fewest reads in a minute that is learned from."""
+    """The fewest reads that a minute needs to count for the learned await."""
     small_read_leave_bytes: float = 64 * 1024
-    """The read size above which the finding small_random leaves."""
+    """The read size above which the finding small_random ends."""
     serial_leave: float = 2.0
-    """The await, as a multiple of normal, at which the finding loader_serial leaves."""
+    """The await, as a multiple of normal, at which the finding loader_serial ends."""
     queue_leave: float = 0.6
-    """The part of the readers in the queue at which the finding io_limit leaves."""
+    """The part of the readers in the queue at which the finding io_limit ends."""
     limit_leave: float = 0.25
-    """The relative distance from the limit at which the finding io_limit leaves."""
+    """The relative distance from the limit at which the finding io_limit ends."""
     refault_leave: float = 0.2
-    """The refault ratio at which the finding cache_thrash leaves."""
+    """The refault ratio at which the finding cache_thrash ends."""
     other_share: float = 0.4
     """Other programs can be the cause only if they have at least this part of a device's bytes, or of the CPU use."""
     own_share: float = 0.5

@@ -50,7 +50,7 @@ def storage_advice(
 
 
 def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> bool:
-    """Whether the read rate may be that of a few blocked readers with one read each, not the most the device can do.
+    """Whether a few blocked readers with one read each may limit the read rate, rather than the device.
 
     A device with a typical latency that answers far more slowly is known to be at its limit; so is a device that
     answers more slowly than it did before.

@@ -44,9 +44,9 @@ def top_folder(mount: str) -> str:
 def faster_disk(
     facts: Facts, needed_bytes: float, reads_from: DeviceFacts | None = None, source: str = ""
 ) -> Target | None:
-    """The writable mount with most room on a fast disk; None if no such mount has enough room.
+    """The writable mount with the most room on a fast disk; None if no such mount has enough room.
 
-    A fast disk is a local NVMe disk, or an array of them, of which no member is slow now. reads_from, source: the
+    A fast disk is a local NVMe disk or an array of NVMe disks; no member may be slow now. reads_from, source: the
     device and the mount of the data, which are excluded.
     """
     infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
@@ -85,7 +85,7 @@ def _members(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> frozenset[str]:
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     """The advice to cache the data, or to copy it to a faster disk or to /dev/shm; None if there is no room.
 
-    The size of the dataset is unknown; it is at most what its filesystem holds.
+    The size of the dataset is unknown, but it is at most the used bytes of its filesystem.
     """
     usage, source = usage_of(facts), facts.mount(device)
     # The root filesystem holds more than a dataset, so its size is not the size of the copy.

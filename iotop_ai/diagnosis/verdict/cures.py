@@ -95,7 +95,7 @@ def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with the fast local disk that has most room for a copy. The size of remote data is unknown."""
+    """The advice with the fast local disk that has the most room for a copy. The size of remote data is unknown."""
     target = faster_disk(facts, 0.0)
     if target is None:
         return advice
@@ -104,7 +104,7 @@ def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice, with whether /dev/shm is smaller than half of the memory and so may grow."""
+    """The advice with a flag: whether /dev/shm is smaller than half of the memory and so may grow."""
     memory = facts.snapshot.memory.value
     total, has = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
     larger = total is None or not isinstance(has, float) or total / 2 > has

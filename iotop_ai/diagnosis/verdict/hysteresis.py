@@ -1,4 +1,4 @@
-"""Hysteresis: a claim becomes a finding when it lasts, and the finding leaves some time after the claim ends."""
+"""Hysteresis: a claim becomes a finding when it lasts, and the finding ends some time after the claim ends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEVERITIES = tuple(Severity)
 def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
-    The result is the claim that held in most samples, with the highest confidence and severity of all.
+    The result is the claim that held in the most samples, with the highest confidence and severity of all.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:
@@ -51,8 +51,8 @@ def decide_active(
     """Decide which findings are active.
 
     Returns the active findings and, for each other claim whose condition holds, the time at which it began to hold.
-    spare_s: the seconds observed beyond the shortest window. It is negative while the rules lack data; then only events
-    enter.
+    spare_s: the seconds observed beyond the shortest window. It is negative while the rules lack data; then only claims
+    that need no window become active.
     """
     now, limits = facts.snapshot.at_ns, facts.limits
     held: dict[Key, ActiveFinding] = {}
@@ -88,7 +88,7 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         if metrics and _silent(facts.snapshot, key[1]):
             return True
         if metrics and _dropped(facts.snapshot, key[1]):
-            # Without the disk its serial number is unknown, and with it whether the finding was acknowledged.
+            # Without the disk, its serial number is unknown, and so is whether the finding was acknowledged.
             shown = () if facts.carry.verdict is None else facts.carry.verdict.findings
             return any((one.class_id, one.subject) == key for one in shown)
         if f"smart.{key[1]}.critical" in metrics:

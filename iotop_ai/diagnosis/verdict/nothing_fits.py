@@ -110,7 +110,7 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
     if not known or not gpu_known or facts.gpu.used or facts.cpu_busy_ratio is None:
         return ()
     if lead is not None:
-        # A job that has its data is not slow, even while its loaders read ahead. To show that the job is healthy takes
+        # A job that has its data is not slow, even while its loaders read ahead. Showing that the job is healthy takes
         # longer.
         others = group is not None and all(key.pid != group.pid for key in lead.job.members)
         explained = lead.time is None or lead.time.unexplained < limits.gate
@@ -149,7 +149,7 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
 
 
 _LEAST_CPU = 0.05
-"""In cores. A process that uses less than this is not what keeps the CPUs busy."""
+"""In cores. A process that uses less than this does not keep the CPUs busy."""
 
 
 def _memory_at_limit(facts: Facts, before: str) -> Args:

@@ -67,8 +67,8 @@ def _cpu(facts: Facts) -> RuledOut | None:
 def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | None, ...]:
     """The causes that certainly do not slow the job.
 
-    waits: whether a finding says that it waits for data. For some seconds after the wait has ended, the finding stays,
-    and the end of the wait is not a reason against the other causes of that wait.
+    waits: whether a finding reports that the job waits for data. The finding stays for some seconds after the wait has
+    ended; until it ends, the end of the wait does not exclude the other causes of that wait.
     """
     subject: Args = (("job", job.job.name),)
     if (job.stall or 0.0) < limits.gate:

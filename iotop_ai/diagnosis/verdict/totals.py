@@ -135,7 +135,7 @@ def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
 
 
 def time_of_jobs(frame: Frame) -> VerdictTotals:
-    """The totals of a Frame of which only the time of its jobs counts, and not its verdict."""
+    """The totals of a Frame in which only the time of its jobs is counted, not its verdict."""
     totals = VerdictTotalsBuilder()
     totals.count_jobs(frame._replace(verdict=frame.verdict._replace(job_pid=None)))
     return totals.totals()
