@@ -32,7 +32,7 @@ class BlockCounters(NamedTuple):
     """Columns 4 to 20 of one line of /proc/diskstats, as printed; None for columns that the kernel does not print.
 
     A sector is always 512 B. The ``*_ms`` fields are unsigned 32-bit counters that wrap. Only ``in_flight`` can fall,
-    as it is a present number; it is None in a log that lacks it.
+    because it is a current value; it is None in a log without it.
     """
 
     rd_ios: Annotated[int, Exported("count", "Reads completed, after merging.", "reads_completed")]
@@ -83,10 +83,10 @@ class BlockInfo(NamedTuple):
     parent: the whole disk of a partition, or the multipath head of an nvme-path
     slaves, holders: the kernel names of the devices directly below and above it
     transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown
-    rotational: the kernel's value, which means something only for SCSI and ATA
+    rotational: the kernel's value, which is meaningful only for SCSI and ATA
     queue_depth: the smaller of queue/nr_requests and the device's hardware queue depth
     stats_off: whether the kernel does not count its I/O (queue/iostats is 0)
-    pcie: the present PCIe link of an NVMe disk as "4x4" (generation x width)
+    pcie: the current PCIe link of an NVMe disk as "4x4" (generation x width)
     pcie_max: the fastest PCIe link that both the disk and its slot support
     md_sync: the running resync, check or recovery of an md array; "" when it is idle
     below: the devices that hold the file of a loop device; () if it has no file or the file is not on a local disk
@@ -398,8 +398,8 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 def is_leaf(info: BlockInfo) -> bool:
     """Whether the device counts in the machine's totals: a device at the bottom of its stack.
 
-    Partitions and hidden paths do not count. Nor does a loop over a local file, as the disk below it counts the same
-    bytes, nor ublk and zloop, as the kernel does not list the devices below them, nor zram and ram, which are memory.
+    These do not count: partitions and hidden paths; a loop over a local file, because the disk below it counts the same
+    bytes; ublk and zloop, because the kernel does not list the devices below them; zram and ram, which are memory.
     """
     return info.kind in ("disk", "rom", "floppy") and not info.slaves
 

@@ -72,7 +72,7 @@ class DeviceRow(NamedTuple):
 
     title: the device's label, with the number of disks below it if there are several ("md0 x4")
     depth: 0 if the device has a row of its own, 1 if it is listed below the row of the device ``under``
-    member: whether the device is a disk or path whose bytes are part of the row above
+    member: whether the device is a disk or path, and the row above includes its bytes
     """
 
     name: str

@@ -28,7 +28,7 @@ from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
 ALONE = ""
-"""Stands for the only object of a family, whose name is left out, as in "memory.swap_in_bytes_per_s"."""
+"""Stands for the only object of a family; its name is left out, as in "memory.swap_in_bytes_per_s"."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
@@ -38,8 +38,7 @@ SHARE_NAMES = (*_DERIVED, *SHARES)
 class Table(NamedTuple):
     """A family's objects in a Frame.
 
-    objects: pairs of (name, record); the record is None if the object did not answer, the name is ALONE if it is
-        unknown
+    objects: pairs of (name, record); the record is None if the object did not answer, and an unknown name is ALONE
     renewed: whether the objects were read since the previous Frame
     """
 

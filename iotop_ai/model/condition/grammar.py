@@ -1,4 +1,4 @@
-"""The grammar of a condition. A condition is clauses joined by ``and``; each compares a figure or names a finding.
+"""The grammar of a condition: clauses joined by ``and``, each of which compares a figure or names a finding.
 
 data_wait > 10 %
 gpus.*.temperature_celsius > 85 for 30s

@@ -30,12 +30,12 @@ class ClauseResult(NamedTuple):
 
 
 class ClauseWatch:
-    """Follows one clause; a single object must meet the clause for the whole time that "for" asks."""
+    """Follows one clause; a single object must meet the clause for the whole time that "for" requires."""
 
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """For each object for which the comparison is true, the monotonic time in ns since which it has been true."""
+        """For each object that makes the comparison true, the monotonic time in ns at which it became true."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
         self._disks: dict[str, BlockKey] = {}
@@ -69,12 +69,12 @@ class ClauseWatch:
         )
 
     def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
-        """The clause's result of now, but about another object, which need not meet the clause any more."""
+        """The clause's current result, but about another object, which may no longer meet the clause."""
         held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
         return seen._replace(name=name, value=self._known.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
-        """End the time of each disk whose name another disk has now."""
+        """End the time of each disk if another disk now has its name."""
         table = frame.snapshot.block.value
         if table is None or self.clause.figure is None or self.clause.figure.family not in ("disks", "smart"):
             return
@@ -132,7 +132,7 @@ class ConditionWatch:
         return tuple(clause.add(frame) for clause in self._clauses)
 
     def about(self, name: str, seen: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
-        """The results of now, but the first one about another object of its clause."""
+        """The current results, but the first one about another object of its clause."""
         return self._clauses[0].about(name, seen[0], now_ns), *seen[1:]
 
 
