@@ -50,12 +50,12 @@ class JobMemory(NamedTuple):
 
 
 class GpuMemory(NamedTuple):
-    """How the present program has used a GPU so far."""
+    """How the current program has used a GPU so far."""
 
     pids: tuple[int, ...] = ()
     """The pids of the GPU's compute processes."""
     idle_ns: int | None = None
-    """The time since which the GPU has been idle although these processes occupy its memory; None while it is busy."""
+    """The time at which the GPU became idle although these processes occupy its memory; None while it is busy."""
     power: float | None = None
     """The GPU's power divided by its limit, measured while it is busy and smoothed over 10 s; None if unknown."""
     peak: float | None = None
@@ -81,7 +81,7 @@ class FoldState(NamedTuple):
     classes: tuple[tuple[int, str], ...] = ()
     """(at_ns, class of the verdict) at each change of the last hour, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
-    """The time since which the condition of each finding that is not active yet has been true; the keys are as in
+    """For each finding that is not active yet, the time at which its condition became true; the keys are as in
     ``held``.
     """
     learned: Mapping[str, DeviceBaseline] = {}

@@ -40,7 +40,8 @@ class FleetAlert(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether the alert reports trouble: Watchdog always fires, and InfoInhibitor only silences other alerts."""
+        """Whether the alert reports trouble; Watchdog ("none") always fires, InfoInhibitor only silences other alerts.
+        """
         return self.severity.lower() not in ("none", "info")
 
 
@@ -171,7 +172,7 @@ class FleetMachine(NamedTuple):
     age_s: the age of its newest reading; None if iotop-ai does not run on it
     silent: whether it has stopped reporting
     no_gpu, no_smart: whether its collectors report that it has no GPU, or no disk with SMART
-    unanswered: the names of the queries that were not answered; what they give is unknown
+    unanswered: the names of the queries that were not answered; their figures are unknown
     """
 
     name: str

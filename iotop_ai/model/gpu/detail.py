@@ -81,7 +81,7 @@ class GpuDetail(NamedTuple):
     """The power limit that was set; the limit that the GPU enforces may be lower."""
     sram_corrected: int | None = None
     """Corrected errors in caches and registers since the driver was loaded, from nvmlDeviceGetSramEccErrorStatus
-    (R535). Older drivers report them by nvmlDeviceGetMemoryErrorCounter of NVML_MEMORY_LOCATION_SRAM. The uncorrected
+    (R535); with older drivers, from nvmlDeviceGetMemoryErrorCounter for NVML_MEMORY_LOCATION_SRAM. The uncorrected
     errors in the next field are those of parity and SECDED."""
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None

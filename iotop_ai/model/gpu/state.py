@@ -21,7 +21,7 @@ _READ_AT = {
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 """Bits of nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
 THERMAL_REASONS = 0x20 | 0x40
-"""Those of these bits that only heat sets."""
+"""The bits of SLOWED_REASONS that only heat sets."""
 
 
 class GpuProcess(NamedTuple):
@@ -32,8 +32,8 @@ class GpuProcess(NamedTuple):
     kind: compute, graphics or mps
     sm_percent: the share of the SMs that ran its kernels in the driver's newest sample; None if not reported
     instance: the id of the MIG GPU instance
-    found: whether it is in the monitor's /proc; if not, NVML reports pids of another namespace, and this pid is here
-        another process
+    found: whether it is in the monitor's /proc; if not, NVML reports pids of another namespace, and another process may
+        have this pid here
     cpus: the CPUs that it can run on, such as "0-63"; "" if unknown
     """
 
@@ -165,7 +165,7 @@ class GpuState(NamedTuple):
     """When the energy counter was read. This time and the next two are monotonic ns."""
     replays_at_ns: int | None = None
     fields_at_ns: int | None = None
-    """When one call read power_cap_ns to power_brake_ns and the PCIe and NVLink counters."""
+    """The time of the call that read power_cap_ns to power_brake_ns and the PCIe and NVLink counters."""
     temperature_sensor: str | None = None
     """The sensor of temperature_celsius if it is not the usual one: "junction" on an AMD card without an edge sensor.
     """
@@ -207,7 +207,7 @@ GpuTable = Mapping[str, Reading[GpuState]]
 
 
 class GpuRates(NamedTuple):
-    """One GPU in one interval: levels as ratios in base units, power as the mean from the energy counter."""
+    """One GPU in one interval: levels in base units or as ratios, and power as the mean from the energy counter."""
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with at least one kernel running.", "GPU-Util")]
     memory_busy_ratio: Annotated[float | None, Metric("ratio", "Share of time its memory was read or written.")]

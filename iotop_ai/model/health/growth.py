@@ -9,7 +9,7 @@ DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
-"""The shortest period for a wear rate in days, because the used share comes in whole percent."""
+"""The shortest period, in days, for a wear rate, because disks report the used share in whole percent."""
 _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 

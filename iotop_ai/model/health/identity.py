@@ -1,4 +1,4 @@
-"""What tells a disk from another disk that later gets the same kernel name."""
+"""Distinguishes a disk from another disk that later gets the same kernel name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from iotop_ai.model.health.smart import SmartState
 
 
 class DiskIdentity(NamedTuple):
-    """A disk's identity; 0 and "" stand for what is unknown.
+    """A disk's identity; 0 and "" stand for unknown parts.
 
     diskseq: the number in /sys/block/X/diskseq, which is new each time a disk is connected (Linux 5.15)
     serial: the serial number or world-wide name that the kernel has in /sys/block/X
@@ -22,11 +22,11 @@ class DiskIdentity(NamedTuple):
     smart_wwn: str = ""
 
     def is_other(self, now: DiskIdentity) -> bool:
-        """Whether ``now`` is another disk, or the same one connected anew. What is unknown is not compared."""
+        """Whether ``now`` is another disk, or the same disk connected again. Unknown parts are not compared."""
         return any(one and other and one != other for one, other in zip(self, now, strict=True))
 
     def completed(self, other: DiskIdentity) -> DiskIdentity:
-        """This identity, with what is unknown taken from ``other``."""
+        """This identity, with its unknown parts taken from ``other``."""
         return DiskIdentity(
             self.diskseq or other.diskseq,
             self.serial or other.serial,
@@ -42,5 +42,5 @@ def answered_identity(state: SmartState) -> DiskIdentity:
 
 
 def replaced_text(name: str) -> str:
-    """The reason why nothing is done to this disk any more."""
+    """The reason why an action on this disk is refused."""
     return f"{name} is another disk now, or was connected anew"

@@ -1,6 +1,6 @@
 """Rules about a disk's health figures, each with its source and threshold, and the resulting severity. Pure.
 
-Growth counts more than level: an old count says little, while a count that grows today is a present problem. An NVMe
+Growth counts more than level: an old count says little, while a count that grows today is a current problem. An NVMe
 drive's error log count is not a reason for an alarm: hosts fill that log with commands that the drive does not support.
 """
 
@@ -149,7 +149,7 @@ def _spare(state: SmartState) -> tuple[str, ...]:
     if spare is None or limit is None:
         return ()
     # If a drive's limit leaves no room for the margin (Apple: 99 %), its spare is low only below the limit, as NVMe
-    # says. An emulated drive without this figure reports 0 % spare and a limit of 0 %.
+    # specifies. An emulated drive without this figure reports 0 % spare and a limit of 0 %.
     near = (spare or limit) and limit + SPARE_MARGIN_PERCENT < 100 and spare <= limit + SPARE_MARGIN_PERCENT
     if not (near or spare < limit):
         return ()

@@ -98,8 +98,8 @@ class SmartState(NamedTuple):
     assessment: "PASS", "WARN" or "FAIL" (pySMART's words); None if not reported
     protocol: ata, nvme or scsi; NVMe figures are None for the others, and bytes are exact (data units x 512,000)
     severity: ok, warning, critical, or unknown if there is nothing to judge
-    reasons: clauses with their number ("312 reallocated sectors"), the worst first; an ok state may have a reason that
-        only explains
+    reasons: clauses with their number ("312 reallocated sectors"), the worst first; in an ok state, a reason is only an
+        explanation
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
         attributes 5, 187, 188 (low 16 bits), 197, 198 and 199, by ``count_of`` of model/health/attributes.py; None if
         the vendor counts something else under the number; for SCSI, reallocated is the size of the grown defect list
@@ -117,9 +117,9 @@ class SmartState(NamedTuple):
     self_tests: whether the disk supports self-tests; None if not reported
     test_short_minutes, test_long_minutes: the disk's estimates of a self-test's duration
     self_test_log, error_log: the entries of the logs, newest first
-    io_errors: the commands since the kernel found the disk whose status was not "good"; it also grows on a sound disk,
-        because libata ends each SMART query with such a status
-    io_timeouts: the commands that timed out since the kernel found the disk
+    io_errors: the number of commands that ended with a status other than "good" since the kernel found the disk; it
+        also grows on a sound disk, because libata ends each SMART query with such a status
+    io_timeouts: the number of commands that timed out since the kernel found the disk
     wwn: the world-wide name in hexadecimal digits; "" if not reported
     """
 
