@@ -32,7 +32,7 @@ class CgroupIo(NamedTuple):
 
 
 class CgroupMemory(NamedTuple):
-    """Memory of a cgroup. None means unknown, or for a limit that it is not set. Refaults and events grow.
+    """Memory of a cgroup. None means unknown; for a limit, it also means that none is set. Refaults and events grow.
 
     refaults: file pages that were read again soon after they were evicted
     high_events: how often the cgroup went over memory.high

@@ -38,7 +38,7 @@ class DiskStacks(NamedTuple):
     def once(self, moved: Mapping[str, float | None]) -> float | None:
         """The bytes ``moved`` by all devices, each byte once: the sum over stacks of the level that moved most.
 
-        None if the bytes of a disk are unknown, or if a device with bytes is not in the table, as it may be a disk.
+        None if the bytes of a disk are unknown, or if a device with bytes is not in the table and so may be a disk.
         """
         sums: dict[_Stack, float] = {}
         for device, amount in moved.items():

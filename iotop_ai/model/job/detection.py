@@ -27,7 +27,7 @@ class Work(NamedTuple):
 
     busy: the processes that have used a second of CPU time or read 8 MiB since their start
     working: the processes that have worked for a while since they were first seen
-    cores, bytes_per_s: the present rates of each process
+    cores, bytes_per_s: the current rates of each process
     two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """
 
@@ -143,7 +143,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether busy children may prepare data: one child of a script is enough, a module needs several."""
+    """Whether busy children may prepare data: a script needs one such child, a module several."""
     return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
@@ -291,7 +291,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 
 
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
-    """The batch ids in the process's cgroup path, or for Slurm in its environment, as containers hide the cgroup."""
+    """The batch ids in the process's cgroup path. In a container that hides it, the Slurm id is in the environment."""
     ids = job_ids(found.tree.info[key].cgroup)
     slurm = found.tree.seen(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)

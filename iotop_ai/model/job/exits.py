@@ -47,7 +47,7 @@ def may_end_by_kill(pid: int | None, ago_ns: int) -> bool:
     """Whether an end now can still follow from a kill for lack of memory that was reported ``ago_ns`` ago.
 
     The kernel reports the kill when it sends the signal, and a process needs seconds to free its memory. pid: the
-    process that was killed; None if it is unknown, so that a later end more likely has another cause.
+    process that was killed; None if it is unknown: then a late end more likely has another cause.
     """
     return 0 <= ago_ns < (_UNNAMED_KILL_NS if pid is None else _KILL_NS)
 

@@ -40,7 +40,7 @@ class Totals(NamedTuple):
 
 
 class Movement:
-    """Follows a job by an ``update`` for each interval; ``at_ns`` is the time at which the job last moved."""
+    """Follows a job through one ``update`` per interval; ``at_ns`` is the time at which the job last moved."""
 
     __slots__ = ("_from", "_from_ns", "at_ns")
 
@@ -82,7 +82,7 @@ class Movement:
         if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
             return True
         mine = [looks[key] for key in totals if key in looks]
-        # Processes that read from a device that hardly answers are blocked in it, and still get a few bytes.
+        # Processes that read from a very slow device are mostly blocked, but still get a few bytes.
         at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
         return any(one.main_disk or one.main_write for one in mine) or bool(moved and at_disk)
 

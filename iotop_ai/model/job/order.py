@@ -1,4 +1,4 @@
-"""The order of jobs: by the number of their GPUs, then by what they compute and move now, then by age."""
+"""The order of jobs: by the number of their GPUs, then by their current CPU use and I/O, then by age."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAST = 0.05
 def work_level(cores: float | None, bytes_per_s: float | None) -> int:
     """How much a job works: 1 at a twentieth of a core, one more for each doubling, and 0 below a twentieth.
 
-    Whole steps keep the order of two jobs that work about equally.
+    Whole steps keep the order stable between two jobs that work about equally.
     """
     work = (cores or 0.0) + (bytes_per_s or 0.0) / BYTES_OF_A_CORE
     return 0 if work <= _LEAST else 1 + int(math.log2(work / _LEAST))

@@ -43,7 +43,7 @@ GENERAL_LAUNCHERS = {
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
 """Programs that adopt children whose parent ended: they do not train, even if they adopt a loader."""
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
-"""Names (comm) with which a DataLoader worker begins. The second is the kernel's short form of
+"""The beginnings of the names (comm) of DataLoader workers. The second is the kernel's short form of
 pt_multiprocess_data_worker (PyTorch main)."""
 SPAWNED = "--multiprocessing-fork"
 _NAME = pattern(r"[\w.+-]{1,64}")
