@@ -28,5 +28,4 @@ class Keyframe(NamedTuple):
     pre: bool = False
     """Whether the keyframe is pre-roll, with or without a state: it builds history and does not yield a Frame."""
     folds: bool = True
-    """False if the result of the fold is not needed because a later state is adopted, so that only the Sample counts.
-    """
+    """Whether the fold must run here. False if a later state is adopted, so only the Sample is needed."""

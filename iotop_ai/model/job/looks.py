@@ -1,8 +1,8 @@
 """Looks at one training process and at the makers of its data, and the counts of such looks.
 
-A look is one sample of where the main thread and the makers of data run or wait. Makers of data are the other threads
-of the trainer that move, and its processes (loader workers, readers, actors), each with all its threads as one maker. A
-look alone does not show whether a moment was lost: that also depends on the GPU's utilisation
+A look is one sample of where the main thread and the makers of data run or wait. Makers of data are the other active
+threads of the trainer, and its processes (loader workers, readers, actors); each process with all its threads is one
+maker. A look alone does not show whether a moment was lost: that also depends on the GPU's utilisation
 (model/job/time_account.py).
 """
 
@@ -46,7 +46,7 @@ class Look(NamedTuple):
 
     main: the wait state of its main thread
     pin: the wait state of its pin-memory thread; None without one
-    threads: the wait states of its other threads that move
+    threads: the wait states of its other active threads
     autograd: whether a thread of its backward pass runs
     makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
         lately or one of its threads waits at a socket

@@ -2,7 +2,7 @@
 
 A look at a process samples the state of its main thread (/proc/PID/stat field 3) and the kernel function in which that
 thread sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, because only
-together do they distinguish a wait for data from rest: in a wait, the trainer sleeps in a queue while a worker works.
+a joint look distinguishes a wait for data from rest: in a wait, the trainer sleeps in a queue while a worker works.
 Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
 """
 
@@ -21,8 +21,7 @@ DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range
 """The wait states of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue,
 asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a
 futex, stopped, blocked in a call that writes (main thread only), waiting for a child to end. Looks distinguish all of
-them. The counts do not have the last four, which they count by ``COARSE`` as a queue, elsewhere, blocked and
-elsewhere."""
+them. The counts have only the first six: ``COARSE`` maps the last four to queue, elsewhere, blocked and elsewhere."""
 COUNTED_WAIT_STATES = 6
 """The counts distinguish the first six wait states."""
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
@@ -79,7 +78,7 @@ ALWAYS = {
     **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
     **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
 }
-"""Functions that always sleep in the same state, S or D (killable is D, too), whoever calls them:
+"""Functions that always sleep in the same state, S or D (killable is D, too), regardless of their caller:
 kernel/time/hrtimer.c, kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c,
 block/blk-mq-tag.c."""
 
@@ -95,7 +94,7 @@ def wait_state_in(wchan: bytes) -> int | None:
         return FUTEX
     if wchan.startswith(RINGS):
         return DISK
-    # After a dot, the compiler adds which copy of the function it is, as in sigsuspend.isra.0.
+    # The compiler adds a suffix after a dot to its copies of a function, as in sigsuspend.isra.0.
     return NET if wchan.startswith(SOCKETS) else ALWAYS.get(wchan.partition(b".")[0])
 
 
@@ -148,8 +147,8 @@ class SweepCounts(NamedTuple):
     waits: sweeps in which the trainer waited for data: it slept in a queue while a worker did not
     wait_disk, wait_running, wait_net, wait_other: in these sweeps, looks at workers that did not sleep in a queue, by
         wait state
-    blind: the waits in which the trainer's wait state was hidden, so that they are inferred from a worker that ran or
-        was blocked
+    blind: those of the waits that are inferred from a worker that ran or was blocked, because the trainer's wait state
+        was hidden
     blocked: looks that found a task of the job in state D
     partial: sweeps that could not include all workers
     apart: sweeps in which the trainer slept in a queue or a futex while something else, such as another thread, made

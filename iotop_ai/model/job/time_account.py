@@ -1,8 +1,8 @@
 """Divides an interval of a training process into shares of time, by looks at its threads and its GPUs' utilisation.
 
 With a GPU, the lost time is the GPU's idle time. It is assigned first to looks that show a wait for data by themselves,
-then to looks that are only compatible with such a wait, then to the running of the main thread. Without a GPU, a moment
-is lost only if the looks show a wait.
+then to looks that are only compatible with such a wait, then to looks at which the main thread runs. Without a GPU, a
+moment is lost only if the looks show a wait.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from iotop_ai.model.job.time_shares import SHARES
 
 _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
-"""Bytes per second read by calls, from which a running main thread counts as loading data."""
+"""A running main thread counts as loading data at or above this many bytes per second read by calls."""
 LOADS_DISK = 0.05
-"""Share of looks with the main thread blocked by a device, from which it also counts as loading data."""
+"""It also counts as loading data if a device blocks it at this share of the looks or more."""
 SAVE_BYTES_PER_S = 1e6
-"""Bytes per second written during a wait for a device, from which the wait is for a checkpoint, if little is read."""
+"""A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1
 LOADERS_REST = 0.2
-"""Share of looks with a loader at work, below which the loaders count as resting."""
+"""The loaders count as resting if one of them works at less than this share of the looks."""
 DUMPS_BYTES_PER_S = 20e6
-"""Bytes per second written, from which a running main thread saves: far above any log, a tenth of a memory copy."""
+"""A running main thread saves if it writes at least this many bytes per second: far more than any log, and a tenth of
+the speed of a memory copy."""
 
 
 class Phase(StrEnum):
@@ -123,7 +124,7 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 
 def _reads(interval: Interval) -> float:
-    """Bytes per second read from storage for which it may wait. read_bytes lacks the bytes from NFS and FUSE."""
+    """Bytes per second read from storage, for which the process may wait. read_bytes lacks those from NFS and FUSE."""
     by_calls = 0.0 if interval.reads_local_fs else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
@@ -155,8 +156,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
-    # A main thread in a futex waits at the queue of a thread loader while its threads work. If there are loader
-    # processes, the trainer's threads do not prepare data.
+    # A main thread in a futex waits at the queue of a thread loader while the loader's threads work. If there are
+    # loader processes, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
     in_background = saves_in_background(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if in_background else _computes(interval))
@@ -181,8 +182,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 def _crowded_out(interval: Interval, running: float) -> float:
     """The part of the main thread's running share in which it waits for a core that is used to make its data.
 
-    The thread waits for a core both when it takes a batch and when it computes. The part for taking a batch is its
-    waits for data in the making, divided by the sum of these waits and its time on a core.
+    The thread waits for a core both when it takes a batch and when it computes. The part for taking a batch is
+    estimated: its waits while data is made, divided by the sum of these waits and its time on a core.
     """
     looks, without = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:

@@ -25,7 +25,7 @@ class TimeCounts(NamedTuple):
     startup: the time before the first step
     compile: kernels are compiled
     stopped: the job is stopped by a signal, a debugger or a frozen cgroup
-    hung: nothing of the job has moved for a minute
+    hung: the job has made no progress for a minute
     unexplained: all other time
     """
 

@@ -12,8 +12,8 @@ from iotop_ai.model.metric import Metric
 class CpuTicks(NamedTuple):
     """One cpu line of /proc/stat in ticks; guest time is part of user and nice.
 
-    idle is None if it is not kept for this core: it is the remaining time, and would fill the recording of an idle
-    machine.
+    idle is None if it is not kept for this core: it can be computed as the remaining time, and would be most of the
+    recording of an idle machine.
     """
 
     user: int

@@ -57,7 +57,7 @@ def fuse_is_remote(fstype: str, source: str) -> bool | None:
 
 
 def is_remote(fstype: str, source: str = "") -> bool:
-    """Whether a filesystem is known to be remote, so that a query may hang."""
+    """Whether a filesystem is known to be remote, so a query may hang."""
     if is_fuse(fstype):
         return fuse_is_remote(fstype, source) is True
     return fstype.startswith(NETWORK) and fstype != "nfsd"  # nfsd is the control filesystem of the NFS server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 CACHES = {1: "page cache", 2: "dentries and inodes", 3: "page cache, dentries and inodes"}
-"""What the kernel drops for each value of vm.drop_caches."""
+"""The caches that the kernel drops for each value of vm.drop_caches."""
 
 
 class Levels(NamedTuple):
@@ -22,7 +22,7 @@ class Levels(NamedTuple):
 class Cached(NamedTuple):
     """The part of a dataset that is in memory.
 
-    files, size_bytes: the regular files, where a file with several names counts once
+    files, size_bytes: the regular files; a file with several names counts once
     resident_bytes: the bytes in memory, of the files whose state is known
     unknown_files, unknown_bytes: the files whose state is unknown
     unreadable: the number of entries that could not be examined
@@ -70,7 +70,7 @@ class Evicted(NamedTuple):
 
     files: the number of all files
     before_bytes, after_bytes: the bytes in memory, of the files whose state is known
-    unknown_files: evicted files of which this user cannot know how much was or is in memory
+    unknown_files: the number of evicted files for which this user cannot see how much was or is in memory
     """
 
     top: str

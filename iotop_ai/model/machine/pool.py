@@ -19,9 +19,9 @@ class ArcCounters(NamedTuple):
     """The state of ZFS's cache.
 
     hits, misses: how many reads the cache served, and how many it did not; they grow
-    size_bytes: the present size
+    size_bytes: the current size
     limit_bytes: the largest size (c_max)
-    io_hits: how many reads waited for a running read of the same block; it grows and has been separate since OpenZFS
+    io_hits: how many reads waited for a running read of the same block; it grows; OpenZFS counts it separately since
         2.2
     """
 
