@@ -12,7 +12,7 @@ _MEMORY_FLOOR_SHARE = 0.1
 
 
 def disk_floor_bytes(total_bytes: int) -> int:
-    """The bytes of a filesystem that a copy leaves free. A full one is slow and breaks other writers."""
+    """The bytes of a filesystem that a copy leaves free. A full filesystem is slow, and other writers fail."""
     return int(min(total_bytes * _FLOOR_SHARE, _MOST_FLOOR_BYTES))
 
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     elsewhere: the folders left out because they are on other filesystems
     room_bytes: the bytes that can be written without falling below the floor of free space; None if unknown
     inodes: the number of files that may be created; None without a limit
-    memory: whether the target is in memory, so that it can hold at most room_bytes
+    memory: whether the target is in memory, so it can hold at most room_bytes
     swap: whether that memory can be swapped out
     same_disk: the storage that source and target have in common; "" if there is none or it is unknown
     """

@@ -9,7 +9,7 @@ DATASET = "dataset"
 MOST_OF_A_FILE = 64 << 20
 """The most bytes that are read of one file, from its beginning."""
 NEAR = 0.9
-"""The share of perfect scaling from which still more readers are expected to give more."""
+"""If the readers reach this share of perfect scaling, more readers are expected to deliver more."""
 
 
 class Decoding(NamedTuple):
@@ -47,10 +47,10 @@ class Dataset(NamedTuple):
     sampled: the number of files in the random sample
     known_bytes: the bytes of those sampled files whose state in the page cache this user can know
     resident_bytes: how many of the known bytes are in the page cache
-    cold: the number of sampled files of which nothing was in memory
-    past: whether the cold files are too few, so that cached files are read as well, without the page cache
+    cold: the number of sampled files with nothing in memory
+    past: whether there are too few cold files, so cached files are read as well, bypassing the page cache
     unreadable: the number of unreadable files
-    holes: further files of the sample that have holes and are not read
+    holes: the number of further sampled files that have holes and are not read
     elsewhere: the folders that were left out because they are on other filesystems
     linked_folders: the folders that were left out because they are links
     """

@@ -14,7 +14,7 @@ CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
 CHILD = "iotop_ai.preflight.storage.child"
-"""The module of the process that measures. Its reads and writes, and those of its descendants, are a check's."""
+"""The module of the process that measures. Its I/O, and the I/O of its descendants, is that of a check."""
 
 
 class Phase(NamedTuple):
@@ -136,7 +136,7 @@ def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bo
 
 
 def enough_for(percent: int, operations: int) -> bool:
-    """Whether this percentile of so many times, by nearest rank, is not just the longest of them."""
+    """Whether this percentile of so many times, by nearest rank, differs from the longest time."""
     return _rank(percent, operations) < operations
 
 

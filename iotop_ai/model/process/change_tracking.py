@@ -113,7 +113,7 @@ def gone(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
         return ()
     if isinstance(new, TrackedDict) and follows(new, old):
         return [key for key in new.touched if key not in new and key in old]
-    # If the keys are equal, which is compared in C, none is gone.
+    # The keys are compared in C. If they are equal, none is gone.
     if len(new) == len(old) and new.keys() == old.keys():
         return ()
     return [key for key in old if key not in new]

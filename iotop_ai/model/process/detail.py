@@ -19,7 +19,7 @@ class ThreadDetail(NamedTuple):
 
     state: the letter in /proc/PID/stat
     wchan: the kernel function in which it sleeps; "" if unknown or if it does not sleep
-    call: the name of its present system call; "" if unknown or if it is not in one
+    call: the name of its current system call; "" if unknown or if it is not in one
     target: what that call waits for, one of the kinds in collectors/job/wait_target.py
     path: the file or peer that the call uses; "" without one
     """

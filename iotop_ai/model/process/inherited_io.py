@@ -123,12 +123,13 @@ def _settled(
 ) -> Settlement:
     """Find the heirs of the io of the processes that vanished between two tables.
 
-    Debts are settled from the oldest on. A debt goes to the nearest ancestor whose growth covers it in all seven io
-    fields and whose cminflt grew by the child's faults. Ancestors whose growth equals the debt are tried first, in a
-    pass of their own. A debt with an unknown ancestor that is left after these passes goes to the only other process
-    that fits. (In a single pass, a debt without an heir takes the bytes of a younger child: on random trees twice as
-    many bytes are counted double.) A debt that fits no process waits for one more table, because the reaper may have
-    been read before it reaped. The growth of cminflt then covers both intervals, because stat is read after io.
+    The oldest debts are settled first. A debt goes to the nearest ancestor if the ancestor's growth covers it in all
+    seven io fields and its cminflt grew by the child's faults. Ancestors whose growth equals the debt are tried first,
+    in a pass of their own. A debt with an unknown ancestor that is left after these passes goes to the only other
+    process that fits. (In a single pass, a debt without an heir takes the bytes of a younger child: on random process
+    trees, twice as many bytes were counted double.) A debt that fits no process waits for one more table, because the
+    reaper may have been read before it reaped. The growth of cminflt then covers both intervals, because stat is read
+    after io.
     """
     vanished = sorted(gone(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)

@@ -1,4 +1,4 @@
-"""What the source of a training script or notebook shows about its processes, without running it."""
+"""Facts about the processes of a training script or notebook, found in its source without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FORK = "fork"
 
 
 class ScriptFacts(NamedTuple):
-    """What the source of a training script shows.
+    """The facts found in the source of a training script.
 
     error: why the source could not be read; then only ``path`` is known
     unguarded: the call that starts processes when the module is imported, outside ``if __name__ == "__main__"``; ""

@@ -18,8 +18,8 @@ class Choice(NamedTuple):
     run: the run of the smallest configuration whose rate is near the best
     best: the run with the best rate
     bound: what limits the rate: cpu, storage, main, waiting, or "" if unknown
-    rising: whether the largest number of workers is the best by more than 5 %, none of a larger one failed, and cores
-        are left, so that more workers may be better still
+    rising: whether the largest number of workers is the best by more than 5 %, no larger number failed, and cores are
+        left, so still more workers may be better
     """
 
     run: Run

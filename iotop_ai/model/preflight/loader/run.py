@@ -103,7 +103,7 @@ class Failure(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of a configuration. Either ``steady`` or ``failure`` is None, and the other is not."""
+    """One run of a configuration. Exactly one of ``steady`` and ``failure`` is None."""
 
     configuration: Configuration
     built: Built | None = None
