@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """What the monitor itself costs; all fields are None in an imported log, as no monitor ran."""
+    """The cost of the monitor itself; all fields are None in an imported log, because no monitor ran."""
 
     cpu_ratio: float | None
     """The share of one core over the interval; None in the first Sample."""
@@ -141,7 +141,7 @@ def _pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | Non
 
 
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
-    """What the monitor cost between two readings, such as its share of one core."""
+    """The cost of the monitor between two readings, such as its share of one core."""
     cpu = None
     if before is not None and before.pid == after.pid and seconds:
         used = delta(before.cpu_ns, after.cpu_ns)

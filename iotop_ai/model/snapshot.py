@@ -88,7 +88,7 @@ class Host(NamedTuple):
 
 
 class OwnCost(NamedTuple):
-    """What the monitor itself costs. In an imported log, all fields are None and pid is 0, as no monitor ran."""
+    """The cost of the monitor itself. In an imported log, all fields are None and pid is 0: no monitor ran."""
 
     pid: int
     cpu_ns: Annotated[int | None, Exported("ns", "CPU time of this monitor.", "cpu")]

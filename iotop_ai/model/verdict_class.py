@@ -25,9 +25,9 @@ class State(StrEnum):
     STARTING = "STARTING"
     OK = "OK"
     CALM = "CALM"
-    """There is not a training job, and nothing is slow."""
+    """No training job runs, and nothing is slow."""
     BUSY = "BUSY"
-    """There is not a training job, and a disk, the CPUs or memory are at their limit."""
+    """No training job runs, and a disk, the CPUs or memory are at their limit."""
     UNSURE = "UNSURE"
 
 
@@ -48,8 +48,8 @@ class ClassSpec(NamedTuple):
     advice: tuple[str, ...] = ()
     """The ids of the cures that a finding of this class may contain; () if the class needs none."""
     rival: bool = False
-    """Whether it is a cause of a job's wait for data. Such a class replaces another rival of the same job, after it has
-    lasted for some time."""
+    """Whether it is a cause of a job's wait for data. A rival replaces another rival of the same job only after its own
+    condition has lasted for some time."""
     confirm_s: float = 0.0
     """For how many seconds beyond the window the condition must have been true before the finding becomes active, if
     that time was observed."""
@@ -204,8 +204,8 @@ _BY_PRECEDENCE = (
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
 """The classes by id, in the order of precedence: the first active class determines the state. A failing disk determines
-it only if nothing but ``idle`` and ``unknown`` is left, and a finding about a GPU with severity "info" only if nothing
-but ``unknown`` is left.
+it only if no class other than ``idle`` and ``unknown`` is active; a finding about a GPU with severity "info", only if
+no class other than ``unknown`` is active.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -136,11 +136,11 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
 
 
 def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
-    """The time from which the counters of a process that is new in a table count.
+    """The time at which the counters of a process that is new in a table began to count.
 
-    It is the start of the process, or the time of the last sweep if that was earlier. The start may be later than the
-    last sweep, because a pid out of sequence is found only by listing /proc. After a suspend, the start time appears to
-    be later than this.
+    It is the start of the process, or the time of the last sweep if that was earlier. The start may be before the last
+    sweep, because a pid out of sequence is found only by listing /proc. After a suspend, a start time appears to be
+    later than it was.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 
@@ -179,7 +179,8 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
     new, older = after.stat[key], before.stat.get(key)
     if sampled is not None and sampled_before is not None:
         earlier, is_counted = dict(sampled_before.blkio_ticks), after.delay_counted(key)
-        # A thread counts if accounting was on when the process started, or if it has ticks, as threads may start later.
+        # A thread counts if accounting was on when the process started, or if the thread has ticks: it may have started
+        # later.
         amounts = [
             delta(earlier[tid], ticks) for tid, ticks in sampled.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]

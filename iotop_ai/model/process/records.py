@@ -85,7 +85,7 @@ class ProcessStat(NamedTuple):
     def has_ended(self) -> bool:
         """Whether only its exit code is left.
 
-        A main thread may exit while other threads continue; then it is a zombie.
+        A main thread that exits while other threads continue is a zombie, too.
         """
         return self.state in ("Z", "X") and self.threads <= 1
 
@@ -170,7 +170,8 @@ class ProcessTable(NamedTuple):
     io_out: the time of each io record that was read while it was another cohort's turn
     io_since: for a process that was not read for a while, when its counters began to grow, if known to be after its
         last reading
-    delayacct_since: the start time in ticks from which tasks have their delays counted; None if all tasks have
+    delayacct_since: a start time in ticks; the kernel counts the delays of tasks that started then or later; None if it
+        counts those of all tasks
     """
 
     io: Mapping[ProcessKey, ProcessIo]
@@ -251,9 +252,9 @@ class ProcessRates(NamedTuple):
     main_thread_only: bool = False
     """Whether it has several threads but io_delay_ratio, state and wchan are those of its main thread."""
     threads_looked: int | None = None
-    """How many threads, those with the lowest ids, io_delay_ratio covers; None if it covers all."""
+    """The number of threads that io_delay_ratio covers, which have the lowest ids; None if it covers all."""
     io_s: float | None = None
-    """Seconds between the two readings of its io; 0.0 if its io was not read again, so that its rates are repeated.
+    """Seconds between the two readings of its io; 0.0 if its io was not read again and its rates are repeated.
     None in recordings without this field. The rates multiplied by these seconds add up to the growth of the counters.
     """
     stat_s: float | None = None
