@@ -46,7 +46,7 @@ class Baselines:
         Parts older than a day are treated as a day old, so that they help until the first day is over. Raises OSError,
         and ValueError for a file of another kind.
 
-        at_ns, wall_s: the present monotonic and Unix time
+        at_ns, wall_s: the current monotonic and Unix time
         """
         out = {}
         for serial, (written_s, sizes) in self._entries().items():

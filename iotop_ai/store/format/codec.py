@@ -72,7 +72,7 @@ _FIELDS_IN_FORMAT_1 = {
 
 
 def record_fields() -> dict[str, list[str]]:
-    """The legend of a header: for each record that is written as an array, by its name, the names of its fields."""
+    """The legend of a header: the field names of each record that is written as an array, by the record's name."""
     found: dict[str, list[str]] = {}
 
     def walk(shape: Any) -> None:
@@ -198,7 +198,7 @@ class Encoder:
 
 
 def _clock_was_set(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the wall clock moved by another amount than the monotonic clock, which also happens in a suspend."""
+    """Whether the wall clock and the monotonic clock moved by different amounts, which also happens in a suspend."""
     return abs((after.wall_ns - before.wall_ns) - (after.at_ns - before.at_ns)) > CLOCK_STEP_NS
 
 
@@ -279,7 +279,7 @@ class Decoder:
     Changes before the first keyframe are skipped. Unknown kinds and fields are ignored.
 
     budget: the limits for memory, which the decoders of consecutive files share
-    states: whether to decode also the fold state and Sample of a keyframe, which take most of its time
+    states: whether to decode the fold state and Sample of a keyframe too, which takes most of the time of a keyframe
     """
 
     def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:

@@ -71,7 +71,7 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
-    """The number of figures in the tables that are rated anew for a Snapshot, without processes.
+    """The number of figures in those tables, without processes, whose rates are computed again for a Snapshot.
 
     before: the previous Snapshot
     """

@@ -1,4 +1,4 @@
-"""The times of a Snapshot's Readings, which a line has in one short array instead of a long number in each Reading.
+"""The times of a Snapshot's Readings, which a line stores in one short array instead of a long number in each Reading.
 
 The "timed" field of the keyframe gives the order of the array. A time is in µs after the line's time ``m`` (negative if
 before it), with decimals unless it is a whole number of µs. null means that the time is the same as in the previous

@@ -20,8 +20,8 @@ _INTERPRETER = re.compile(
 )
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
-"""An option that may take the next argument as its value. That argument is therefore the script only if it ends like
-one."""
+"""An option that may take the next argument as its value. That argument is therefore the script only if it has the
+ending of a script."""
 _CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
 """An option that is followed by code, alone or after other letters: -c, bash -lc, perl -e."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")

@@ -142,8 +142,8 @@ class _Words:
         self._subcommands: tuple[str, ...] = ()
         self._plain_words = False
         self._next = ""
-        """What the next word is: "must" for a secret, "may" for a secret unless it is an option, "login" for a possible
-        user:password, "" for any other word."""
+        """The kind of the next word: "must" for a secret, "may" for a secret unless the word is an option, "login" for
+        a possible user:password, "" for any other word."""
 
     def argument(self, argument: str) -> str:
         """The redacted argument.
