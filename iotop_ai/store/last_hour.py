@@ -43,11 +43,11 @@ _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
 _SHORT_S = 0.2
-"""How many seconds a user who looks back waits at most until the newest Frames are compressed."""
+"""The longest time, in seconds, that a user who looks back waits for the newest Frames to be compressed."""
 
 
 class RingState(NamedTuple):
-    """The size of the part of the last hour that is kept.
+    """The part of the last hour that is kept, and its state.
 
     span_s: how many seconds the user can look back; 0 while looking back is not possible
     size_bytes: the memory that the compressed lines take
@@ -119,7 +119,7 @@ class Ring:
         return self._queue.drained(seconds)
 
     def state(self) -> RingState:
-        """The present state of the ring."""
+        """The current state of the ring."""
         self.drained(_SHORT_S)
         with self._lock:
             first = self._seekable_ns()
@@ -127,7 +127,7 @@ class Ring:
             return RingState(span_s, self._closed_bytes + self._open_bytes, self._queue.lost.frames, self._trouble)
 
     def recording(self) -> RingRecording | None:
-        """A recording of the ring's present contents, which can be refreshed later; None while the ring is empty."""
+        """A recording of the ring's current contents, which can be refreshed later; None while the ring is empty."""
         packed, header = self._held(), self._header
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
 
@@ -253,7 +253,7 @@ class Ring:
 class RingBlocks:
     """The blocks of a ring at the time of creation or of the last ``refresh``.
 
-    held_now: a function that returns the present contents of the ring
+    held_now: a function that returns the current contents of the ring
     """
 
     cut_bytes = 0

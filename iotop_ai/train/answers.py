@@ -37,7 +37,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def of(cls, found: Any) -> Verdict | None:
-        """Return the verdict from the recorder's object; None if that holds no verdict."""
+        """Return the verdict from the recorder's object; None if the object holds no verdict."""
         try:
             state, class_id, text, because, advice = (clean(found[name], LONGEST) for name in _SENTENCES)
             lost, confidence = _number(found["lost_ratio"]), float(found["confidence"])
@@ -53,12 +53,12 @@ class Verdict(NamedTuple):
 
 
 class Breakdown(NamedTuple):
-    """The shares of a job's time, as seen from outside of the job. ``str()`` returns one line.
+    """The shares of a job's time, as seen from outside the job. ``str()`` returns one line.
 
     shares: the parts of the time, which add up to 1, by name (docs/metrics.md, TimeShares). seconds: the time for which
-    the job was watched. data_wait: the share without data. measured_data_wait: the share for which the training loop
-    measured that it waits; None if nothing measures it. difference: data_wait less measured_data_wait, over the time in
-    which both are known (the job is recognised a little after its start).
+    the job was watched. data_wait: the share without data. measured_data_wait: the share of time in which the training
+    loop waits for data, as it measures itself; None if nothing measures it. difference: data_wait minus
+    measured_data_wait, over the time in which both are known (the job is recognised a little after its start).
     """
 
     shares: dict[str, float]

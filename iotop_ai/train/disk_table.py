@@ -1,4 +1,4 @@
-"""``monitor_disk(interval=2, duration=20)`` prints a table of every disk, again and again while it measures them."""
+"""``monitor_disk(interval=2, duration=20)`` measures all disks and prints a table of them after each interval."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def monitor_disk(
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
     """Yield a table for each time: a title, then a line per disk. A table is complete when the next time begins.
 
-    The end may cut the last interval. It is left out if less than half of it remains.
+    The last interval may be cut short. It is left out if less than half of it remains.
     """
     block: list[str] = []
     devices: set[str] = set()

@@ -161,7 +161,7 @@ class Monitor:
                 recorder.poll()
             if self._recorder in (recorder, None):  # otherwise another thread has begun a second run
                 self._keep(recorder)
-            # In another thread, ``stop`` forgets the recorder before it ends it; so its end is looked at first.
+            # In another thread, ``stop`` drops the recorder before ending it, so the recorder's end is checked first.
             if recorder.ended and self._recorder is recorder and not self.error:
                 self._fail(recorder.reason())
         return self._last
@@ -267,9 +267,9 @@ def monitored(path: Any = None, **options: Any) -> Any:
 
 
 def _first(inner: Any) -> Any:
-    """Begin an asynchronous generator without telling the event loop, and return the awaitable of its first item.
+    """Begin an asynchronous generator unknown to the event loop, and return the awaitable of its first item.
 
-    A loop that ends closes all generators that it knows at the same time, and this one is closed by its wrapper.
+    A loop that ends closes all generators that it knows at the same time, but this one is closed by its wrapper.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)

@@ -1,7 +1,7 @@
-"""The recorder of a training process: ``iotop-ai record`` as a child process, which does not need this Python's lock.
+"""The recorder of a training process: ``iotop-ai record`` as a child process, which does not need this Python's GIL.
 
-The training process and the recorder talk through pipes. The recorder ends with the training process, however that
-ends.
+The training process and the recorder communicate through pipes. The recorder ends with the training process, even if
+that is killed.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Recorder:
             raise
 
     def _ended_within(self, seconds: float) -> int:
-        """Read what the recorder still writes and wait for its end; return its exit code."""
+        """Read the rest of the recorder's output and wait for its end; return its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())
@@ -171,7 +171,7 @@ class Recorder:
                 self._asked += 1
 
     def _take(self, seconds: float) -> None:
-        """Read what the recorder has written. Wait for output for at most ``seconds``."""
+        """Read the recorder's output. Wait for output for at most ``seconds``."""
         if self.ended:
             return
         waiting = select.poll()

@@ -1,8 +1,8 @@
-"""Indexes a plain recording from its end backwards, as each keyframe contains the length of the block before it.
+"""Indexes a plain recording from its end backwards: each keyframe contains the length of the block before it.
 
 So a file of a gigabyte is indexed by one read per keyframe instead of a read of the whole file. A length is trusted
-only if a block does begin at the resulting offset. If a length is missing or wrong (an older writer, an edited file),
-the caller reads the remaining part from the start of the file.
+only if a block really begins at the resulting offset. If a length is missing or wrong (an older writer, an edited
+file), the caller reads the remaining part from the start of the file.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Blocks(Protocol):
 
 
 class NoKeyframeError(InputError):
-    """A file that is missing or does not contain a complete keyframe, as the live file for a moment during rotation."""
+    """A file that is missing or has no complete keyframe, such as the live file for a moment during rotation."""
 
 
 def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlocks:

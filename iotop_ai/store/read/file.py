@@ -1,4 +1,4 @@
-"""A recording in a file, which can be read from any keyframe on, also while the file grows."""
+"""A recording in a file, which can be read starting at any keyframe, even while the file grows."""
 
 from __future__ import annotations
 

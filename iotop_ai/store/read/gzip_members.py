@@ -1,4 +1,4 @@
-"""A gzip file with one member for each keyframe, which can be read from any member on.
+"""A gzip file with one member for each keyframe, which can be read starting at any member.
 
 The header of each member has an extra field "IO" (RFC 1952, 2.3.1.1) with the length of the member and the time of its
 keyframe, so that the index can be read from the headers alone. Any gunzip can read the file.

@@ -157,7 +157,7 @@ class Recorder:
         """The totals of lost Snapshots that are already reported in the file."""
         self._after = ""
         self._busy_ns: int | None = None
-        """The time since which the sink has been busy; None while it is idle."""
+        """The time at which the sink became busy; None while it is idle."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
         self._thread.start()
 
@@ -166,7 +166,7 @@ class Recorder:
         self._queue.put(frame)
 
     def state(self) -> RecorderState:
-        """The present progress."""
+        """The current progress."""
         sink, lost, busy_ns, trouble = self._sink, self._queue.lost, self._busy_ns, self._trouble
         if busy_ns is not None and self._clock.monotonic_ns() - busy_ns > HUNG_S * 1e9:
             trouble = f"not recording: {'its disk' if sink.recovers else 'the reader'} does not answer"
@@ -321,7 +321,7 @@ class Recorder:
     def _may_write(self, now: int) -> bool:
         """Whether the Frame may be written: there is space, and the last write worked or a retry is due.
 
-        If all tries of this file failed, a new file is begun.
+        If all tries for this file failed, a new file is begun.
         """
         if self._short_of_space(now):
             return False
@@ -355,7 +355,7 @@ class Recorder:
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
         """Add the Frame to the totals, except after a gap, where a reader computes verdicts from other Frames.
 
-        A block that says what was not recorded has no totals either, so that no reader skips that event.
+        A block with an event of kind NOT_RECORDED has no totals either, so that no reader skips that event.
         """
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())

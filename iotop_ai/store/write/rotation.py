@@ -67,7 +67,7 @@ def _timed_parts(path: str) -> list[tuple[str, str]]:
 
 
 class FullSink(Protocol):
-    """What rotation needs of a sink that is full."""
+    """The methods of a full sink that rotation needs."""
 
     path: str
 

@@ -1,6 +1,6 @@
 """The callbacks of Keras 3 and of TensorFlow's own: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
 
-Only the back end torch fetches a batch between two steps. TensorFlow and JAX fetch it within the step, so the wait
+Only the torch back end fetches a batch between two steps. TensorFlow and JAX fetch it within the step, so the wait
 cannot be separated from the step ("not separable"). To measure it, watch a generator or a PyDataset with
 ``iotop_ai.watch``, or use the wait that the monitor sees from outside. Source: keras/src/backend/*/trainer.py (fit),
 keras/src/trainers/epoch_iterator.py, 3.x.

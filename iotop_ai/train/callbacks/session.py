@@ -52,7 +52,7 @@ class TrainingSession:
         self._log = log or write_line
         self._since: int | None = None
         self._data_ns: int | None = None
-        """The counter's time of waiting when the wait began, in nanoseconds; None if nothing has measured it."""
+        """The counter's ``data_ns`` when the wait began; None if nothing has measured a wait."""
         self._batches = 0
         """The counter's number of batches when the training began."""
         self._look_ns = self._metrics_ns = 0
@@ -185,7 +185,7 @@ def write_line(line: str) -> None:
 
 
 def active_loggers() -> list[Sink]:
-    """Return a function for each run of MLflow or Weights & Biases that this process has open. It logs metrics."""
+    """Return one function that logs metrics for each open run of MLflow or Weights & Biases in this process."""
     found: list[Sink] = []
     mlflow, wandb = sys.modules.get("mlflow"), sys.modules.get("wandb")
     with contextlib.suppress(Exception):  # MLflow may be imported only in part, or another module may have its name
