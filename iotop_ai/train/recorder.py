@@ -1,7 +1,7 @@
 """The recorder of a training process: ``iotop-ai record`` as a child process, which does not need this Python's GIL.
 
-The training process and the recorder communicate through pipes. The recorder ends with the training process, even if
-that is killed.
+The training process and the recorder communicate through pipes. The recorder ends when the training process ends, even
+if that process is killed.
 """
 
 from __future__ import annotations
