@@ -134,7 +134,7 @@ def split_by_job(
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
-    """The finding with the GPU-hours that its job has lost; None if the job's own use of its GPUs is unknown."""
+    """The finding with the GPU-hours lost by its job; they are None if the job's own use of its GPUs is unknown."""
     pid = job_pid(finding)
     job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
     if job is None or job.gpu_busy is None or not job.gpus:

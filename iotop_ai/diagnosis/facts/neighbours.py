@@ -91,7 +91,7 @@ def _moved(one: TaskFacts | DeviceFacts) -> float:
 
 
 def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None:
-    """The storage check of this program that moves between ``needed`` and ``most``; None if there is none.
+    """The storage check of this program that moves ``needed`` to ``most`` bytes per second; None if there is none.
 
     The monitor's own check is not in ``facts.tasks``. A check starts several reading processes, one after the other.
     When such a process ends, the kernel adds its I/O to the check's I/O. So the mean rate since the check began counts.

@@ -70,7 +70,7 @@ def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
 class MonitorPids:
     """Finds the monitor's processes in a table.
 
-    It keeps the last answer, because most tables differ by few processes.
+    It keeps the last answer, because most tables differ by only a few processes.
     """
 
     def __init__(self) -> None:

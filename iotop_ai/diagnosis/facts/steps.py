@@ -1,4 +1,4 @@
-"""The steps that a job's processes report over the last seconds, beside the wait for data that the monitor measures."""
+"""The steps that a job's processes report over the last seconds, compared with the monitor's own measurement."""
 
 from __future__ import annotations
 

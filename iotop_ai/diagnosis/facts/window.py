@@ -129,7 +129,7 @@ def recent_window(
 
 
 def share(flags: Flags) -> float:
-    """The share of true samples; 0 if there are no samples."""
+    """The share of the samples for which the flag is true; 0 if there are no samples."""
     return sum(flags) / len(flags) if flags else 0.0
 
 

@@ -1,1 +1,1 @@
-"""What the fold remembers from one Sample to the next."""
+"""The fold's memory, kept from one Sample to the next."""

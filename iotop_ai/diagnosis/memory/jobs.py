@@ -46,7 +46,7 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
 
 
 def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
-    """The share of the interval without data. While it has no workers, the trainer waits or starts new workers."""
+    """The share of the interval without data. While a job has no workers, its trainer waits or starts new workers."""
     if rates is None:
         return 0.0
     if job.workers:
@@ -68,7 +68,7 @@ def _without_workers(old: JobMemory, job: Job, since_ns: int) -> JobMemory:
 
 
 def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, limits: Thresholds) -> JobMemory:
-    # The first rank stands for all ranks: the workers of several ranks are never all replaced at one moment.
+    # The first rank stands for all ranks: the workers of several ranks are never all replaced at the same moment.
     starts = [worker.start_ticks for worker in job.ranks[0].workers]
     if not starts:
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old

@@ -95,7 +95,7 @@ def _added(one: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, l
 def baseline_ms(
     learned: Learned, info: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS
 ) -> float | None:
-    """The 10th percentile of the device's minutes with reads of this size; None if too few minutes are known."""
+    """The 10th percentile of the device's one-minute mean awaits for reads of this size; None with too few minutes."""
     one = learned.get(identity(info))
     if one is None or size_bytes is None:
         return None

@@ -18,7 +18,7 @@ WITHOUT_IO = 0.55
 ALMOST_NORMAL = 0.6
 THREAD_ONLY = 0.5
 HOT = frozenset({"hot", "nvme-temperature"})
-"""Health rules about heat. A disk that breaks no other critical rule is not failing."""
+"""Health rules about heat. A disk is too hot, but not failing, if no other critical rule applies to it."""
 
 
 class _Stall(NamedTuple):
@@ -166,8 +166,8 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     Claim: storage_read: data loading limits the job.
     Evidence: GPU utilisation; workers in state D, or one busy CPU thread; %util and await of a device.
     Threshold: GPU < 30 %; workers in state D, or a thread >= 90 % of a core; %util >= 80 and await >= 20 ms, critical
-        at 99 and 50 ms. A device that serves in parallel needs await >= 8 times normal instead. A rotating disk needs
-        workers in state D, since 20 ms is normal for it under load. Only without a sampled job.
+        at %util 99 and 50 ms. A device that serves in parallel needs await >= 8 times normal instead. A rotating disk
+        needs workers in state D, since 20 ms is normal for it under load. Only without a sampled job.
     Blind spot: without workers in state D the disk may be busy for another program: low confidence.
     """
     limits = facts.limits

@@ -36,7 +36,7 @@ class _Comm(NamedTuple):
 
     power: the highest power of a GPU divided by its limit. tensor: the mean tensor core activity. stopped: whether no
     batch arrives.
-    link, link_busy: the fullest network link and the used share of its speed; if no speeds are known, the link with the
+    link, link_busy: the busiest network link and the used share of its speed; if no speeds are known, the link with the
     most traffic; "" and None if neither is known. link_bytes: the bytes per second in the link's busier direction.
     before: the highest power divided by the limit while these processes computed; None if unknown, or if it is not
     clearly higher than now.
@@ -54,7 +54,7 @@ class _Comm(NamedTuple):
 
 
 def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
-    """The fullest network link over the window, the used share of its speed, and its bytes per second."""
+    """The busiest network link over the window, the used share of its speed, and its bytes per second."""
     busy: dict[str, list[float]] = {}
     moved: dict[str, list[float]] = {}
     for sample in group.window.samples:
@@ -154,8 +154,8 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
         below 40 % of the highest power of the same processes counts too (until > 60 %). GPUs with SM activity >= 50 %
         do not count, nor does low power alone while busy loaders hand batches over. A network link >= 80 % full is
         named as the cause. An H100 that spins draws about 14 %.
-    Blind spot: tiny kernels look the same without GPM, without loaders and where the job was never seen computing: then
-        at most 65 % sure. GPUs of several jobs whose processes are hidden are not judged.
+    Blind spot: tiny kernels look the same if there is no GPM, the job has no loaders and it was never seen computing:
+        then at most 65 % sure. GPUs of several jobs whose processes are hidden are not judged.
     """
     return tuple(
         group_claim(group, _comm(facts, group, comm), comm.level)
@@ -286,8 +286,8 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     Claim: imbalance: every step lasts as long as the step of that GPU's rank.
     Evidence: utilisation and power of the job's GPUs; loaders and clock of that rank against the others'.
     Threshold: over 60 s one GPU is >= 25 points less utilised than the busiest (until < 15), which is >= 90 % busy. Or
-        all are equally busy while the others draw < 60 % of its power (until > 75 %): they spin in a collective. Where
-        the others idle as well, or compute all the time, the finding is shown beside the verdict.
+        all are equally busy while the others draw < 60 % of the late GPU's power (until > 75 %): they spin in a
+        collective. Where the others idle as well, or compute all the time, the finding is shown beside the verdict.
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     return tuple(

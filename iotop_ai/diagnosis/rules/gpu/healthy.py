@@ -78,7 +78,7 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
         limit; their SM activity (GPM).
     Threshold: >= 90 % busy, and power >= 40 % of the limit or SM activity >= 50 %. SM activity >= 80 % raises the
         confidence. Below 50 % the verdict says that the kernels are too small to fill the GPU (DCGM user guide). A main
-        thread that is always busy spins for the GPU.
+        thread that is always busy only spins while it waits for the GPU.
     Blind spot: without power and GPM a GPU that spins in a collective looks the same: at most 60 % sure. The rule
         claims nothing about a GPU on which two jobs work.
     """

@@ -87,7 +87,7 @@ def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) 
 
 
 def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
-    """A busy GPU runs below its clock, for heat or for power.
+    """A busy GPU runs below its normal clock, because of heat or power.
 
     Claim: gpu_throttle: the GPU slows itself down, and with it every rank that waits for it.
     Evidence: the driver's counters of the time in which it lowers the clock (thermal slowdown, power brake), else its

@@ -1,4 +1,4 @@
-"""What the rules about jobs share: the gate, the arguments of sentences, the evidence and the limits of confidence."""
+"""The common parts of the rules about jobs: gate, arguments of sentences, evidence and limits of confidence."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     Evidence: samples of the trainer; the GPU is idle meanwhile.
     Threshold: no workers for 20 s; the trainer runs >= 30 % of the time (where the job's time is counted: >= 50 % of
         the time lost) and more than it is blocked; it uses at most 1.3 cores; GPU < 70 %, or none.
-    Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure. A thread that spins for a
-        busy GPU does not count.
+    Blind spot: training on the CPU itself looks the same: without a GPU at most 55 % sure. A thread that spins while it
+        waits for a busy GPU does not count.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
