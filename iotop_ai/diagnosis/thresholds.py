@@ -214,7 +214,7 @@ class Thresholds(NamedTuple):
     throttled_mask_leave: float = 0.1
     """The finding ends below this share."""
     gpu_hot_celsius: float = 85.0
-    """A GPU is hot at or above this temperature, whatever its slowdown temperature; a classic limit."""
+    """A GPU is hot at or above this temperature, regardless of its slowdown temperature; a classic limit."""
     hot_margin: float = 3.0
     """A GPU is also hot if it is less than this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85

@@ -69,7 +69,7 @@ def faster_disk(
 
 
 def _room_on(usage: FilesystemUsage) -> int:
-    """The bytes that iotop-ai stage would copy to a disk's filesystem."""
+    """The most bytes that iotop-ai stage would copy to a disk's filesystem."""
     return usage.available_bytes - disk_floor_bytes(usage.total_bytes)
 
 

@@ -31,7 +31,7 @@ def _job(facts: Facts, finding: Finding) -> Job | None:
 
 
 def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with the framework whose calls the sentence names; "" if the framework is unknown."""
+    """The advice with the argument ``framework``, whose calls the sentence names; "" if the framework is unknown."""
     job = _job(facts, finding)
     loader = job is not None and "loader" in job.evidence
     framework = "" if job is None else job.framework or ("torch" if loader else "")

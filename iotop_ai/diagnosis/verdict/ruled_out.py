@@ -1,4 +1,4 @@
-"""Why no other class is the verdict, as a RuledOut (class, template id, arguments) for each excluded class."""
+"""The reasons why no other class is the verdict: a RuledOut (class, template id, arguments) for each excluded class."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ IDLE_BLOCK_RATES = BlockRates(
     request_size_bytes=None,
     in_flight=0,
 )
-"""The rates of a device with all 20 columns whose counters did not change and that has no request in flight."""
+"""The rates of a device that has all 20 columns, if its counters did not change and no request is in flight."""
 
 
 def block_rates(

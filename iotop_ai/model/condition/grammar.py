@@ -38,7 +38,7 @@ class Clause(NamedTuple):
     figure: the figure to compare; None if the clause names a finding
     value: the number to compare with, in the figure's unit
     finding: a pattern for the finding's class or state, which may contain ``*`` and ``?``
-    hold_s: for how many seconds the clause must hold; 0 without "for"
+    hold_s: the seconds for which the clause must hold; 0 without "for"
     """
 
     text: str

@@ -44,10 +44,10 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     """A job's loaders are blocked by a device that mostly serves other programs.
 
     Claim: noisy_neighbour: another program, container or a RAID check takes the device's time.
-    Evidence: as storage_read; the job's bytes against the device's; the programs that make the rest.
+    Evidence: as storage_read; the job's bytes against the device's; the programs that move the rest.
     Threshold: as storage_read without its await. Others have >= 40 % of the device's bytes and the job < 50 %. The
-        device is slow or busy, or its queue does not hold the job's readers. One program, or an iotop-ai check,
-        accounts for the bytes of the others.
+        device is slow or busy, or the job's readers are not in its queue. One program, or an iotop-ai check, accounts
+        for the bytes of the others.
     Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, it infers them (at most 50 %
         sure). A program's writes count when they enter the page cache.
     """

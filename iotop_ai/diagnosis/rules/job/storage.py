@@ -305,7 +305,7 @@ def job_reads_from_network(facts: Facts) -> tuple[Claim, ...]:
 
 
 def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
-    """A limit set on the job holds its reads back, not the device.
+    """A limit set on the job, not the device, holds the job's reads back.
 
     Claim: io_limit: the loaders are blocked before their requests reach the device.
     Evidence: as storage_read; limits of the job's cgroup and its parents; the device's queue (for a stacked device that
@@ -345,7 +345,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     Evidence: as storage_read; refaults of file pages against the job's reads.
     Threshold: over 30 s, refaults are >= 30 % of the bytes read, after the bytes that others read in the same second
         are subtracted. The job makes at least 80 % of all disks' reads.
-    Blind spot: the kernel counts refaults for the whole machine, so the rule is silent beside another reader.
+    Blind spot: the kernel counts refaults for the whole machine, so the rule is silent if other programs read much.
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):

@@ -126,8 +126,9 @@ def job_does_not_move(facts: Facts) -> tuple[Claim, ...]:
         while the job holds GPUs or has loaders; or it is stopped >= 50 % of 10 s. A job that is not stopped must have
         loaders, or have used a GPU or reported steps while watched. Notebooks do not count, nor do jobs that listen for
         clients and have neither a launcher nor loaders.
-    Blind spot: a rank that spins in a collective for a lost peer counts as moving. It misses a job without loaders that
-        stood still before it was watched. A server whose GPU process does not listen itself looks like a job.
+    Blind spot: a rank that spins in a collective for a lost peer seems to make progress. The rule misses a job without
+        loaders that stood still before it was watched. A server whose GPU process does not listen itself looks like a
+        job.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:

@@ -1,4 +1,4 @@
-"""The rule about loader workers that are started anew for each epoch."""
+"""The rule about loader workers that are restarted for each epoch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
     """A job ends all of its loader workers after each epoch and starts new ones.
 
     Claim: worker_respawn: the training waits while the new workers start, import and fill their queues.
-    Evidence: start times of the workers; samples of trainer and workers right after.
+    Evidence: start times of the workers; samples of trainer and workers right after a start.
     Threshold: all workers of the first rank are replaced twice, and each time >= 1 s is lost. The sum is >= 5 % of the
         time since the first restart, and at least half of all lost time. Of a period without workers only the last 3 s
         count.
-    Blind spot: a validation with a loader of its own replaces them as well. It misses epochs of more than ten minutes.
+    Blind spot: a validation with a loader of its own looks like a restart. Epochs of more than ten minutes are missed.
     """
     out, limits = [], facts.limits
     now = facts.snapshot.at_ns
