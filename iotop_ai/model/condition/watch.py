@@ -98,7 +98,7 @@ class ClauseWatch:
         return True
 
     def _take_values(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's values; returns whether a value is known, or was for objects that have disappeared."""
+        """Take in the Frame's values; returns whether one is known, or was known of objects that have disappeared."""
         assert self.clause.figure is not None
         since, self._since, self._known = self._since, {}, {}
         for name, value, _, renewed in values(self.clause.figure, frame):

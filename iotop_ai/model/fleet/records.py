@@ -159,7 +159,7 @@ class FleetJob(NamedTuple):
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """How the job spent its time, in seconds summed over machines, each weighted with its number of GPUs."""
+        """How the job spent its time, in seconds summed over machines, each weighted by its number of GPUs."""
         return weighted(self.parts)
 
 
@@ -205,7 +205,7 @@ class FleetMachine(NamedTuple):
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """How its jobs spent their time, in seconds; each job is weighted with its number of GPUs."""
+        """How its jobs spent their time, in seconds; each job is weighted by its number of GPUs."""
         return weighted(self.job_parts)
 
     @property
@@ -249,7 +249,7 @@ def summed(values: Iterable[float | None]) -> float | None:
 def weighted(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
     """The sum of the parts' seconds, by share; None if all are unknown.
 
-    Each part is weighted with its number of GPUs, or with 1 if it has none.
+    Each part is weighted by its number of GPUs, or with 1 if it has none.
     """
     known = [(part.seconds, max(1, part.gpus or 0)) for part in parts if part.seconds is not None]
     if not known:

@@ -28,8 +28,8 @@ class GpuDetail(NamedTuple):
     pages_pending: whether retired pages wait for a reset
     recovery: field 230, an nvmlDeviceGpuRecoveryAction_t: 0 none, 1 reset, 2 reboot, 3 drain, 4 drain and reset, 6
         reset of its bus, 7 reboot of the system
-    fabric_state: an nvmlGpuFabricState, of which 3 is complete
-    fabric_status: an NVML error code, of which 0 is success
+    fabric_state: an nvmlGpuFabricState; 3 is complete
+    fabric_status: an NVML error code; 0 is success
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
     cpus: the CPUs local to the GPU, such as "0-63"
     compute_mode: 0 for the default, 3 if only one process can use the GPU

@@ -47,7 +47,7 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """The times of a figure that this sweep of the GPUs did not read: of its last reading, and of the one before.
+    """The times of the last two readings of a figure that this sweep of the GPUs did not read.
 
     A counter's rate is (now - before) / (at_ns - before_at_ns), so the rate of a slow call needs no other Snapshot.
     ``before`` is None for a level and for the first reading.
@@ -198,7 +198,7 @@ class GpuState(NamedTuple):
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether nvidia-smi knows the GPU. The ids of other makers' GPUs begin with the maker."""
+        """Whether nvidia-smi knows the GPU. The ids of other makers' GPUs begin with the maker's name."""
         return not self.uuid.startswith(("AMD-", "Intel-"))
 
 

@@ -74,7 +74,8 @@ def job_ends(
 
     A process counts as ended when it becomes a zombie, and not again when it is reaped. In a job with weak evidence,
     which may not be a training job, only crashes and kills for lack of memory count. {} if processes or jobs are
-    unknown. killed_before: tells whether the kernel reported some seconds ago that it kills a pid for lack of memory.
+    unknown. killed_before: a function that returns whether the kernel reported, some seconds ago, that it kills a pid
+    for lack of memory.
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:

@@ -15,8 +15,8 @@ from iotop_ai.model.process.records import ProcessKey
 WINDOW_NS = 10_000_000_000
 MOVES_CORES = 0.01
 MOVES_BYTES_PER_S = 32_768
-"""The mean over the window above which a job moves. Source: wandb 0.23 beside an idle trainer uses 0.002 cores and
-moves 60 B/s, with 180 kB in one second of 15."""
+"""A job makes progress if its mean rate over the window is above this. Source: wandb 0.23 beside an idle trainer uses
+0.002 cores and moves 60 B/s, with 180 kB in one second of 15."""
 
 
 class Totals(NamedTuple):
@@ -40,7 +40,7 @@ class Totals(NamedTuple):
 
 
 class Movement:
-    """Follows a job through one ``update`` per interval; ``at_ns`` is the time at which the job last moved."""
+    """Follows a job through one ``update`` per interval; ``at_ns`` is the time of the job's last progress."""
 
     __slots__ = ("_from", "_from_ns", "at_ns")
 
@@ -64,7 +64,7 @@ class Movement:
             self._from_ns, self._from = now_ns, totals
 
     def moves(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
-        """Note that the job moves now."""
+        """Note that the job makes progress now."""
         self.at_ns = self._from_ns = now_ns
         self._from = totals
 

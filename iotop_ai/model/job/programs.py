@@ -81,7 +81,7 @@ def _program(info: ProcessInfo) -> str:
 
 
 def names_python(name: str) -> bool:
-    """Whether the name is one like python3.11, pypy3 or ipython."""
+    """Whether the name is like python3.11, pypy3 or ipython."""
     for stem in _PYTHONS:
         if name.startswith(stem):
             return not name[len(stem) :].lstrip(_DIGITS).strip(_LETTERS)
@@ -120,7 +120,7 @@ def ray_title(info: ProcessInfo) -> str:
 
 
 def is_ray_service(info: ProcessInfo) -> bool:
-    """Whether the process is a Python program of Ray: ``ray start``, dashboard, monitor, or a worker without title."""
+    """Whether the process is a Python program of Ray: ``ray start``, dashboard, monitor or a worker without a title."""
     words = info.cmdline[:4]
     if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):
         return True

@@ -33,7 +33,7 @@ class Rank(NamedTuple):
     pin_tid: the id of its pin-memory thread; 0 if none was seen
     worker_kind: "loader" (PyTorch's DataLoader), "ray" (Ray's tasks and actors), "prep" (Hugging Face datasets), "env"
         (simulated environments, which answer the trainer's requests at a socket) or "pool" (other workers of
-        multiprocessing); "" without workers, and if unknown, because loaders of an old PyTorch have no name
+        multiprocessing); "" without workers, and if unknown (loaders of an old PyTorch do not have a special name)
     number: the number of the rank in the whole job; None if its environment does not contain it
     """
 
