@@ -8,9 +8,9 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
-"""The shortest time in seconds between two Snapshots of a recording. The fold continues with the Snapshot after a
-keyframe, so its window begins that much later. Without this limit, a seek would read one more block whenever a block
-lasts 59.999 s."""
+"""The shortest time in seconds between two Snapshots of a recording. After a keyframe, the fold continues with the next
+Snapshot, so the history that it needs begins at least this much later. A seek relies on this: otherwise it would read
+one more block whenever a block is slightly shorter than the history, such as 59.999 s."""
 
 
 class Keyframe(NamedTuple):

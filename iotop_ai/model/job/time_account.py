@@ -18,12 +18,12 @@ _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
 """A running main thread counts as loading data at or above this many bytes per second read by calls."""
 LOADS_DISK = 0.05
-"""It also counts as loading data if a device blocks it at this share of the looks or more."""
+"""A running main thread also counts as loading data if a device blocks it at this share of the looks or more."""
 SAVE_BYTES_PER_S = 1e6
 """A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1
 LOADERS_REST = 0.2
-"""The loaders count as resting if one of them works at less than this share of the looks."""
+"""The loaders count as resting if less than this share of the looks finds a loader at work."""
 DUMPS_BYTES_PER_S = 20e6
 """A running main thread saves if it writes at least this many bytes per second: far more than any log, and a tenth of
 the speed of a memory copy."""

@@ -19,7 +19,7 @@ class TimeCounts(NamedTuple):
     collective: ranks wait for another rank
     transfer: data is copied from the host at the rate of the link
     data_disk, data_network, data_cpu, data_other: the trainer waits for data while the makers of its data wait for a
-        disk, wait for the network, compute, or do neither
+        disk, wait for the network, compute, or do none of these
     host: the main thread runs, the GPUs are idle, and nothing is loaded
     checkpoint: the job waits for its own writes
     startup: the time before the first step

@@ -52,7 +52,7 @@ UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 def network_rates(
     before: Mapping[str, LinkCounters] | None, after: Mapping[str, LinkCounters], seconds: float | None
 ) -> dict[str, LinkRates]:
-    """The rates of every link that is in both readings; a figure whose counter fell is unknown."""
+    """The rates of every link; they are unknown for a new link, and a figure is unknown if its counter fell."""
     out = {}
     for name, now in after.items():
         old = None if before is None else before.get(name)

@@ -59,7 +59,7 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """The sum of the errors; None before Linux 5.14, which does not report them."""
+        """The sum of the errors; None on kernels before 5.14, which do not report them."""
         return total(*self[1:])
 
 

@@ -7,7 +7,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 DATASET = "dataset"
 """The name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
-"""The most bytes that are read of one file, from its beginning."""
+"""The most bytes that are read from one file, starting at its beginning."""
 NEAR = 0.9
 """If the readers reach this share of perfect scaling, more readers are expected to deliver more."""
 
@@ -43,7 +43,7 @@ class Dataset(NamedTuple):
 
     files, size_bytes: the files and bytes that the scan found
     complete: whether the scan found all files
-    p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the size of a file
+    p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the file sizes
     sampled: the number of files in the random sample
     known_bytes: the bytes of those sampled files whose state in the page cache this user can know
     resident_bytes: how many of the known bytes are in the page cache
@@ -95,7 +95,7 @@ class Dataset(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """What the training needs.
+    """The needs of the training.
 
     workers: the number of loader workers; 0 if the training process itself loads
     cores: the number of cores that the workers can use
@@ -108,7 +108,7 @@ class Demand(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """What the storage and the decoder can deliver, in samples per second.
+    """The rates that the storage and the decoder can deliver, in samples per second.
 
     alone: the rate of one reader
     together: the rate of as many readers as there are workers

@@ -33,7 +33,7 @@ class Phase(NamedTuple):
 class Latency(NamedTuple):
     """The times of single operations in ms; ``most_ms`` is the longest.
 
-    p90_ms, p99_ms: None if there were too few operations for it (``enough_for``)
+    p90_ms, p99_ms: None if there were too few operations for this percentile (``enough_for``)
     """
 
     mean_ms: float

@@ -18,7 +18,7 @@ from iotop_ai.model.process.change_tracking import changed, gone
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 FARTHEST = 64
-"""The most ancestors to follow; only a damaged table has a longer chain, or a circle."""
+"""The most ancestors to follow; only a damaged table has a longer chain, or a cycle."""
 
 
 class Settlement(NamedTuple):
@@ -181,8 +181,8 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     # Only an ancestor reaps, and an ancestor is older. If all ancestors are known and none fits, the debt's parent
-    # ignores SIGCHLD, and a growth that fits was made by another process itself. If they are not all known, the only
-    # process that fits may still be the wrong one.
+    # ignores SIGCHLD, and a growth that fits is another process's own. If they are not all known, the only process that
+    # fits may still be the wrong one.
     if _reaches_the_first(debt, parents):
         return None
     passing = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]

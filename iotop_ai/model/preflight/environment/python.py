@@ -56,7 +56,7 @@ class Torch(NamedTuple):
 class PythonFacts(NamedTuple):
     """A Python interpreter and its packages.
 
-    error: why this interpreter could not be asked; then only ``executable`` is known
+    error: why this interpreter could not be queried; then only ``executable`` is known
     packages: its distributions in the order of the path, so the first one of a name is the one that is imported
     unmet: the requirements that are not met; None if unknown
     numpies: the folders that contain a numpy
