@@ -138,7 +138,7 @@ class Snapshot(NamedTuple):
     """How long the machine was suspended since boot, which monotonic time excludes and the start_ticks of a process
     include; None in recordings without this field."""
     marks: Reading[bool] = Reading()
-    """Whether marks of other programs are received; set only if the monitor should receive them."""
+    """Whether marks from other programs are received; set only if the monitor should receive them."""
     cgroups: Reading[CgroupTable] = Reading()
     """The cgroups of the jobs."""
     tcp: Reading[TcpCounters] = Reading()

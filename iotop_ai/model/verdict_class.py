@@ -64,7 +64,7 @@ class ClassSpec(NamedTuple):
     lasting: bool = False
     """Whether it stays for as long as the hardware reports it, so that a user can acknowledge it."""
     freezes_baseline: bool = False
-    """Whether no read latency is learned while it is active, as a lasting stall would otherwise become normal."""
+    """Whether no read latency is learned while it is active, because a lasting stall would otherwise become normal."""
     names_disk: bool = False
     """Whether its subject is the kernel name of a disk, which the panel of disks highlights."""
     spins: bool = False

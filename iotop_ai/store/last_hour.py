@@ -37,8 +37,8 @@ BATCH, BATCH_PROCESSES = 8, 2000
 """The most Frames that are compressed at once, and the most processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 MOST_KEPT_BYTES = RING_BYTES
-"""The most bytes of dropped blocks that a recording keeps for a user who looks at them; beyond this it is not
-refreshed."""
+"""The most bytes of dropped blocks that a recording keeps for a user who looks at them; beyond this the recording is
+not refreshed."""
 _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0

@@ -10,8 +10,8 @@ _SENTENCES = ("state", "class", "text", "because", "do")
 LONGEST = 4096
 """The longest sentence, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
-"""The errors raised by an answer in an unknown form, as a recorder of another version may send. It counts as no answer.
-"""
+"""The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
+counts as none."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 
@@ -57,7 +57,7 @@ class Breakdown(NamedTuple):
 
     shares: the parts of the time, which add up to 1, by name (docs/metrics.md, TimeShares). seconds: the time for which
     the job was watched. data_wait: the share without data. measured_data_wait: the share of time in which the training
-    loop waits for data, as it measures itself; None if nothing measures it. difference: data_wait minus
+    loop waits for data, by its own measurement; None if nothing measures it. difference: data_wait minus
     measured_data_wait, over the time in which both are known (the job is recognised a little after its start).
     """
 

@@ -178,7 +178,7 @@ class Monitor:
 
 
 def _level_of_caller() -> int:
-    """Return the stack level of the first line outside of this package, for the function that calls this one."""
+    """Return the stack level of the first line outside this package, for the function that calls this one."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -141,7 +141,7 @@ def _path(words: list[str]) -> str | None:
 
 
 def _awaits(shell: Any, cell: str) -> bool:
-    """Whether a cell awaits outside of a function while this thread runs an event loop, as in Jupyter's kernel.
+    """Whether a cell awaits outside a function while this thread runs an event loop, as in Jupyter's kernel.
 
     A magic is a plain function. It cannot await the cell, and inside a running loop it cannot start another loop.
     """

@@ -228,7 +228,7 @@ def watch(loader: Any) -> Any:
 
 
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
-    """Yield the loader's items. Its start and its end count as waiting, because the loop has no batch meanwhile."""
+    """Yield the loader's items. The loader's start and end count as waiting, because the loop has no batch then."""
     fetching = _FETCHING
     if fetching.active or _AWAITING.get():  # the watched loader around this one counts
         yield from loader

@@ -40,8 +40,7 @@ class FleetAlert(NamedTuple):
 
     @property
     def counts(self) -> bool:
-        """Whether the alert reports trouble; Watchdog ("none") always fires, InfoInhibitor only silences other alerts.
-        """
+        """Whether the alert reports trouble. Watchdog ("none") always fires; InfoInhibitor only silences others."""
         return self.severity.lower() not in ("none", "info")
 
 

@@ -279,7 +279,7 @@ class Decoder:
     Changes before the first keyframe are skipped. Unknown kinds and fields are ignored.
 
     budget: the limits for memory, which the decoders of consecutive files share
-    states: whether to decode the fold state and Sample of a keyframe too, which takes most of the time of a keyframe
+    states: whether to decode the fold state and Sample of a keyframe too; they take most of its decoding time
     """
 
     def __init__(self, budget: ReaderBudget | None = None, *, states: bool = True) -> None:

@@ -341,7 +341,7 @@ class Record(Shape):
         """The record for an array; fields that a newer writer added at its end are ignored."""
         if type(raw) is not list or len(raw) < self.least:
             raise ShapeError(f"{self.kind.__name__} expected")
-        # This fast path is for counters, as most values are counters.
+        # This fast path is for counters, because most values are counters.
         values = [
             v if is_int and type(v) is int and LEAST_INT <= v <= MOST_INT else shape.load(v)
             for v, shape, is_int in zip(raw, self.fields, self.ints, strict=False)
@@ -368,7 +368,7 @@ class Record(Shape):
         values = list(before)
         counters, positions = self.counters, self.positions
         for name, part in raw.items():
-            # This fast path is for counters, as most changes are changes of counters.
+            # This fast path is for counters, because most changes are changes of counters.
             if type(part) is int and name in counters and LEAST_INT <= part <= MOST_INT:
                 values[counters[name]] = part
             elif name in positions:

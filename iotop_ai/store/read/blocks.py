@@ -238,7 +238,7 @@ class PlainBlocks:
         for start in starts[:-1]:
             for line in start.lines:
                 self._add(line)
-        if starts:  # lines are read up to the end, as a header or events there belong to the next block
+        if starts:  # lines are read up to the end, because a header or events there belong to the next block
             for line in marked_lines(self._fd, starts[-1].lines[0].offset, end):
                 self._add(line)
         if self.index:

@@ -305,7 +305,7 @@ class Recorder:
     def _sync(self, now: int) -> None:
         """Make the kernel write the file to the disk.
 
-        After an error, later syncs prove nothing, as the kernel reports the error only once.
+        After an error, later syncs prove nothing, because the kernel reports the error only once.
         """
         self._busy_ns = self._synced_ns = now
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""The pauses before each further try of a file, in seconds. After a reset, a path or controller is back within seconds,
-and the kernel itself has tried again before it returns EIO (SCSI: 5 tries of 30 s)."""
+"""The pauses before each further try for a file, in seconds. After a reset, a path or controller is back within
+seconds, and the kernel itself has tried again before it returns EIO (SCSI: 5 tries of 30 s)."""
 LONGEST_S = 60.0
 """The longest pause between tries to begin a new file, in seconds."""
 
@@ -23,11 +23,11 @@ class Retries:
 
     @property
     def given_up(self) -> bool:
-        """Whether all tries of the file failed."""
+        """Whether all tries for the file failed."""
         return self._failures > len(PAUSES_S)
 
     def give_up(self) -> None:
-        """Count all tries of the file as failed, so that a new file is tried at once."""
+        """Count all tries for the file as failed, so that a new file is tried at once."""
         self._failures, self._next_ns = len(PAUSES_S) + 1, 0
 
     def due(self, now_ns: int) -> bool:
@@ -39,7 +39,7 @@ class Retries:
         further = self._failures - len(PAUSES_S)
         if further < 0:
             pause_s = PAUSES_S[self._failures]
-        else:  # after the last try of this file there is no pause, as a new file may work
+        else:  # after the last try for this file there is no pause, because a new file may work
             pause_s = min(LONGEST_S, PAUSES_S[-1] * 2.0 ** min(further, 8)) if further else 0.0
         self._failures += 1
         self._next_ns = now_ns + int(pause_s * 1e9)

@@ -1,4 +1,4 @@
-"""What all callbacks share: the recorder, the waits between steps, the verdict in the log, and metrics for loggers."""
+"""The common parts of all callbacks: recorder, waits between steps, the verdict in the log, and metrics for loggers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TrainingSession:
     path, options: the arguments of ``Monitor``. record: whether to start a recorder; without one, only the steps are
     sent to other monitors. writer: a SummaryWriter of TensorBoard, which gets the metrics; open runs of MLflow and
     Weights & Biases get them as well. log: called with each new verdict as a line, on the first rank; standard error by
-    default. separable: whether the framework fetches a batch outside of its step; if it does not, only ``watch`` on the
+    default. separable: whether the framework fetches a batch outside its step; if it does not, only ``watch`` on the
     loader can measure the wait.
     """
 
