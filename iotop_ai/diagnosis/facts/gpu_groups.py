@@ -158,7 +158,7 @@ def metric(gpu: OneGpu, field: str) -> str:
     return f"gpus.{gpu.state.number}.{field}"
 
 
-def most_of(values: Iterable[float | None]) -> float | None:
+def max_if_all_known(values: Iterable[float | None]) -> float | None:
     """The largest value; None if any value is unknown or there are no values."""
     known = list(values)
     numbers = [value for value in known if value is not None]

@@ -10,8 +10,8 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     group_args,
     group_claim,
     known_evidence,
+    max_if_all_known,
     metric,
-    most_of,
     ratio,
 )
 from iotop_ai.diagnosis.facts.window import graded, mean
@@ -117,7 +117,7 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
     # The highest power is compared, because a GPU that draws much more than the others is the one they wait for.
-    power = most_of(gpu.power_ratio for gpu in group.gpus)
+    power = max_if_all_known(gpu.power_ratio for gpu in group.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):
         return None
