@@ -34,7 +34,7 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 
 
-def carried(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
+def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
     """The devices with at least ``part`` of their reads made by the group; all devices if its reads are unknown."""
     read = group.read_bytes_per_s
     if read is None:
@@ -141,7 +141,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         if share(d.slow) >= limits.leave_share or (d.is_flat and share(d.above_normal) >= limits.leave_share)
     ]
     for group in blocked_groups(facts.gpu_tasks, limits) if slow else ():
-        device = slowest(carried(group, slow, limits.carried_share))
+        device = slowest(devices_read_by(group, slow, limits.carried_share))
         lost = _lost(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
             continue
@@ -178,7 +178,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     if device is None or share(idle) < limits.leave_share:
         return ()
     waiting = blocked_groups(facts.gpu_tasks, limits)
-    group = next((g for g in waiting if carried(g, [device], limits.carried_share)), None)
+    group = next((g for g in waiting if devices_read_by(g, [device], limits.carried_share)), None)
     spinning = [t for t in facts.gpu_task_facts if limits.thread_busy <= (t.cpu_ratio or 0.0) <= limits.thread_most]
     if group is None and (device.serves_serially or not spinning):
         return ()
