@@ -47,7 +47,7 @@ class Wait(NamedTuple):
     level: float
 
 
-def held_by_disk(facts: Facts) -> list[Wait]:
+def disk_waits(facts: Facts) -> list[Wait]:
     """The jobs with a loss whose workers (the trainer if it has none) are mostly in state D while the trainer waits."""
     limits, out = facts.limits, []
     for job in facts.jobs:
@@ -223,7 +223,7 @@ def waits_of(facts: Facts, class_id: str) -> list[Wait]:
     """The jobs with blocked readers whose loss belongs to this class."""
     if not facts.jobs:
         return []
-    waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in held_by_disk(facts)])
+    waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in disk_waits(facts)])
     return [wait for known, wait in waits if known == class_id]
 
 
