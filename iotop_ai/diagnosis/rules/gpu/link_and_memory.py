@@ -33,7 +33,7 @@ class _Link:
     def __init__(self, facts: Facts, gpu: OneGpu) -> None:
         limits = facts.limits
         self.gpu = gpu
-        narrow, slow, best = _widths(gpu, limits)
+        narrow, slow, best = _link_shortfall(gpu, limits)
         self.replays = gpu.mean("pcie_replays_per_s")
         self.received, self.sent = gpu.mean("pcie_rx_bytes_per_s"), gpu.mean("pcie_tx_bytes_per_s")
         known = [rate for rate in (self.received, self.sent) if rate is not None]
@@ -61,7 +61,7 @@ class _Link:
         )
 
 
-def _widths(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
+def _link_shortfall(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
     """How often the link is below what board and slot can do.
 
     Returns the share of readings under load with fewer lanes, the share with a lower generation, and the best
@@ -100,11 +100,11 @@ def gpu_link_is_short(facts: Facts) -> tuple[Claim, ...]:
         if not links or not group.settled:
             continue
         worst = max(links, key=lambda link: (link.felt, link.level, -link.gpu.state.number))
-        out.append(group_claim(group, _short(facts, group, links, worst), worst.level))
+        out.append(group_claim(group, _link_finding(facts, group, links, worst), worst.level))
     return tuple(out)
 
 
-def _short(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
+def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Link) -> Finding:
     limits, gpu, state = facts.limits, worst.gpu, worst.gpu.state
     affected = [link.gpu for link in links if link.felt == worst.felt]
     # A link whose rate is unknown may be the cause, unless another cause is known.
@@ -174,7 +174,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
             continue
         found.sort(key=lambda one: (one[4] if one[4] is not None else 1e9, -one[2] / one[3], one[0].state.number))
         gpu, level, used, total, end = found[0]
-        finding = _memory(facts, group, [one[0] for one in found], gpu, used, total, end)
+        finding = _memory_finding(facts, group, [one[0] for one in found], gpu, used, total, end)
         out.append(group_claim(group, finding, level))
     return tuple(out)
 
@@ -197,7 +197,7 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
     return max(0.0, total - used) / pace
 
 
-def _memory(
+def _memory_finding(
     facts: Facts, group: GpuGroup, affected: list[OneGpu], gpu: OneGpu, used: float, total: float, end: float | None
 ) -> Finding:
     limits = facts.limits
