@@ -50,7 +50,7 @@ def _capped(gpu: OneGpu, limits: Thresholds) -> float:
     return graded(gpu.mean("power_cap_ratio"), limits.capped, limits.capped_leave, limits.leave_level)
 
 
-def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
+def _hot_threshold(gpu: OneGpu, limits: Thresholds) -> float | None:
     """The lowest temperature at which a GPU counts as hot; None when unknown."""
     slowdown = None if gpu.detail is None else gpu.detail.slowdown_celsius
     own = None if slowdown is None else slowdown - limits.hot_margin
@@ -60,9 +60,9 @@ def _hot_from(gpu: OneGpu, limits: Thresholds) -> float | None:
     return limits.gpu_hot_celsius if own is None else min(limits.gpu_hot_celsius, own)
 
 
-def _hot(gpu: OneGpu, limits: Thresholds) -> float:
+def _hot_level(gpu: OneGpu, limits: Thresholds) -> float:
     """The claim's level for a GPU near its slowdown temperature: 1 at the temperature that counts as hot."""
-    most = _hot_from(gpu, limits)
+    most = _hot_threshold(gpu, limits)
     if most is None:
         return 0.0
     return graded(gpu.mean("temperature_celsius"), most, most - limits.hot_margin, limits.leave_level)
@@ -74,8 +74,8 @@ def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
     The mask's bit for a hardware slowdown stands for heat or for the power supply. The bits for heat also cover the
     memory, and its temperature may be unknown.
     """
-    known = gpu.mean("temperature_celsius") is not None and _hot_from(gpu, limits) is not None
-    cool = known and _hot(gpu, limits) < limits.leave_level
+    known = gpu.mean("temperature_celsius") is not None and _hot_threshold(gpu, limits) is not None
+    cool = known and _hot_level(gpu, limits) < limits.leave_level
     return not cool or bool((gpu.state.clock_reasons or 0) & THERMAL_REASONS)
 
 
@@ -100,7 +100,7 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, out = facts.limits, []
     for group in gpu_groups(facts, limits.gpu_window_s):
-        found, warm = [], []
+        found, hot_gpus = [], []
         for gpu in group.gpus:
             if (gpu.busy or 0.0) < limits.gpu_working:
                 continue
@@ -110,21 +110,25 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
                 level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
             if level >= limits.leave_level:
                 found.append((level, share or 0.0, gpu, why))
-            if (hot := _hot(gpu, limits)) >= limits.leave_level:
-                warm.append((hot, gpu))
+            if (hot := _hot_level(gpu, limits)) >= limits.leave_level:
+                hot_gpus.append((hot, gpu))
         if not group.settled:
             continue
-        if warm and not found:
-            out.append(group_claim(group, _warm(facts, group, [gpu for _, gpu in warm]), max(hot for hot, _ in warm)))
+        if hot_gpus and not found:
+            out.append(
+                group_claim(
+                    group, _hot_finding(facts, group, [gpu for _, gpu in hot_gpus]), max(hot for hot, _ in hot_gpus)
+                )
+            )
         if not found:
             continue
         level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
         affected = [gpu for _, _, gpu, _ in found]
-        out.append(group_claim(group, _throttle(facts, group, affected, worst, why, share), level))
+        out.append(group_claim(group, _throttle_finding(facts, group, affected, worst, why, share), level))
     return tuple(out)
 
 
-def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
+def _hot_finding(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
     """A finding about GPUs that may slow down soon."""
     worst = max(affected, key=lambda gpu: (gpu.mean("temperature_celsius") or 0.0, -gpu.state.number))
     celsius, detail = worst.mean("temperature_celsius"), worst.detail
@@ -139,7 +143,7 @@ def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
         ("mhz_max", None if worst.state.sm_max_mhz is None else float(worst.state.sm_max_mhz)),
     )
     evidence = (
-        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", _hot_from(worst, facts.limits)),
+        Evidence(metric(worst, "temperature_celsius"), celsius, "celsius", _hot_threshold(worst, facts.limits)),
         Evidence(metric(worst, "busy_ratio"), worst.busy, "ratio", facts.limits.gpu_working),
     )
     advice = (Advice("cool_gpu", args),)
@@ -148,7 +152,9 @@ def _warm(facts: Facts, group: GpuGroup, affected: list[OneGpu]) -> Finding:
     )
 
 
-def _throttle(facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneGpu, why: str, share: float) -> Finding:
+def _throttle_finding(
+    facts: Facts, group: GpuGroup, affected: list[OneGpu], worst: OneGpu, why: str, share: float
+) -> Finding:
     limits, state, detail = facts.limits, worst.state, worst.detail
     clock = worst.clock_ratio
     # No GPU runs at its highest clock all the time, so only a larger difference counts as lost time.
