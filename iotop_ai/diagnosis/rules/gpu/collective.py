@@ -87,12 +87,12 @@ def _batch_calls(facts: Facts, group: GpuGroup) -> float | None:
     return mean(totals)
 
 
-def _rests(group: GpuGroup, limits: Thresholds) -> bool:
+def _loaders_rest(group: GpuGroup, limits: Thresholds) -> bool:
     """Whether the loaders are idle; False when unknown."""
     return group.job is not None and (group.job.worker_idle or 0.0) >= limits.workers_rest
 
 
-def _of_strangers(facts: Facts, group: GpuGroup) -> bool:
+def _used_by_unrelated_programs(facts: Facts, group: GpuGroup) -> bool:
     """Whether unrelated programs use the GPUs; if the processes are hidden, whether there are several jobs.
 
     Ranks of an unrecognised job have the same name or the same parent. Init as the parent does not relate processes.
@@ -112,7 +112,12 @@ def _of_strangers(facts: Facts, group: GpuGroup) -> bool:
 def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     """The signs that all GPUs of the group spin; None if they do not spin, or when unknown."""
     limits = facts.limits
-    if len(group.gpus) < 2 or not group.settled or not group.window.samples or _of_strangers(facts, group):
+    if (
+        len(group.gpus) < 2
+        or not group.settled
+        or not group.window.samples
+        or _used_by_unrelated_programs(facts, group)
+    ):
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
@@ -122,7 +127,7 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     if power is None or (sm is not None and sm >= limits.sm_idle):
         return None
     tensor = mean(gpu.mean("tensor_ratio") for gpu in group.gpus)
-    calls, rests = _batch_calls(facts, group), _rests(group, limits)
+    calls, rests = _batch_calls(facts, group), _loaders_rest(group, limits)
     stopped = rests and calls is not None and calls < limits.batch_writes
     quiet = tensor is not None and tensor < limits.tensor_none
     sure = stopped or quiet
