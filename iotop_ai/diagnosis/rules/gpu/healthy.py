@@ -24,7 +24,7 @@ def _most_blocked(facts: Facts) -> float | None:
     return max((t.blocked_ratio for t in facts.gpu_task_facts), default=0.0)
 
 
-class _Busy(NamedTuple):
+class _BusyGpus(NamedTuple):
     """The GPUs that are judged together: those of one job, or all GPUs in use if no job's GPUs are known."""
 
     args: Args
@@ -37,12 +37,12 @@ class _Busy(NamedTuple):
     """The mean SM activity (GPM); None if the GPUs do not report it."""
 
 
-def _together(facts: Facts) -> list[_Busy]:
+def _gpus_to_judge(facts: Facts) -> list[_BusyGpus]:
     """The GPUs to judge. A GPU that another program also uses shows nothing about a job, so it is left out."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
         every = _sm(facts, [gpu for group in groups for gpu in group.gpus])
-        return [_Busy(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
+        return [_BusyGpus(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
     out = []
     for group in groups:
         if group.job is None or group.job.shares_gpu:
@@ -59,7 +59,7 @@ def _together(facts: Facts) -> list[_Busy]:
             ("gpu_busy", mean(busy)),
         )
         power = mean(gpu.power_ratio for gpu in group.gpus)
-        out.append(_Busy(args, group.subject, busy, power, _sm(facts, group.gpus)))
+        out.append(_BusyGpus(args, group.subject, busy, power, _sm(facts, group.gpus)))
     return out
 
 
@@ -84,10 +84,10 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """
     if not facts.gpu.used:
         return ()
-    return tuple(found for one in _together(facts) if (found := _computes(facts, one)) is not None)
+    return tuple(found for one in _gpus_to_judge(facts) if (found := _computes(facts, one)) is not None)
 
 
-def _computes(facts: Facts, one: _Busy) -> Claim | None:
+def _computes(facts: Facts, one: _BusyGpus) -> Claim | None:
     limits, power, sm = facts.limits, one.power, one.sm
     if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
         return None
