@@ -84,7 +84,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
             ("cpu", job.cpu_ratio),
             ("free", names),
             ("gpus_all", float(facts.gpu.total)),
-            ("memory", mean(_total(facts, number) for number in free)),
+            ("memory", mean(_memory_total(facts, number) for number in free)),
         )
         evidence = (
             Evidence(f"jobs.{job.subject}.gpus", 0.0, "count", 1.0),
@@ -98,7 +98,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _total(facts: Facts, number: int) -> float | None:
+def _memory_total(facts: Facts, number: int) -> float | None:
     states = [r.value for r in (facts.snapshot.gpu.value or {}).values() if r.value is not None]
     return next((float(s.memory_total_bytes) for s in states if s.number == number and s.memory_total_bytes), None)
 
