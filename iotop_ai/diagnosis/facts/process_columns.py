@@ -51,10 +51,10 @@ class WindowTotals:
     """
 
     def __init__(self, parts: tuple[SampleColumns, ...]) -> None:
-        self.keys = _together(parts)
+        self.keys = _keys_of_all(parts)
         self.known = len(parts)
-        self.no_io = _times([part.no_io for part in parts if part.no_io])
-        self.no_cpu = _times([part.no_cpu for part in parts if part.no_cpu])
+        self.no_io = _counts([part.no_io for part in parts if part.no_io])
+        self.no_cpu = _counts([part.no_cpu for part in parts if part.no_cpu])
         self._parts = parts
         self._entries = sum([len(part.keys) for part in parts])
         self._columns: dict[int, tuple[float, ...]] = {}
@@ -68,17 +68,19 @@ class WindowTotals:
         """The sums of column ``number``: one figure per process in the order of ``keys``, then a 0."""
         found = self._columns.get(number)
         if found is None:
-            found = self._columns[number] = self._few(number) if self._entries <= _FEW else self._many(number)
+            found = self._columns[number] = (
+                self._sum_by_entry(number) if self._entries <= _FEW else self._sum_in_c(number)
+            )
         return found
 
-    def _few(self, number: int) -> tuple[float, ...]:
+    def _sum_by_entry(self, number: int) -> tuple[float, ...]:
         out: dict[ProcessKey, float] = dict.fromkeys(self.keys, 0)
         for part in self._parts:
             for key, figure in zip(part.keys, part.figures[number], strict=False):
                 out[key] += figure
         return (*out.values(), 0)
 
-    def _many(self, number: int) -> tuple[float, ...]:
+    def _sum_in_c(self, number: int) -> tuple[float, ...]:
         both = zip(self._parts, self._picks, strict=True)
         rows = [part.figures[number] if pick is None else pick(part.figures[number]) for part, pick in both]
         return tuple(map(sum, zip(*rows, strict=True)))
@@ -93,7 +95,7 @@ class WindowTotals:
         return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])
 
 
-def _times(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
+def _counts(lacking: list[tuple[ProcessKey, ...]]) -> Mapping[ProcessKey, int]:
     return Counter(chain.from_iterable(lacking)) if lacking else {}
 
 
@@ -110,7 +112,7 @@ def window_totals(
     return WindowTotals(cache.each(samples, (), _make))
 
 
-def _together(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
+def _keys_of_all(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
     """The processes of all samples, in the order of their first sample."""
     first = parts[0].keys if parts else ()
     if all(part.keys == first for part in parts):
