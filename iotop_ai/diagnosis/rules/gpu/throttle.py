@@ -115,11 +115,8 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
         if not group.settled:
             continue
         if hot_gpus and not found:
-            out.append(
-                group_claim(
-                    group, _hot_finding(facts, group, [gpu for _, gpu in hot_gpus]), max(hot for hot, _ in hot_gpus)
-                )
-            )
+            finding = _hot_finding(facts, group, [gpu for _, gpu in hot_gpus])
+            out.append(group_claim(group, finding, max(hot for hot, _ in hot_gpus)))
         if not found:
             continue
         level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
