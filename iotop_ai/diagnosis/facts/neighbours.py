@@ -188,8 +188,8 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     rows = fitting[key]
     pid = max(rows)[1]
     table = facts.snapshot.processes.value
-    who = facts.family.keys.get(pid)
-    info = None if table is None or who is None else table.info.get(who)
+    process_key = facts.family.keys.get(pid)
+    info = None if table is None or process_key is None else table.info.get(process_key)
     where = "" if info is None else job_ids(info.cgroup).label
     # An interpreter is named by its script. A process that uses far less than the largest one is not counted.
     name = key[0] if info is None or not is_python(info) else script_name(info)
