@@ -74,9 +74,9 @@ def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
         frames = tuple(frame for frame in map(_parse_frame, calls) if frame is not None)
         if found is None or not frames or not count.isdecimal():
             continue
-        who = (int(found[1] or 0), clean(found[2] or "", 64))
-        if who in threads or len(threads) < MOST_THREADS:
-            threads.setdefault(who, Counter())[frames] += int(count)
+        thread = (int(found[1] or 0), clean(found[2] or "", 64))
+        if thread in threads or len(threads) < MOST_THREADS:
+            threads.setdefault(thread, Counter())[frames] += int(count)
     out = [_thread(tid, name, stacks) for (tid, name), stacks in threads.items()]
     out.sort(key=lambda one: (one.tid != pid, one.name != "MainThread", -one.samples, one.tid))
     return PythonCode(tuple(out), max((one.samples for one in out), default=0), seconds)
