@@ -169,7 +169,7 @@ def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> f
     return disk + min(running, max(0.0, idle - disk))
 
 
-def _decider(rates: Sequence[JobRates], workers: int) -> _Parts:
+def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
     if not workers:
         disk, running = _weighted(rates, "main_disk_ratio"), _weighted(rates, "main_running_ratio")
         return _UNKNOWN if disk is None else (disk, running, 0.0, 0.0)
@@ -194,7 +194,7 @@ def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
     return disk / whole, (time.data_cpu + handed) / whole, network / whole, time.data_other / whole
 
 
-class _Lost(NamedTuple):
+class _DataWait(NamedTuple):
     """Some fields of ``JobFacts``, under the same names, for one window."""
 
     stall: float | None
@@ -206,9 +206,9 @@ class _Lost(NamedTuple):
     handover: float = 0.0
 
 
-def _lost(
+def _data_wait(
     rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float, least: float
-) -> _Lost:
+) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
     least: a share ``host`` of at least this is the main thread's own work; below it, ``host`` may be a wait for
@@ -216,8 +216,8 @@ def _lost(
     """
     if time is not None:
         handed = handover(time, least)
-        return _Lost(time.data + handed, *_parts(time, files, handed), time, handed)
-    return _Lost(_stall(rates, workers, busy), *_decider(rates, workers), None)
+        return _DataWait(time.data + handed, *_parts(time, files, handed), time, handed)
+    return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers), None)
 
 
 def _loaders_compute(rates: Sequence[JobRates], job: Job, limits: Thresholds) -> bool:
@@ -255,15 +255,15 @@ def job_facts(
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
         computing = _loaders_compute(rates, job, limits)
         least = limits.gate if computing else 0.0
-        lost = _lost(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
-        wait = _lost(rates, workers, busy, time, file_waits(window, key, place), least)
+        long_wait = _data_wait(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
+        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), least)
         out.append(
             JobFacts(
                 job,
                 place,
                 window,
                 wait.stall,
-                lost.stall,
+                long_wait.stall,
                 wait.disk,
                 wait.running,
                 wait.net,
@@ -284,7 +284,7 @@ def job_facts(
                 _age_s(snapshot, job),
                 _weighted(rates, "apart_ratio"),
                 wait.time,
-                lost.time,
+                long_wait.time,
                 shares_gpu,
                 computing,
                 wait.handover,
