@@ -205,7 +205,7 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(record: type) -> list[str]:
-    """The names of the numbers in a record without metrics; of memory only the sizes, as the rest are counters."""
+    """The names of the numbers in a record without metrics; of memory only the sizes, because the rest are counters."""
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
     names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]

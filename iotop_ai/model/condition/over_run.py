@@ -111,7 +111,7 @@ class ConditionOverRun:
         return ConditionResult(self.condition, all_met(seen), tuple(seen))
 
     def _or_unknown(self, i: int, seen: ClauseResult) -> ClauseResult:
-        """The result; unknown instead of "not met" if an object was never read, as it may have met the clause."""
+        """The result; unknown instead of "not met" if an object was never read, because it may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else ClauseResult(seen.clause, name=name)
 

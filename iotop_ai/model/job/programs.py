@@ -132,7 +132,7 @@ class Traits(NamedTuple):
 
     kind: the result of ``launcher_kind``
     tracker: whether the process only cleans up or compiles for a program
-    fork_server: whether it is a fork server or was forked by one, as both have the same command line
+    fork_server: whether it is a fork server or was forked by one; both have the same command line
     spawned: whether multiprocessing or joblib started it as a worker with a command line of its own
     ray: the result of ``is_ray``
     loader: whether it is a worker of PyTorch's DataLoader
