@@ -20,6 +20,8 @@ _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
 _MOST_KILLS = 16
+_FOLLOWS_NS = 60_000_000_000
+"""The ends of a job's other processes within this time follow from the first one."""
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
@@ -30,8 +32,9 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         readable (such as the command that `record` runs); OOM kills.
     Threshold: a trainer ends with neither exit code 0 nor Ctrl-C; a worker is killed or crashes; or a process ends for
         an unknown cause within 60 s after its OOM kill (60 % sure). If the log does not say which process was killed,
-        the trainer's end within 15 s counts. In a weakly recognised job only a crash or an OOM kill counts. At once.
-        The finding stays for 10 minutes, or until a later job is at work.
+        the trainer's end within 15 s counts. Other ends of the job within 60 s do not replace the first one, except an
+        OOM kill. In a weakly recognised job only a crash or an OOM kill counts. At once. It stays for 10 minutes, or
+        until a later job is at work.
     Blind spot: without root it misses a process whose exit code it cannot read, except after an OOM kill. It ignores a
         worker that exits with an error of its own.
     """
@@ -39,12 +42,15 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     kills = [event for event in events if event.kind == OOM_KILL]
     worst: dict[int, Event] = {}
     for event in events:
-        if event.kind != ENDED or event.pid is None or not _bad(event, _killed(event, kills)):
+        killed = _killed(event, kills)
+        if event.kind != ENDED or event.pid is None or not _bad(event, killed):
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
+        if _follows(facts, pid, killed):
+            continue
         known = worst.get(pid)
         # Workers end with their trainer. If only one of them was killed, that process is the cause.
-        if known is None or (known.code not in _FAULTS and event.code in _FAULTS):
+        if known is None or _weight(event, killed) > _weight(known, _killed(known, kills)):
             worst[pid] = event
     return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
 
@@ -55,6 +61,22 @@ def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
     kills = (event for event in events if event.kind == OOM_KILL)
     fresh = [kill for kill in kills if may_end_by_kill(kill.pid, now_ns - kill.at_ns)]
     return tuple(kill for kill in fresh if not any(_of_kill(end, kill) for end in ends))[-_MOST_KILLS:]
+
+
+def _weight(event: Event, killed: bool) -> int:
+    return 2 if killed else int(event.code in _FAULTS)
+
+
+def _follows(facts: Facts, pid: int, killed: bool) -> bool:
+    """Whether another process of the job failed so shortly before that this end follows from it.
+
+    A trainer exits with an error because its worker was killed, and a launcher stops the ranks that are left. An OOM
+    kill has a cause of its own.
+    """
+    death = facts.carry.held.get(("job_died", str(pid)))
+    if death is None or not 0 <= facts.snapshot.at_ns - death.last_true_ns < _FOLLOWS_NS:
+        return False
+    return not killed or ("oom", 1.0) in death.finding.args
 
 
 def _killed(event: Event, kills: list[Event]) -> bool:

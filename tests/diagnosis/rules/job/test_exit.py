@@ -53,6 +53,43 @@ def test_a_death_is_shown_at_once_and_kept(name: str) -> None:
     assert frames[-1].verdict.primary.class_id == "job_died"
 
 
+WORKER_KILLED = ended("worker", -9, "pt_data_worker", 101)
+
+
+@pytest.mark.parametrize("later", [1, -6, -9, -15])
+def test_the_end_of_a_trainer_does_not_hide_the_worker_that_was_killed_before(later: int) -> None:
+    killed, end = (OOM, WORKER_KILLED), (ended("trainer", later),)
+    frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=killed), 1), (replace(GONE, events=end), 3))
+    found = frames[-1].verdict.primary
+    assert (found.class_id, dict(found.args)["worker"], dict(found.args)["end"]) == (
+        "job_died",
+        "pt_data_worker",
+        "SIGKILL",
+    )
+    assert [one.template for one in found.advice] == ["less_memory"]
+
+
+def test_an_oom_kill_replaces_an_end_just_before_it() -> None:
+    error, killed = (ended("trainer", 1),), (OOM, ended("trainer", -9))
+    frames = play((JOB_HEALTHY, 20), (replace(GONE, events=error), 1), (replace(GONE, events=killed), 1))
+    assert [one.template for one in frames[-1].verdict.primary.advice] == ["less_memory"]
+
+
+def test_a_death_long_after_another_is_shown() -> None:
+    first, second = (replace(GONE, events=(WORKER_KILLED,)), 1), (replace(GONE, events=(ended("trainer", 1),)), 1)
+    found = play((JOB_HEALTHY, 20), first, (GONE, 61), second)[-1].verdict.primary
+    assert (found.class_id, dict(found.args)["end"]) == ("job_died", "exit 1")
+
+
+@pytest.mark.parametrize("code", [-9, None])
+def test_a_worker_killed_for_memory_is_the_cause_of_its_trainers_end(code: int | None) -> None:
+    named = Event(0, 0, "oom_kill", "the kernel killed pt_data_worker (pid 101) for memory", pid=101)
+    events = (named, ended("trainer", -6), ended("worker", code, "pt_data_worker", 101))
+    found = play((JOB_HEALTHY, 20), (replace(GONE, events=events), 1))[-1].verdict.primary
+    assert dict(found.args)["worker"] == "pt_data_worker"
+    assert [one.template for one in found.advice] == ["less_memory"]
+
+
 def test_the_death_of_another_job_is_shown_beside_the_job_at_work() -> None:
     other = ended("trainer", -9)._replace(pid=77, job_pid=77)
     frames = play((JOB_HEALTHY, 20), (replace(JOB_HEALTHY, events=(other,)), 1), (JOB_HEALTHY, 10), (GONE, 15))
