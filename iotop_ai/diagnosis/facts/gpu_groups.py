@@ -125,6 +125,13 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     )
 
 
+def strangers_only(facts: Facts) -> bool:
+    """Whether a job is at work and every process on the GPUs belongs to other programs than the jobs."""
+    if facts.gpu.pids is None or not any(job.active for job in facts.jobs):
+        return False
+    return not any(job.job.gpus for job in facts.jobs)
+
+
 def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
     """ "GPU 3", "GPUs 3, 5", or only the number ("8 GPUs") for more than four GPUs or all of them.
 

@@ -97,3 +97,29 @@ def test_without_visible_processes_every_gpu_may_be_the_jobs() -> None:
     hidden: Machine = replace(LOADS, gpu_pids=(), gpu_only={0: {"processes": None}, 1: {"processes": None}})
     assert verdict_of(hidden, 20).state is not State.STARTING
     assert verdict_of(replace(hidden, gpus=(0.0, 0.0)), 20).state is State.STARTING
+
+
+UNSURE_JOB = replace(
+    JOB_HEALTHY,
+    job=replace(COMPUTING, workers=(), stall=0.05, main_running=0.5, time=(("unexplained", 0.6), ("compute", 0.4))),
+    tasks=(replace(TRAINER_OLD, cpu=0.5), Task(900)),
+)
+"""A job on the CPU, without loaders, whose time is not explained."""
+
+
+@pytest.mark.parametrize(
+    "time", [(), UNSURE_JOB.job.time if UNSURE_JOB.job else ()], ids=["not sampled", "unexplained"]
+)
+@pytest.mark.parametrize("busy", [0.96, 0.8, 0.4])
+def test_the_gpu_of_an_unrecognised_program_is_not_a_witness_for_a_job_without_one(
+    busy: float, time: tuple[tuple[str, float], ...]
+) -> None:
+    assert UNSURE_JOB.job is not None
+    job = replace(UNSURE_JOB.job, time=time, stall=0.05 if time else None)
+    stranger = {0: {"processes": (GpuProcess(900, GIB, "compute"),)}}
+    machine = replace(UNSURE_JOB, job=job, gpus=(busy,), power=600.0, gpu_only=stranger)
+    verdict = verdict_of(machine, 40)
+    assert (verdict.state, verdict.job_pid) == (State.UNSURE, 50)
+    assert "gpu_bound" not in {one.class_id for one in verdict.primary.ruled_out}
+    alone = verdict_of(replace(machine, job=None), 40)
+    assert (alone.state is State.OK) == (busy >= 0.7), "without a job, the verdict is about the machine"
