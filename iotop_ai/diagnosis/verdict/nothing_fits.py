@@ -8,7 +8,13 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, grouped
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.diagnosis.verdict.ruled_out import busiest_device, disks_are_known, sampled_job, waiting_group
+from iotop_ai.diagnosis.verdict.ruled_out import (
+    busiest_device,
+    disks_are_known,
+    sampled_job,
+    unknown_disks,
+    waiting_group,
+)
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity, SlowDisk
 from iotop_ai.model.signal_coverage import signal_groups
@@ -45,7 +51,8 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
     if facts.gpu.power_ratio is not None:
         args += (("power", facts.gpu.power_ratio),)
     args += (("gpu_known", 1.0 if facts.gpu.absent or facts.gpu.visible else 0.0),)
-    args += (("disks_known", float(disks_are_known(facts))),)
+    unknown_count, _ = unknown_disks(facts) or (0, 0)
+    args += (("disks_known", float(disks_are_known(facts))), ("disks_unknown", float(unknown_count)))
     if group is not None:
         blocked = group.blocked_ratio
         args += (("task", group.name), ("pid", float(group.pid)), ("tasks", float(group.alike_count)))

@@ -9,7 +9,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
 from iotop_ai.diagnosis.facts.window import share
 from iotop_ai.diagnosis.thresholds import Thresholds
-from iotop_ai.model.block.counters import is_leaf
+from iotop_ai.model.block.counters import BlockKey, is_leaf
 from iotop_ai.model.finding import RuledOut
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 
@@ -25,26 +25,38 @@ def busiest_device(facts: Facts) -> DeviceFacts | None:
     return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
 
 
-def disks_are_known(facts: Facts) -> bool:
-    """Whether the window has the rates of at least one disk, or the machine has no disk.
+def unknown_disks(facts: Facts) -> tuple[int, int] | None:
+    """(the number of disks without known rates in the window, the number of disks); None if the disks are unread.
 
     Other devices do not count if the machine has a disk, because a loop device says nothing about it.
     """
     infos = facts.snapshot.disks.value or {}
+    disks: dict[BlockKey, bool] | None = None
     for sample in reversed(facts.window.samples):
         if (table := sample.block.value) is None:
             continue
-        disks = [rates for key, rates in table.items() if (info := infos.get(key.name)) is not None and is_leaf(info)]
-        if not disks or any(rates.read_bytes_per_s is not None for rates in disks):
-            return True
-    return False
+        if disks is None:
+            disks = {key: False for key in table if (info := infos.get(key.name)) is not None and is_leaf(info)}
+        for key in [key for key, known in disks.items() if not known]:
+            disks[key] = key in table and table[key].read_bytes_per_s is not None
+        if all(disks.values()):
+            break
+    return None if disks is None else (len(disks) - sum(disks.values()), len(disks))
+
+
+def disks_are_known(facts: Facts) -> bool:
+    """Whether the window has the rates of at least one disk, or the machine has no disk."""
+    disks = unknown_disks(facts)
+    return disks is not None and (not disks[1] or disks[0] < disks[1])
 
 
 def _storage(facts: Facts) -> RuledOut | None:
     device = busiest_device(facts)
     if device is None:
-        known = facts.snapshot.disks.value and disks_are_known(facts)
-        return RuledOut("storage_read", "disks_idle") if known else None
+        disks = unknown_disks(facts)
+        if not facts.snapshot.disks.value or disks is None or not disks_are_known(facts):
+            return None
+        return RuledOut("storage_read", "disks_idle", (("unknown", float(disks[0])),))
     if share(device.slow) < facts.limits.leave_share:
         args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)

@@ -86,8 +86,13 @@ def limit_text(a: Args) -> str:
     return f"{whole(a, 'limit')} {'writes' if writes else 'reads'}/s"
 
 
+def _but_unknown(a: Args) -> str:
+    unknown = number(a, "unknown") or 0
+    return f", but {unknown:.0f} {'is' if unknown == 1 else 'are'} unknown" if unknown else ""
+
+
 _WHY: dict[str, Callable[[Args], str]] = {
-    "disks_idle": lambda a: "no disk did anything",
+    "disks_idle": lambda a: f"no disk did anything{_but_unknown(a)}",
     "disks_calm": lambda a: f"{word(a, 'device')} answers in {''.join(span.text for span in latency(a))}",
     "no_process_waits": lambda a: f"{word(a, 'device')} is slow, but no process is blocked by it",
     "no_process_computes": lambda a: "no process of the job computes",

@@ -45,8 +45,11 @@ def _nothing_slow(a: Args) -> Spans:
     gpu = "GPU unknown" if not number(a, "gpu_known") else "GPU unused" if number(a, "gpus_all") else "no GPU"
     if number(a, "slow"):
         return [strong(word(a, "device")), plain(" is slow"), COMMA, plain("no process is seen waiting for it")]
-    unknown = number(a, "disks_known") == 0
-    disks = "disks fine" if word(a, "device") else "disks unknown" if unknown else "disks idle"
+    disks = "disks fine" if word(a, "device") else "disks idle"
+    if number(a, "disks_known") == 0:
+        disks = "disks unknown"
+    elif number(a, "disks_unknown"):
+        disks += f", {whole(a, 'disks_unknown')} unknown"
     return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
 
 

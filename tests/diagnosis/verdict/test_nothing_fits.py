@@ -11,6 +11,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.advice import why_text
 from tests.diagnosis.build import (
     GIB,
     MB,
@@ -123,3 +124,13 @@ def test_disks_that_cannot_be_read_are_not_called_idle() -> None:
     assert "disks_idle" not in [one.template for one in verdict_of(unknown).primary.ruled_out]
     assert sentence(unknown) == "nothing slow is seen; no GPU, disks unknown"
     assert "disks_idle" in [one.template for one in verdict_of(Machine(cpu=0.1, disks=(Disk(),))).primary.ruled_out]
+
+
+@pytest.mark.parametrize(("count", "why"), [(0, ""), (1, ", but 1 is unknown"), (2, ", but 2 are unknown")])
+def test_disks_without_known_rates_are_counted_beside_idle_disks(count: int, why: str) -> None:
+    disks = (Disk(), *(Disk(f"sd{letter}", unknown=True) for letter in "bcd"[:count]))
+    machine = Machine(cpu=0.1, disks=disks, gpu_status=Status.FAILED)
+    verdict = verdict_of(machine)
+    (reason,) = [one for one in verdict.primary.ruled_out if one.template == "disks_idle"]
+    assert why_text(reason) == f"no disk did anything{why}"
+    assert sentence(machine) == f"nothing slow is seen; GPU unknown, disks idle{f', {count} unknown' if count else ''}"
