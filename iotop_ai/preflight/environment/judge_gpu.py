@@ -67,7 +67,8 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
             return Check("gpu", "GPU driver", FAIL, text, "docker run --gpus all; on the host: nvidia-modprobe -u -c=0")
         return Check("gpu", "GPU driver", OK, f"{driver or 'it answers'}, {plural(len(reading.value), 'GPU')}")
     if reading.status is Status.PENDING:
-        return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", "nvidia-smi")
+        command = "nvidia-smi" if facts.nvidia_cards else "amd-smi, rocm-smi or xpu-smi"
+        return Check("gpu", "GPU driver", UNKNOWN, "the driver did not answer in time", command)
     if facts.nvidia_cards:
         text = f"{plural(facts.nvidia_cards, 'NVIDIA GPU')} on the PCI bus: {reading.reason or 'the driver lists none'}"
         inside = "docker run --gpus all (nvidia-container-toolkit)" if snapshot.host.container else "modprobe nvidia"

@@ -184,14 +184,19 @@ def _ask_peers(a: Args) -> str:
     return f"run iotop-ai why on the hosts of its other ranks; then read NCCL's log (NCCL_DEBUG=INFO){local}"
 
 
+_CLOCK_COMMANDS = {"AMD": "amd-smi metric or rocm-smi", "Intel": "xpu-smi or intel_gpu_top"}
+"""The commands that show why a GPU's clock is low, by its maker."""
+
+
 def _help_late(a: Args) -> str:
     pid = "" if number(a, "pid") is None else f" (pid {whole(a, 'pid')})"
     gpu = f"{word(a, 'late') or 'the late GPU'}{pid}"
+    command = _CLOCK_COMMANDS.get(word(a, "maker"), "nvidia-smi -q -d PERFORMANCE")
     remedies = {
         "blocked": f"a faster disk or more workers for the rank on {gpu}",
         "computes": f"more workers or lighter samples for the rank on {gpu}",
         "longer": f"equal shards and batches: the rank on {gpu} has more to compute",
-        "clock": f"why {gpu} runs at a lower clock: heat, power limit, nvidia-smi -q -d PERFORMANCE",
+        "clock": f"why {gpu} runs at a lower clock: heat, power limit, {command}",
     }
     if word(a, "how") == "less":
         return f"share the work more evenly: {gpu} could do more"

@@ -119,7 +119,10 @@ def test_a_gpu_without_a_driver_is_reported() -> None:
     assert check.state is State.FAIL
     assert check.text == "2 NVIDIA GPUs on the PCI bus: no NVIDIA driver"
     (check,) = judge_gpu(EMPTY, HostFacts(nvidia_cards=2), python)
-    assert (check.state, check.text) == (State.UNKNOWN, "the driver did not answer in time")
+    late = (State.UNKNOWN, "the driver did not answer in time")
+    assert (check.state, check.text, check.remedy) == (*late, "nvidia-smi")
+    (check,) = judge_gpu(EMPTY, HostFacts(), python)
+    assert (check.state, check.text, check.remedy) == (*late, "amd-smi, rocm-smi or xpu-smi")
     inside = absent._replace(host=HOST._replace(container="docker"))
     (check,) = judge_gpu(inside, HostFacts(nvidia_cards=2), python)
     assert check.remedy == "docker run --gpus all (nvidia-container-toolkit)"

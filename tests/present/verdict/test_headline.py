@@ -191,6 +191,20 @@ def test_classes_about_gpus_have_their_words(name: str, expected: str, because: 
     assert sentence(headline.advice, frame)
 
 
+@pytest.mark.parametrize(
+    ("uuid", "command"),
+    [
+        ("GPU-0", "nvidia-smi -q -d PERFORMANCE"),
+        ("AMD-0000:03:00.0", "amd-smi metric or rocm-smi"),
+        ("Intel-0000:03:00.0", "xpu-smi or intel_gpu_top"),
+    ],
+)
+def test_a_gpu_with_a_low_clock_is_looked_into_with_the_command_of_its_maker(uuid: str, command: str) -> None:
+    machine = GPU_SCENES["imbalance clock"]
+    frame = last(replace(machine, gpu_only={**machine.gpu_only, 0: {"uuid": uuid}}))
+    assert sentence(headline.advice, frame).endswith(f"at a lower clock: heat, power limit, {command}")
+
+
 def test_a_disk_that_reports_its_failure_shows_its_figures() -> None:
     reasons = ("the disk itself says that it is failing", "reliability is degraded", "102 % of its rated life used")
     frame = last(Machine(smart=(DYING._replace(reasons=reasons),), cpu=0.5))

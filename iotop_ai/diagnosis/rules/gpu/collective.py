@@ -350,6 +350,7 @@ def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     args: Args = (
         *group_args(facts, group, (gpu,)),
         ("late", f"GPU {gpu.state.number}"),
+        ("maker", "" if gpu.state.is_nvidia else gpu.state.uuid.partition("-")[0]),
         ("pid", None if rank is None else float(rank.key.pid)),
         ("busy", busy),
         ("peers", peers),
