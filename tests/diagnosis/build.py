@@ -22,6 +22,7 @@ from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.kernel_log import DeviceErrors, KernelLog
 from iotop_ai.model.machine.memory import MemoryRates, MemoryState
 from iotop_ai.model.machine.network import LinkRates
+from iotop_ai.model.machine.pool import ArcCounters, PoolTable
 from iotop_ai.model.machine.pressure import PressureRates, PressureTotals
 from iotop_ai.model.process.blocked import Wait
 from iotop_ai.model.process.records import (
@@ -239,6 +240,7 @@ class Machine:
     steal: float = 0.0
     available_bytes: int | None = None
     total_bytes: int | None = None
+    arc: ArcCounters | None = None
     cores: int = 8
     io_pressure: float | None = 0.0
     smart: tuple[SmartState, ...] = ()
@@ -347,6 +349,7 @@ def snapshot_of(machine: Machine, second: int) -> Snapshot:
         processes=Reading(processes, **ok),
         cpu=Reading(CpuTable({n: CpuTicks(*[0] * 8) for n in range(machine.cores)}, machine.cores, None), **ok),
         memory=Reading(MemoryState(machine.total_bytes, machine.available_bytes, *[None] * 25), **ok),
+        pools=Reading(PoolTable(machine.arc), **ok) if machine.arc else Reading(None, Status.ABSENT, "no ZFS", "", at),
         pressure=Reading({"io": PressureTotals(0, 0)}, **ok)
         if machine.psi
         else Reading(None, Status.OFF, "PSI is off", "boot with psi=1", at),

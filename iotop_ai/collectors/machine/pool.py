@@ -151,7 +151,7 @@ class PoolCollector:
 
     def _arc(self) -> ArcCounters:
         found = parse_kstat(self._raw(f"{SPL}/arcstats"))
-        return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max", b"iohits")))
+        return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max", b"iohits", b"c_min")))
 
     def _pool(self, pool: str) -> ProgramIo:
         names = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")]

@@ -163,7 +163,10 @@ def _memory_at_limit(facts: Facts, before: str) -> Args:
     memory = facts.snapshot.memory.value
     if memory is None or memory.available_bytes is None or not memory.total_bytes:
         return ()
-    used = 1 - memory.available_bytes / memory.total_bytes
+    # The kernel does not count the cache of ZFS as available, although ZFS shrinks it for programs.
+    pools = facts.snapshot.pools.value
+    cache = 0 if pools is None or pools.arc is None else pools.arc.reclaimable_bytes or 0
+    used = max(0.0, 1 - (memory.available_bytes + cache) / memory.total_bytes)
     limits = facts.limits
     if used < (limits.busy_memory_leave if before == State.BUSY.value else limits.busy_memory):
         return ()

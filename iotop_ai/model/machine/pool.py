@@ -23,6 +23,7 @@ class ArcCounters(NamedTuple):
     limit_bytes: the largest size (c_max)
     io_hits: how many reads waited for a running read of the same block; it grows; OpenZFS counts it separately since
         2.2
+    min_bytes: the size below which it is not shrunk for programs (c_min); None if not recorded
     """
 
     hits: int | None = None
@@ -30,6 +31,14 @@ class ArcCounters(NamedTuple):
     size_bytes: int | None = None
     limit_bytes: int | None = None
     io_hits: int | None = None
+    min_bytes: int | None = None
+
+    @property
+    def reclaimable_bytes(self) -> int | None:
+        """The bytes that the cache gives back when programs need memory; None when unknown."""
+        if self.size_bytes is None or self.min_bytes is None:
+            return None
+        return max(0, self.size_bytes - self.min_bytes)
 
 
 class ProgramIo(NamedTuple):

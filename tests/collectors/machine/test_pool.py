@@ -32,6 +32,7 @@ ARC = (
     "13 1 0x01 147 39984 4096215370 126325401250\nname                            type data\n"
     "hits                            4    {hits}\nmisses                          4    {misses}\n"
     "size                            4    8589934592\nc_max                           4    17179869184\n"
+    "c_min                           4    1073741824\n"
     "memory_available_bytes          3    -4096\n"
 )
 OBJSET = (
@@ -95,7 +96,7 @@ def tree(tmp_path: Path) -> Path:
 def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     table = PoolCollector(Root(str(tree)), Clock(), ALL).read()
     assert table == PoolTable(
-        ArcCounters(900, 100, 8 << 30, 16 << 30),
+        ArcCounters(900, 100, 8 << 30, 16 << 30, None, 1 << 30),
         {"tank": ProgramIo(10_000, 20, 5, 2)},
         {UUID: BtrfsErrors("data", 1, 2, 0, 3, 0)},
         {"scratch-ffff8800": ProgramIo(12_582_912, 135_168, 4, 33, 5)},

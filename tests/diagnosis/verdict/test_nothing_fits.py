@@ -7,6 +7,7 @@ import pytest
 from iotop_ai.diagnosis.engine import fold
 from iotop_ai.model.finding import Verdict
 from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.machine.pool import ArcCounters
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.verdict_class import State
@@ -61,6 +62,21 @@ def test_memory_without_room_is_named_until_there_is_clearly_more() -> None:
     states = [f.verdict.state for f in play((full, 15), (less, 5), (room, 5))]
     assert set(states[12:20]) == {State.BUSY}
     assert states[-1] is State.CALM
+
+
+@pytest.mark.parametrize(
+    ("arc", "state"),
+    [
+        (ArcCounters(size_bytes=50 * GIB, min_bytes=3 * GIB), State.CALM),
+        (ArcCounters(size_bytes=4 * GIB, min_bytes=3 * GIB), State.BUSY),
+        (ArcCounters(size_bytes=2 * GIB, min_bytes=3 * GIB), State.BUSY),
+        (ArcCounters(size_bytes=50 * GIB), State.BUSY),
+        (ArcCounters(), State.BUSY),
+    ],
+)
+def test_memory_that_the_cache_of_zfs_gives_back_is_available(arc: ArcCounters, state: State) -> None:
+    full = Machine(cpu=0.3, total_bytes=100 * GIB, available_bytes=3 * GIB, arc=arc)
+    assert verdict_of(full).state is state
 
 
 @pytest.mark.parametrize(
