@@ -57,7 +57,9 @@ def _shm(facts: HostFacts, container: str) -> Check:
     if state is OK:
         return Check("container", "shared memory", OK, text)
     if size < SHM_WARN_BYTES:
-        remedy = "docker run --shm-size=8g, or --ipc=host" if container else "mount -o remount,size=50% /dev/shm"
+        # An LXC container mounts its /dev/shm itself, so it can change its size like a machine.
+        larger = "mount -o remount,size=50% /dev/shm"
+        remedy = larger if container in ("", "lxc") else "docker run --shm-size=8g, or --ipc=host"
     else:
         remedy = "ls -lhS /dev/shm | head"
     return Check("container", "shared memory", state, f"{text}: DataLoader workers end with a bus error", remedy)

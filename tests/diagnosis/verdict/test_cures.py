@@ -400,6 +400,13 @@ def test_a_container_is_started_with_twice_its_shm_and_at_least_8_gb() -> None:
     assert "mount" not in cure_text("larger_shm", inside)
 
 
+def test_an_lxc_container_changes_the_size_of_its_shm_itself() -> None:
+    inside = replace(STATE_SCENES["shm_full"], container="lxc")
+    assert cure_text("larger_shm", inside).startswith("mount -o remount,size=50% /dev/shm, fewer workers")
+    docker = with_job(inside, label="container 0123456789ab")
+    assert "start the container with --shm-size=8g" in cure_text("larger_shm", docker)
+
+
 def test_a_larger_shm_after_a_worker_died_fits_the_place_of_its_job() -> None:
     bus = (ended("worker", -7, "pt_data_worker", 101),)
     assert "mount -o remount,size=50% /dev/shm, " in cure_text("larger_shm", replace(JOB_HEALTHY, events=bus))

@@ -104,6 +104,20 @@ def test_limits_and_the_terminal_are_judged(facts: HostFacts, names: list[str]) 
     assert faults(judge_host(facts, "")) == names
 
 
+@pytest.mark.parametrize(
+    ("container", "remedy"),
+    [
+        ("", "mount -o remount,size=50% /dev/shm"),
+        ("lxc", "mount -o remount,size=50% /dev/shm"),
+        ("podman", "docker run --shm-size=8g, or --ipc=host"),
+    ],
+)
+def test_the_remedy_for_a_small_dev_shm_fits_the_container(container: str, remedy: str) -> None:
+    facts = HostFacts(cores=8, shm_bytes=64 << 20, shm_free_bytes=64 << 20)
+    (check,) = [one for one in judge_host(facts, container) if one.name == "shared memory"]
+    assert check.remedy == remedy
+
+
 def test_missing_rights_are_reported_in_the_collectors_words() -> None:
     off = EMPTY._replace(pressure=Reading(None, Status.OFF, "PSI is off", "boot with psi=1"))
     found = {check.name: check for check in judge_rights(off, HostFacts())}

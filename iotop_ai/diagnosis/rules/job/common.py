@@ -120,9 +120,10 @@ def shm_args(facts: Facts, job: JobFacts | None) -> Args:
     """The size of the job's /dev/shm and whether the job runs in a container, for the advice about /dev/shm.
 
     job: None for a job that is gone. Then both are unknown, unless the monitor runs in a container: a job that it sees
-    runs in a container too, although its cgroup shows no id there.
+    runs in a container too, although its cgroup shows no id there. An LXC container does not count, because it mounts
+    its /dev/shm itself and can change its size like a machine.
     """
-    inside = bool(facts.snapshot.host.container)
+    inside = facts.snapshot.host.container not in ("", "lxc")
     total = None if job is None else job.place.shm_total_bytes
     known = None if job is None and not inside else float(inside or _in_container(job))
     return (("total", None if total is None else float(total)), ("container", known))
