@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from iotop_ai.model.condition.grammar import Condition, parse_condition
 from iotop_ai.model.condition.over_run import ConditionResult
-from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_met
+from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_met, identity_of
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
@@ -88,8 +88,8 @@ class _RuleWatch:
         self.rule = rule
         self._watch = ConditionWatch(rule.when)
         self._firing = False
-        self._reported: dict[str, None] = {}
-        """The objects of the first clause that were reported since the rule began to fire."""
+        self._reported: dict[str, str] = {}
+        """The identity of each object of the first clause that was reported since the rule began to fire."""
         self._fired_ns: int | None = None
         self._unmet_ns: int | None = None
 
@@ -105,10 +105,7 @@ class _RuleWatch:
                 if self._fired_ns is not None and now_ns - self._fired_ns < rule.cooldown_s * 1e9:
                     return None
                 self._firing, self._fired_ns = True, now_ns
-            names = dict.fromkeys(
-                name for name in (seen[0].name, *sorted(seen[0].all_met)) if name not in self._reported
-            )
-            self._reported |= names
+            names = self._unreported((seen[0].name, *sorted(seen[0].all_met)), frame)
             return _together([alert_of(rule, FIRING, self._watch.about(one, seen, now_ns), frame) for one in names])
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
@@ -122,6 +119,16 @@ class _RuleWatch:
             named = any(reported)
             return _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}") if named else ended
         return None
+
+    def _unreported(self, names: Iterable[str], frame: Frame) -> list[str]:
+        """The objects to report now. Another disk with the name of a reported disk is reported too."""
+        out = []
+        for name in dict.fromkeys(names):
+            known, now = self._reported.get(name), identity_of(self.rule.when.clauses[0], name, frame)
+            self._reported[name] = now or known or ""
+            if known is None or (known and now and known != now):
+                out.append(name)
+        return out
 
 
 def _together(alerts: Sequence[Alert]) -> Alert | None:

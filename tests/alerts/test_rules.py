@@ -8,9 +8,11 @@ from collections.abc import Iterable
 import pytest
 
 from iotop_ai.alerts.rules import FIRING, MOST_NAMED, RESOLVED, AlertRules, Rule, default_rules
+from iotop_ai.model.block.counters import BlockCounters, BlockKey, block_rates_of
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
@@ -115,6 +117,52 @@ def test_each_object_fires_once_while_its_rule_stands() -> None:
         (165, RESOLVED, ""), (175, FIRING, "failing_disk sdb"),
     ]  # fmt: skip
     assert found[1][1].text.endswith("failing_disk sdb was active for 1 s")
+
+
+def with_serial(frame: Frame, serial: str | None) -> Frame:
+    """The Frame in which SMART gives this serial number of sda; None: sda has not answered."""
+    state = None if serial is None else SmartState("sda", "ata", "M", serial, "F", "FAIL", "critical", ("pending",))
+    reading = Reading(state, Status.PENDING if state is None else Status.OK)
+    return frame._replace(snapshot=frame.snapshot._replace(smart=Reading({"sda": reading}, Status.OK)))
+
+
+@pytest.mark.parametrize(
+    ("serials", "fired"),
+    [
+        (["A", "A", None, "A", "A"], [0]),
+        (["A", None, "B", "B", None, "B"], [0, 2]),
+        (["A", "B", "A"], [0, 1, 2]),
+        ([None, "A", "A"], [0]),
+    ],
+    ids=["comes back", "replaced", "replaced twice", "known later"],
+)
+def test_another_failing_disk_of_the_same_name_fires_again(serials: list[str | None], fired: list[int]) -> None:
+    rules = AlertRules([Rule("bad", parse_condition("finding failing_disk"))])
+    looks = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
+    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == fired
+
+
+def test_the_time_of_a_finding_begins_again_with_another_disk() -> None:
+    rules = AlertRules([Rule("bad", parse_condition("finding failing_disk for 5s"))])
+    serials = ["A"] * 4 + ["B"] * 6
+    looks = [with_serial(failing(second, "sda"), serial) for second, serial in enumerate(serials)]
+    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == [8]
+
+
+def test_another_busy_disk_of_the_same_name_fires_again() -> None:
+    rules = AlertRules([Rule("queued", parse_condition("disks.sda.in_flight >= 0"))])
+    looks = []
+    for second, diskseq in enumerate([1, 1, 2, 2]):
+        frame, key = at(second, 40.0), BlockKey("sda", diskseq)
+        counters = BlockCounters(*[0] * len(BlockCounters._fields))
+        rates = block_rates_of(counters, counters, 1.0)
+        looks.append(
+            frame._replace(
+                snapshot=frame.snapshot._replace(block=Reading({key: counters}, Status.OK)),
+                sample=frame.sample._replace(block=frame.sample.block._replace(value={key: rates}, renewed=True)),
+            )
+        )
+    assert [second for second, frame in enumerate(looks) for _ in rules.add(frame)] == [0, 2]
 
 
 def test_the_end_of_an_alert_names_the_finding_that_fired() -> None:

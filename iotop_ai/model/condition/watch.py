@@ -10,6 +10,9 @@ from iotop_ai.model.condition.figures import values
 from iotop_ai.model.condition.grammar import Clause, Condition
 from iotop_ai.model.frame import Frame
 
+_OF_DISKS = ("disks", "smart")
+"""The families of figures whose objects are disks."""
+
 
 class ClauseResult(NamedTuple):
     """The result of one clause.
@@ -29,6 +32,19 @@ class ClauseResult(NamedTuple):
     all_met: tuple[str, ...] = ()
 
 
+def identity_of(clause: Clause, name: str, frame: Frame) -> str:
+    """What tells an object of the clause from a later disk of the same name; "" if unknown, or if it is not a disk.
+
+    The disk of a finding has its serial number, because a finding may outlast its disk's place on the bus.
+    """
+    if clause.figure is None:
+        reading = (frame.snapshot.smart.value or {}).get(name.partition(" ")[2])
+        return "" if reading is None or reading.value is None else reading.value.serial
+    if clause.figure.family not in _OF_DISKS:
+        return ""
+    return next((str(key.diskseq) for key in frame.snapshot.block.value or () if key.name == name), "")
+
+
 class ClauseWatch:
     """Follows one clause; a single object must meet the clause for the whole time that "for" requires."""
 
@@ -39,6 +55,8 @@ class ClauseWatch:
         self._known: dict[str, float | None] = {}
         self._was_known = False
         self._disks: dict[str, BlockKey] = {}
+        self._serials: dict[str, str] = {}
+        """The identity of the disk of each finding whose comparison is true, once it is known."""
 
     def add(self, frame: Frame) -> ClauseResult:
         """Take in a Frame and return the clause's result.
@@ -76,7 +94,7 @@ class ClauseWatch:
     def _forget_replaced_disks(self, frame: Frame) -> None:
         """End the time of each disk if another disk now has its name."""
         table = frame.snapshot.block.value
-        if table is None or self.clause.figure is None or self.clause.figure.family not in ("disks", "smart"):
+        if table is None or self.clause.figure is None or self.clause.figure.family not in _OF_DISKS:
             return
         disks = {key.name: key for key in table}
         for name in [name for name in self._since if self._disks.get(name, disks.get(name)) != disks.get(name)]:
@@ -94,7 +112,12 @@ class ClauseWatch:
             for one in verdict.findings
             if self.clause.names(one.class_id, one.state.value)
         }
+        serials = {name: identity_of(self.clause, name, frame) or self._serials.get(name, "") for name in named}
+        for name in named & self._serials.keys():
+            if self._serials[name] not in ("", serials[name]):
+                self._since.pop(name, None)
         self._since = {name: self._since.get(name, begin_ns) for name in named}
+        self._serials = serials
         return True
 
     def _take_values(self, frame: Frame, begin_ns: int) -> bool:
