@@ -75,7 +75,7 @@ class LiveAlerts:
         if running is None or not (changed := running.take(frame)):
             return
         bell = running.bell and any(one.fires for one in changed)
-        self._app.post_message(AlertsChanged(_answer(changed), _firing(running), bell=bell))
+        self._post(_answer(changed), bell=bell)
 
     def close(self, seconds: float) -> None:
         """Deliver the waiting alerts for at most half of ``seconds``; use the other half to end deliveries that still
@@ -88,8 +88,13 @@ class LiveAlerts:
             running.close(seconds / 2, seconds / 2)
 
     def _failed(self, text: str) -> None:
-        running = self._running
-        self._app.post_message(AlertsChanged(f"failed: {text}", () if running is None else _firing(running)))
+        self._post(f"failed: {text}")
+
+    def _post(self, answer: str, *, bell: bool = False) -> None:
+        """Post a message with the rules that fire now. A message of another thread that has older ones comes before."""
+        with self._lock:
+            running = self._running
+            self._app.post_message(AlertsChanged(answer, () if running is None else _firing(running), bell=bell))
 
 
 def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:

@@ -77,6 +77,34 @@ def test_two_alerts_at_once_ring_once_and_never_with_the_bell_off() -> None:
     assert [message.bell for message in quiet.held] == [False]
 
 
+class SlowApp(FakeApp):
+    """An app in which the message of a failure waits for another message, for a while."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails, self.other = threading.Event(), threading.Event()
+
+    def post_message(self, message: Message) -> bool:
+        if isinstance(message, AlertsChanged) and message.answer.startswith("failed"):
+            self.fails.set()
+            self.other.wait(0.5)
+        else:
+            self.other.set()
+        return super().post_message(message)
+
+
+def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_meanwhile() -> None:
+    app = SlowApp()
+    alerts = begun(app, [])
+    failing = threading.Thread(target=alerts._failed, args=("mail: no server",))
+    failing.start()
+    assert app.fails.wait(10)
+    alerts.put(at(0, 88.0))
+    failing.join()
+    assert [one.answer[:6] for one in app.held] == ["failed", "alert:"]
+    assert [one.rule for one in app.held[-1].firing] == ["hot"]
+
+
 def test_rules_that_cannot_be_read_delay_nothing() -> None:
     app, released = FakeApp(), threading.Event()
 
