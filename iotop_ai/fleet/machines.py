@@ -49,12 +49,17 @@ class _Assembly:
         reading = answers[READING]
         self._at_s = reading.at_s or 0.0
         self._names = MachineNames({one.label("instance") for one in reading.series} - {""})
+        answered, current = "node's reading" in answers, self._instances("node's reading")
         for one in self._series("node"):
-            self._names.learn(one.label("instance"), one.label("nodename"))
+            instance = one.label("instance")
+            self._names.learn(instance, one.label("nodename"), current=not answered or instance in current)
         self._machines: dict[str, FleetMachine] = {}
 
     def _series(self, name: str) -> tuple[Series, ...]:
         return self._answers.get(name, _EMPTY).series
+
+    def _instances(self, name: str) -> set[str]:
+        return {one.label("instance") for one in self._series(name)}
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
         """Record that an exporter knows a machine, and change the machine's fields.
@@ -144,7 +149,7 @@ class _Assembly:
 
     def _add_node(self) -> None:
         answered = "node's reading" in self._answers
-        reading = {one.label("instance") for one in self._series("node's reading")}
+        reading = self._instances("node's reading")
         instances: dict[str, list[str]] = {}
         for name, one in self._named("node"):
             instances.setdefault(name, []).append(one.label("instance"))

@@ -31,18 +31,28 @@ class MachineNames:
         self._names = {instance: instance if count[host] > 1 else host for instance, host in hosts.items()}
         self._own = frozenset(self._names.values())
         self._machine_of_node: dict[str, str] = {}
+        self._machines_of_node: dict[str, set[str]] = {}
 
-    def learn(self, instance: str, node: str) -> None:
-        """Remember a machine's node name, as reported by the node_exporter on the machine.
+    def learn(self, instance: str, node: str, *, current: bool = True) -> None:
+        """Remember the node's name of a machine, as the node_exporter on this machine reports it.
 
-        An exporter in a pod knows only the node name. With the remembered name, ``of`` finds the machine even if
-        Prometheus scrapes the machine by address. Only machines that run iotop-ai are remembered. A node name that two
-        machines share matches neither.
+        An exporter in a pod knows only the node's name. With the remembered name, ``of`` finds the machine even if
+        Prometheus scrapes that machine by address. Only machines that run iotop-ai are remembered. A node's name that
+        two machines share leads to neither of them.
+
+        current: whether the node_exporter reports now; one that does not may have been the same machine under an
+        earlier address.
         """
         machine = host_of(instance)
-        if node and machine in self._own:
-            known = self._machine_of_node.setdefault(node, machine)
-            self._machine_of_node[node] = machine if known == machine else ""
+        own = machine in self._own
+        if not node or not (own or (current and _is_address(machine))):
+            return
+        machines = self._machines_of_node.setdefault(node, set())
+        machines.add(machine)
+        if len(machines) > 1:
+            self._machine_of_node[node] = ""
+        elif own:
+            self._machine_of_node[node] = machine
 
     def of(self, instance: str, other: str = "") -> str:
         """The machine's name for an instance.

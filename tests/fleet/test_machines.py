@@ -199,6 +199,21 @@ def test_instances_are_shortened_to_names() -> None:
     assert two.of("10.1.2.5:9400") == "10.1.2.5"
 
 
+@pytest.mark.parametrize("gone", [(), ("10.0.0.8:9100",)], ids=["both report", "one has moved"])
+@pytest.mark.parametrize("own", [(), ("10.0.0.9:9743",)], ids=["no iotop-ai", "iotop-ai on one"])
+def test_two_machines_with_the_same_node_name_are_two_machines(gone: tuple[str, ...], own: tuple[str, ...]) -> None:
+    addresses = ("10.0.0.8:9100", "10.0.0.9:9100")
+    node = vector(*(({"instance": one, "nodename": "ubuntu"}, 1.0) for one in addresses))
+    current = vector(*(({"instance": one}, 1000.0) for one in addresses if one not in gone))
+    reading = vector(*(({"instance": one}, 1000.0) for one in own))
+    found = machines(fleet_of({READING: reading, "node": node, "node's reading": current}, WINDOW_S))
+    if gone:
+        assert list(found) == (["10.0.0.9"] if own else ["ubuntu"])
+    else:
+        assert list(found) == ["10.0.0.8", "10.0.0.9"]
+    assert not any(one.silent for one in found.values())
+
+
 def test_a_machine_that_is_scraped_by_address_is_listed_once() -> None:
     at_s = 1000.0
     reading = vector(*(({"instance": f"10.0.0.{n}:9743"}, at_s) for n in (7, 8, 9)))
