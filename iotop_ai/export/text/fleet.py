@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from iotop_ai.export.text.table import UNKNOWN, field, table
 from iotop_ai.model.fleet.records import Fleet, FleetMachine
+from iotop_ai.model.verdict_class import State
 from iotop_ai.present.fleet.words import (
     alert_words,
     await_words,
@@ -16,7 +17,7 @@ from iotop_ai.present.fleet.words import (
     straggler_words,
     summary,
 )
-from iotop_ai.present.text.units import percent
+from iotop_ai.present.text.units import percent, plural
 
 TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util", "health", "alerts", "from", "cause")
 
@@ -24,6 +25,8 @@ TITLES = ("machine", "state", "GPU-h", "lost%", "GPU%", "disk", "await", "%util"
 def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
     """The lines of the text. machines: the rows of the table, in this order."""
     state, text = summary(fleet)
+    if fleet.machines and not machines:
+        state, text = State.UNSURE, f"none of {plural(len(fleet.machines), 'machine')} matches"
     lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(one) for one in machines])]
     waiting = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
     if waiting:

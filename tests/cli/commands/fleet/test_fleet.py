@@ -94,7 +94,9 @@ def ask_once(alerts: list[dict[str, str]], *flags: str) -> tuple[int, str, str]:
 
 
 def test_a_filter_that_no_machine_passes_is_one_line_and_exit_code_2() -> None:
-    assert ask_once([], "--find", "nosuch")[::2] == (2, "unknown: no machine has 'nosuch'\n")
+    code, text, words = ask_once([], "--find", "nosuch")
+    assert (code, words) == (2, "unknown: no machine has 'nosuch'\n")
+    assert text.startswith("UNSURE    none of 11 machines matches\n")
 
 
 def test_a_watchdog_is_listed_but_is_not_a_fault() -> None:
