@@ -44,7 +44,7 @@ def _machine(one: FleetMachine) -> Object:
         "gpu_hours_lost": one.lost_gpu_h,
         "lost_ratio": one.lost_ratio,
         "time": _time(one.seconds),
-        "gpus": one.gpus,
+        "gpus": 0 if one.no_gpu and not one.gpus else one.gpus,
         "gpu_busy_ratio": one.gpu_busy,
         "disk": None
         if disk is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from iotop_ai.export.json.fleet import fleet_object
@@ -102,6 +104,14 @@ def test_what_was_not_asked_is_unknown_and_not_none() -> None:
     (machine,) = found["machines"]
     assert [machine[name] for name in ("trouble", "findings", "alerts", "health")] == [None] * 4
     assert machine["disk"]["await_ms"] is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpus"), [({}, None), ({"no_gpu": True}, 0), ({"gpus": 8}, 8), ({"no_gpu": True, "gpus": 8}, 8)]
+)
+def test_a_machine_without_a_gpu_has_0_gpus_in_json(changes: dict[str, Any], gpus: int | None) -> None:
+    (found,) = fleet_object(FLEET, (FleetMachine("a", "a:1", ("iotop",))._replace(**changes),))["machines"]
+    assert found["gpus"] == gpus
 
 
 def test_the_straggler_is_described_in_words() -> None:
