@@ -99,6 +99,8 @@ _ABOVE = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
 """The kinds of devices that lie on disks, files or memory."""
 _ATTRIBUTES = ("realloc", "pending", "crc")
 """The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
+_SILENT = ((("asking",), "without an answer"), (("asleep",), "asleep"), (("not read", "no tool"), "not read"))
+"""The words of disks whose health is unknown for a known reason, and what the sentence says of these disks."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
 
 
@@ -111,10 +113,11 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
             parts.append(f"{', '.join(names[:3])}{more} {one if len(names) == 1 else many}")
     fine = sum(one.health.word == "ok" for one in rows)
     without = sum(one.health.word == NO_SMART for one in rows)
-    none = sum(one.health.token == "dim" and one.health.word not in ("ok", NO_SMART) for one in rows)
     parts += [f"{fine} ok"] if fine else []
     parts += [f"{without} without SMART"] if without else []
-    parts += [f"{none} without an answer"] if none else []
+    for words, text in _SILENT:
+        silent = sum(one.health.word in words for one in rows)
+        parts += [f"{silent} {text}"] if silent else []
     return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
 
 

@@ -82,11 +82,21 @@ def test_the_list_has_a_verdict_on_each_disk() -> None:
     ):
         assert word in rows[name], name
     wide = text(ill(), LIST, 160)
-    sentence = " FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 1 without SMART"
+    sentence = " FAILING  7 disks: sda fails; nvme0n1 warns; nvme2n1, nvme3n1 unknown; 1 ok; 1 without SMART; 1 asleep"
     assert wide.splitlines()[1].startswith(sentence)
     assert "asked 3 min ago" in shown
     assert "T:self-test" not in shown  # the cursor is on an NVMe disk, for which this smartctl cannot start a self-test
     assert "nvme0n1" in shown.splitlines()[3]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(Status.OFF, "7 not read"), (Status.ABSENT, "7 not read"), (Status.PENDING, "7 without an answer")],
+)
+def test_the_sentence_says_whether_disks_were_asked(status: Status, words: str) -> None:
+    shown = ill()
+    off = shown._replace(snapshot=shown.snapshot._replace(smart=Reading(None, status, "no answer")))
+    assert text(off, LIST, 160).splitlines()[1].split() == ["NONE", "7", "disks:", *words.split()]
 
 
 def test_a_failing_disk_has_the_cure_that_the_verdict_has() -> None:
