@@ -30,7 +30,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, place, plai
 from iotop_ai.present.text.panel import reason_spans, scroll_to
 from iotop_ai.present.text.phrases import whole_clauses
 from iotop_ai.present.text.table import Column, ColumnSlot, fit_columns, head, place_columns
-from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, percent, token_of
+from iotop_ai.present.text.units import GIB, UNDEFINED, UNKNOWN, brief, percent, token_of
 from iotop_ai.present.verdict.culprit import culprit_of
 
 COLUMNS = (
@@ -209,7 +209,7 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
     if state is None:
         return []
     if id_ == "mem":
-        used = _range(group, lambda r: _divided(r.memory_used_bytes, GIB))
+        used = _range(group, lambda r: _divided(r.memory_used_bytes, GIB), brief)
         return _limited(spot, used, _range(group, lambda r: _divided(r.memory_total_bytes, GIB)))
     if id_ == "power":
         return _limited(spot, _range(group, lambda r: r.power_watts), _range(group, lambda r: r.power_limit_watts))
@@ -281,20 +281,26 @@ def _divided(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
-def _range(group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None]) -> str:
+def _whole(value: float) -> str:
+    return f"{value:.0f}"
+
+
+def _range(
+    group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None], text: Callable[[float], str] = _whole
+) -> str:
     if len(group) == 1:
         rates = group[0].rates
         number = None if rates is None else value(rates)
-        return UNKNOWN if number is None else f"{number:.0f}"
-    return _span([None if g.rates is None else value(g.rates) for g in group])
+        return UNKNOWN if number is None else text(number)
+    return _span([None if g.rates is None else value(g.rates) for g in group], text)
 
 
-def _span(values: list[float | None]) -> str:
-    """The range of a group's values in whole numbers: "21-23", "14"; "?" if any is unknown."""
+def _span(values: list[float | None], text: Callable[[float], str] = _whole) -> str:
+    """The range of a group's values: "21-23", "14"; "?" if any is unknown."""
     known = [v for v in values if v is not None]
     if len(known) < len(values) or not known:
         return UNKNOWN
-    low, high = f"{min(known):.0f}", f"{max(known):.0f}"
+    low, high = text(min(known)), text(max(known))
     return low if low == high else f"{low}-{high}"
 
 
