@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.gpu.groups import gpus, number_runs
+from iotop_ai.present.gpu.groups import Gpu, gpus, number_runs
 from iotop_ai.present.gpu.process_table import NAME_CELLS, PROCESS_COLUMNS, process_row, process_slots
 from iotop_ai.present.gpu.users import GpuUser, gpu_users
 from iotop_ai.present.screen.view import View
@@ -34,11 +34,11 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if height < 2:
         return []
     uses: list[_Use] = []
-    unlisted = 0
+    unlisted: list[Gpu] = []
     for gpu in gpus(frame, view):
         found = None if gpu.state is None else gpu_users(frame, view, gpu.state)
         if found is None or gpu.state is None:
-            unlisted += 1
+            unlisted.append(gpu)
         else:
             uses += [_Use(gpu.state.number, one) for one in found]
     out = _users(width, uses)
@@ -47,6 +47,11 @@ def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
         out.append(row(width, [Span(f" {text}", "unsure" if unlisted else "dim")]))
         return out[:height]
     out = out[: max(2, height // 2)]
+    # A GPU that does not answer has its reason in its own row.
+    numbers = number_runs(gpu.state.number for gpu in unlisted if gpu.state is not None)
+    if numbers and height > 2:
+        text = f" ? GPU {numbers}: the driver does not list the processes"
+        out = [*out[: max(1, height // 2 - 1)], row(width, [Span(cut(text, width), "unsure")])]
     return [*out, *_processes(width, uses, height - len(out))]
 
 

@@ -20,6 +20,7 @@ from iotop_ai.present.gpu.groups import gpus, selected_gpu
 from iotop_ai.present.gpu.panel import gpu_keys, gpu_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows, next_gpu
 from iotop_ai.present.gpu.users import gpu_users, owner_text
+from iotop_ai.present.gpu.users_table import user_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line, cells
 from tests.present import gpu_scenes
@@ -39,6 +40,25 @@ def test_the_panel_groups_similar_gpus_and_lists_outliers_separately() -> None:
     assert lines[1] == ["2", "94", "87", "61/80", "88", "655/700", "Gen5x16", "therm", "12%"]
     assert lines[2][-3:] == ["5x8/x16", "power", "64%"]
     assert lines[3] == ["7", "96", "14", "61/80", "44", "96/700", "Gen5x16", "none"]
+
+
+@pytest.mark.parametrize(
+    ("mib", "shown"), [(0, "0/80"), (20, "<0.1/80"), (450, "0.4/80"), (9 * 1024, "9.0/80"), (61 * 1024, "61/80")]
+)
+def test_little_memory_in_use_is_not_shown_as_none(mib: int, shown: str) -> None:
+    made = frame(snapshots(lambda second: Machine(gpus=(gpu(0, 1, memory_used_bytes=mib << 20),)), 3))
+    assert shown in gpu_rows(made, VIEW, 80, 3)[1].text.split()
+
+
+def test_gpus_without_a_list_of_processes_are_named_beside_the_users_of_the_others() -> None:
+    processes = (GpuProcess(4820, 60 * GIB, "compute"),)
+    listed = tuple(gpu(number, 1, processes=processes if number < 2 else None) for number in range(4))
+    made = frame(snapshots(lambda second: Machine(gpus=listed), 3))
+    text = [line.text.rstrip() for line in user_rows(made, VIEW, 80, 10)]
+    assert " ? GPU 2-3: the driver does not list the processes" in text
+    assert any(line.startswith("── processes on GPUs") for line in text)
+    every = frame(snapshots(lambda second: Machine(gpus=listed[:2]), 3))
+    assert not any("does not list" in line.text for line in user_rows(every, VIEW, 80, 10))
 
 
 def test_a_row_without_the_meaning_marks_a_fault() -> None:
