@@ -46,14 +46,14 @@ def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | Non
 def others_on(snapshot: Snapshot, job: Job) -> bool | None:
     """None if no other program is on the job's GPUs; else whether the job's own part of their use is known."""
     states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
-    pids = _pids_of(snapshot, job, [one.pid for state in states for one in state.processes or () if one.found])
+    pids = pids_of(snapshot, job, [one.pid for state in states for one in state.processes or () if one.found])
     if not any(strangers(state, pids) for state in states):
         return None
     found = [parts(state, pids) for state in states]
     return all(one is None or one.own is not None for one in found)
 
 
-def _pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int]:
+def pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int]:
     """The pids of the job's processes, and those pids of ``among`` that descend from them."""
     inside = {key.pid for key in job.members}
     stat = {} if snapshot.processes.value is None else snapshot.processes.value.stat

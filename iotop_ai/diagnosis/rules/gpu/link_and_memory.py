@@ -13,6 +13,7 @@ from iotop_ai.diagnosis.facts.gpu_groups import (
     metric,
     ratio,
 )
+from iotop_ai.diagnosis.facts.job_gpus import pids_of
 from iotop_ai.diagnosis.facts.window import graded
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
@@ -202,8 +203,10 @@ def _memory_finding(
 ) -> Finding:
     limits = facts.limits
     count = sum(process.kind == COMPUTE for process in gpu.state.processes or ())
-    inside = {key.pid for key in group.job.job.members} if group.job is not None else set()
-    others = strangers(gpu.state, inside) if inside else []
+    others = []
+    if group.job is not None:
+        listed = [process.pid for process in gpu.state.processes or () if process.found]
+        others = strangers(gpu.state, pids_of(facts.snapshot, group.job.job, listed))
     soon = end is not None and end <= limits.gpu_memory_end_s
     args: Args = (
         *group_args(facts, group, affected),

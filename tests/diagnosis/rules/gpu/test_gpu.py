@@ -161,6 +161,9 @@ def test_the_gpu_or_job_that_is_meant_is_named() -> None:
     by_clock = args(GPU_SCENES["imbalance clock"])
     assert (by_clock["why"], by_clock["share"]) == ("clock", None)
     assert args(GPU_SCENES["gpu_memory shared"])["other_pid"] == 900
+    own = replace(GPU_SCENES["gpu_memory shared"], tasks=(*FED.tasks, Task(800, "sh", 50), Task(900, "python", 800)))
+    (below,) = [one for one in verdict_of(own, 40).findings if one.class_id == "gpu_memory"]
+    assert (below.severity, dict(below.args)["sharers"]) == (Severity.INFO, 0.0), "a process of the job was to be ended"
     assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
 
 
