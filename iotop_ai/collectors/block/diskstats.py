@@ -183,8 +183,9 @@ class BlockCollector:
             if self._root.exists(path):
                 self._unnumbered.add(disk)
             return 0
-        except OSError:  # such as too many open files, which may pass
-            return 0
+        except OSError:
+            # Too many open files, which may pass, do not make it another disk; a kept file that failed does.
+            return 0 if kept is not None else next((key.diskseq for key in self._table if key.name == disk), 0)
         try:
             number = int(file.read_record())
         except (OSError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from iotop_ai.collectors.machine.kernel_log.event import LogEvent
 from iotop_ai.model.reading import Status
 from tests.clocks import SetClock
 from tests.collectors.machine.kernel_log.test_collector import Log
+from tests.rigs.descriptors import too_many_open_files
 
 
 @pytest.fixture
@@ -183,12 +183,8 @@ def test_another_nvme_controller_does_not_inherit_errors(log: Log, tmp_path: Pat
 def test_the_log_is_opened_again_after_too_many_open_files(log: Log, tmp_path: Path) -> None:
     clock = SetClock()
     collector = KernelLogCollector(Root(str(tmp_path)), clock)
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
-    try:
+    with too_many_open_files():
         failed = take_reading(collector, clock)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert (failed.status, failed.reason) == (Status.FAILED, "/dev/kmsg: Too many open files")
     clock.skip(29)
     assert take_reading(collector, clock).status is Status.FAILED
