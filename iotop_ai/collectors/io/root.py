@@ -20,6 +20,11 @@ _BOOT = "proc/sys/kernel/random/boot_id"
 """The path of the boot ID. Two trees with the same boot ID belong to the same running kernel."""
 
 
+def may_pass(error: OSError) -> bool:
+    """Whether an error says nothing about the file: too many files are open, or the memory is full."""
+    return error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
 class KeptFile:
     """Keeps a kernel file open; each ``read`` reads the file again from its start.
 
@@ -171,6 +176,15 @@ class Root:
         try:
             return sorted(os.listdir(self.join(relative)))
         except OSError:
+            return []
+
+    def entries(self, relative: str) -> list[str]:
+        """Return the same as ``names``. Raises OSError for an error that says nothing about the directory."""
+        try:
+            return sorted(os.listdir(self.join(relative)))
+        except OSError as error:
+            if may_pass(error):
+                raise
             return []
 
     def link(self, relative: str) -> str:

@@ -38,7 +38,11 @@ class ClocksCollector:
         self._base: tuple[int | None, int | None] = (None, None)
 
     def read(self) -> ClockState:
-        """Return the clocks. Raises Unavailable when no core reports them, as in most virtual machines."""
+        """Return the clocks.
+
+        Raises Unavailable when no core reports them, as in most virtual machines, and OSError when the cores cannot be
+        listed because too many files are open.
+        """
         if self._cpus is None:
             self._find()
         cpus = self._cpus or []
@@ -65,8 +69,8 @@ class ClocksCollector:
         )
 
     def _find(self) -> None:
-        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and fixed clocks."""
-        names = [name for name in self._root.names(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
+        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and constant clocks."""
+        names = [name for name in self._root.entries(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
         found = [
             name
             for name in sorted(names, key=lambda name: int(name[3:]))

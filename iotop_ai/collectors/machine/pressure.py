@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.io.root import KeptFile, Root, may_pass
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Status
@@ -67,7 +67,10 @@ class PressureCollector:
         self._files: dict[str, KeptFile] | None = None
 
     def read(self) -> dict[str, PressureTotals]:
-        """Return the totals of each file that can be read. Raises Unavailable(OFF) when the system has no such file."""
+        """Return the totals of each file that can be read.
+
+        Raises Unavailable(OFF) when the system has no such file, and OSError when too many files are open.
+        """
         if self._files is None:
             self._files = self._open()
         out = {}
@@ -91,12 +94,15 @@ class PressureCollector:
         # The root cgroup, which has no cgroup.events, is left out: its pressure is the system's.
         if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
             paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
-        files = {}
+        files: dict[str, KeptFile] = {}
         for key, path in paths.items():
             try:
                 files[key] = self._root.keep(path, 4096)
-            except OSError:
-                continue
+            except OSError as error:
+                if may_pass(error):
+                    for file in files.values():
+                        file.close()
+                    raise
         return files
 
     def _own(self) -> tuple[str, str] | None:
@@ -105,7 +111,9 @@ class PressureCollector:
             return None
         try:
             return own_cgroup(self._root.read("proc/self/cgroup"), self._root.read("proc/self/mountinfo"))
-        except OSError:
+        except OSError as error:
+            if may_pass(error):
+                raise
             return None
 
     def close(self) -> None:

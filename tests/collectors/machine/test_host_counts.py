@@ -10,6 +10,7 @@ from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.cpu_clocks import MOST_A_READING, ClocksCollector
+from iotop_ai.collectors.machine.network.links import NetworkCollector
 from iotop_ai.collectors.machine.network.rdma import RdmaCollector
 from iotop_ai.collectors.machine.network.tcp import TcpCollector, parse_snmp
 from iotop_ai.export.json.system import system_object
@@ -22,6 +23,7 @@ from iotop_ai.model.reading import Status
 from iotop_ai.pipeline import frames
 from iotop_ai.present.machine.trouble import host_problems
 from tests.export.make import S, ok, snapshot
+from tests.rigs.descriptors import too_many_open_files
 
 SNMP = (
     "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
@@ -145,6 +147,19 @@ def test_cpus_that_are_offline_for_a_while_were_not_throttled(tmp_path: Path) ->
 def test_a_machine_without_these_files_has_that_status(collector: type, tmp_path: Path) -> None:
     reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
     assert (reading.value, reading.status) == (None, Status.ABSENT)
+
+
+def test_too_many_open_files_do_not_mean_that_there_are_none(tmp_path: Path) -> None:
+    cores(tmp_path, 4, 1_000_000, 5)
+    port = {"counters/symbol_error": 3, "counters/port_rcv_data": 1, "counters/port_xmit_data": 1, "state": "4: ACTIVE"}
+    put(tmp_path, {f"{PORT}/{name}": value for name, value in port.items()})
+    root = Root(str(tmp_path))
+    for collector in (ClocksCollector(root, Clock()), RdmaCollector(root, Clock()), NetworkCollector(root, Clock())):
+        with too_many_open_files():
+            failed = take_reading(collector, Clock())
+        assert (failed.status, failed.reason.rpartition(": ")[2]) == (Status.FAILED, "Too many open files")
+        assert take_reading(collector, Clock()).value
+        collector.close()
 
 
 def shown(again: int, errors: int, throttles: int) -> Frame:

@@ -9,6 +9,7 @@ from iotop_ai.collectors.machine.pressure import PressureCollector, own_cgroup, 
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Status
 from tests.machines import Entries, build
+from tests.rigs.descriptors import too_many_open_files
 
 IO = b"some avg10=0.32 avg60=0.90 avg300=0.36 total=5914261\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=4000\n"
 CPU_OLD = b"some avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"
@@ -76,4 +77,14 @@ def test_pressure_that_is_switched_off_has_a_remedy(tmp_path: Path) -> None:
     assert (reading.status, reading.reason, reading.remedy) == (Status.OFF, "PSI is off", "boot with psi=1")
     build(SYSTEM, tmp_path)
     assert take_reading(collector, Clock()).status is Status.OK
+    collector.close()
+
+
+def test_too_many_open_files_do_not_switch_pressure_off(tmp_path: Path) -> None:
+    tree = SYSTEM | {"proc/self/cgroup": b"0::/job\n", "proc/self/mountinfo": MOUNTS}
+    collector = PressureCollector(build(tree, tmp_path), Clock())
+    with too_many_open_files():
+        failed = take_reading(collector, Clock())
+    assert (failed.status, failed.reason.rpartition(": ")[2]) == (Status.FAILED, "Too many open files")
+    assert set(collector.read()) == {"cpu", "io", "memory"}
     collector.close()

@@ -94,17 +94,20 @@ class NetworkCollector:
         self._places: dict[str, str] = {}
 
     def read(self) -> dict[str, LinkCounters]:
-        """Return the counters of the links by name; {} without a link. A removed link is left out."""
+        """Return the counters of the links by name; {} without a link. A removed link is left out.
+
+        Raises OSError when the links cannot be listed because too many files are open.
+        """
         out = {}
         seen = set()
-        self._refresh_places([name for name in self._root.names(NET) if name != "lo"])
+        self._refresh_places([name for name in self._root.entries(NET) if name != "lo"])
         for name in self._places:
             seen.add(name)
             counters = self._nic(name)
             if counters is not None:
                 out[clean(name)] = counters
-        for device in self._root.names(INFINIBAND):
-            for port in self._root.names(f"{INFINIBAND}/{device}/ports"):
+        for device in self._root.entries(INFINIBAND):
+            for port in self._root.entries(f"{INFINIBAND}/{device}/ports"):
                 key = f"{device}/{port}"
                 seen.add(key)
                 counters = self._ib(key, f"{INFINIBAND}/{device}/ports/{port}")

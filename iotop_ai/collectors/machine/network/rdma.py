@@ -28,10 +28,10 @@ class RdmaCollector:
         self._root = root
 
     def read(self) -> dict[str, RdmaCounters]:
-        """Return the counts by port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA."""
+        """Return the counts by port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA, and OSError."""
         out: dict[str, RdmaCounters] = {}
-        for device in self._root.names(INFINIBAND):
-            for port in self._root.names(f"{INFINIBAND}/{device}/ports"):
+        for device in self._root.entries(INFINIBAND):
+            for port in self._root.entries(f"{INFINIBAND}/{device}/ports"):
                 if len(out) < _MOST_PORTS:
                     out[clean(f"{device}/{port}")] = self._port(f"{INFINIBAND}/{device}/ports/{port}")
         if not out:
