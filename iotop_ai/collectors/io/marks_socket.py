@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _socket as socket  # importing socket itself (selectors, enumerations) would add 2 ms to each start
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -112,7 +113,13 @@ class MarksSocket:
             raise
         self._closing = False
         self._thread = threading.Thread(target=self._run, name="marks", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # this user has too many threads
+            self._socket.close()
+            with contextlib.suppress(OSError):
+                self._file.unlink()
+            raise OSError(errno.EAGAIN, str(error), path) from None
 
     def close(self) -> None:
         """Stop listening and remove the socket. Marks that were sent before are still passed on."""

@@ -32,6 +32,7 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from tests.cli.program import iotop
 from tests.rigs.nobody import as_user
+from tests.rigs.threads import no_thread
 from tests.waiting import until
 
 
@@ -272,6 +273,23 @@ def test_a_live_source_reports_why_it_receives_no_marks(tmp_path: Path, monkeypa
     assert found.status is Status.FAILED
     assert "not a socket" in found.reason
     assert path.read_text() == "weights"
+
+
+def test_a_source_whose_socket_gets_no_thread_goes_on_without_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IOTOP_AI_SOCKET", str(tmp_path / "m.sock"))
+    start = threading.Thread.start
+    monkeypatch.setattr(
+        threading.Thread, "start", lambda thread: (no_thread if thread.name == "marks" else start)(thread)
+    )
+    source = LiveSource(Settings(smart=False), marks=True)
+    try:
+        found = source.snapshot().marks
+    finally:
+        source.close()
+    assert (found.status, found.reason) == (Status.FAILED, "marks cannot be received: can't start new thread")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture
