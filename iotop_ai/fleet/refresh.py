@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 
@@ -45,7 +46,10 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 
 
 class FirstAnswer:
-    """Sends every query on a thread, while the screen is still being loaded."""
+    """Sends every query on a thread, while the screen is still being loaded.
+
+    Without a free thread, ``result`` sends the queries.
+    """
 
     def __init__(self, server: Prometheus, window_s: float) -> None:
         self._server = server
@@ -53,7 +57,8 @@ class FirstAnswer:
         self._fleet: Fleet | None = None
         self._error: UnknownError | None = None
         self._thread = threading.Thread(target=self._run, name="first-answer", daemon=True)
-        self._thread.start()
+        with contextlib.suppress(RuntimeError):  # this user has too many threads
+            self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -65,7 +70,10 @@ class FirstAnswer:
 
     def result(self) -> Fleet:
         """Wait for the answer and return the fleet. Raises like ``ask_fleet``."""
-        self._thread.join()
+        if self._thread.ident is None:
+            self._run()
+        else:
+            self._thread.join()
         if self._fleet is None:
             raise self._error or UnknownError("the first questions failed")
         return self._fleet

@@ -14,9 +14,10 @@ from iotop_ai.fleet import client
 from iotop_ai.fleet.answer import BadAnswerError
 from iotop_ai.fleet.client import Address, NoAnswerError, Prometheus
 from iotop_ai.fleet.queries import history, history_of_node, quoted
-from iotop_ai.fleet.refresh import ask_fleet
+from iotop_ai.fleet.refresh import FirstAnswer, ask_fleet
 from iotop_ai.model.errors import UsageError
 from tests.rigs.prometheus import free_port
+from tests.rigs.threads import no_thread
 
 GOOD = b'{"status":"success","data":{"resultType":"vector","result":[]}}'
 Reply = Callable[[socket.socket, bytes], None]
@@ -226,3 +227,14 @@ def test_a_handshake_that_trickles_is_ended() -> None:
         with pytest.raises(NoAnswerError, match=r"no answer within 0\.3 s"):
             ask(url.replace("http:", "https:"), 0.3)
     assert time.monotonic() - begin < 5
+
+
+def test_a_query_without_a_free_thread_is_an_answer_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query needs a thread for its deadline."""
+    with server(reply_of(http(GOOD))) as (url, _):
+        monkeypatch.setattr(threading.Thread, "start", no_thread)
+        first = FirstAnswer(Prometheus(Address(url)), 60.0)
+        with pytest.raises(NoAnswerError, match="can't start new thread"):
+            first.result()
+        monkeypatch.undo()
+        assert FirstAnswer(Prometheus(Address(url)), 60.0).result().machines == ()

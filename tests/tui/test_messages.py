@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
+import pytest
 from textual.message import Message
 
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.messages import FrameReady, SourceEnded
 from iotop_ai.tui.threads.source import SourceThread
+from tests.rigs.threads import no_thread
 from tests.tui.scene import made_frames
 
 
@@ -52,6 +56,18 @@ def test_for_a_stuck_screen_only_the_newest_frame_waits() -> None:
 def test_a_fast_screen_gets_every_frame() -> None:
     app, made = followed(takes=True)
     assert app.taken == list(made)
+
+
+def test_a_source_that_gets_no_thread_ends_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    app = FakeApp(takes=True)
+    follower = SourceThread(made_frames(2), MemoryRecording(), app)
+    follower.start()
+    (ended,) = app.held
+    assert isinstance(ended, SourceEnded)
+    assert isinstance(ended.error, UnknownError)
+    assert str(ended.error) == "the machine is not read: can't start new thread"
+    assert follower.stop(0.0)
 
 
 def test_frames_that_no_thread_reads_are_closed_before_the_interpreter_ends() -> None:

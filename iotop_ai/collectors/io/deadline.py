@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import threading
@@ -12,7 +13,7 @@ from typing import Self
 class Deadline:
     """A context manager that shuts a connection down after ``seconds``.
 
-    A pending read then gets the end of the stream.
+    A pending read then gets the end of the stream. Raises OSError on entry when this user has too many threads.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -22,7 +23,10 @@ class Deadline:
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
-        self._timer.start()
+        try:
+            self._timer.start()
+        except RuntimeError as error:
+            raise OSError(errno.EAGAIN, str(error)) from None
         return self
 
     def __exit__(self, *_: object) -> None:

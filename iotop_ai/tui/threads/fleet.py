@@ -76,8 +76,11 @@ class FleetThread:
         self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread. If this user has too many threads, the app gets that as the result of the first refresh."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._app.post_message(FleetAnswered(None, f"the server is not asked: {error}; start iotop-ai again"))
 
     def stop(self) -> None:
         """Let the thread end after the query that it waits for; returns at once."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from textual.message import Message
 
 from iotop_ai.diagnosis.facts.saturation import saturated
+from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.frame import Frame
 from iotop_ai.store.source import Source
 from iotop_ai.tui.messages import FrameReady, SourceEnded
@@ -46,8 +47,11 @@ class SourceThread:
         self._thread = threading.Thread(target=self._run, name="follow", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        """Start the thread. If this user has too many threads, the app ends with that error."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._app.post_message(SourceEnded(UnknownError(f"the machine is not read: {error}")))
 
     def stop(self, seconds: float) -> bool:
         """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended.

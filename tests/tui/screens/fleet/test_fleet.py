@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from iotop_ai.tui.fleet_app import FleetApp
 from iotop_ai.tui.screens.base import PanelScreen
 from tests.rigs.fleet.answering import Answering, answering
 from tests.rigs.fleet.small import WINDOW_S
+from tests.rigs.threads import no_thread
 
 
 class Shown(NamedTuple):
@@ -209,4 +211,15 @@ async def test_the_key_r_queries_once_while_paused() -> None:
         before = shown.app.state.fleet
         await shown.press("R")
         await shown.until(lambda: shown.app.state.fleet is not before)
-        assert shown.app.state.fleet_view.view.mode == "paused"
+        assert shown.app.state.shown.view.mode == "paused"
+
+
+async def test_a_fleet_without_a_free_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = FleetApp(Prometheus(Address("http://127.0.0.1:9")), FleetView(View()), "dark")
+    start = threading.Thread.start
+    monkeypatch.setattr(
+        threading.Thread, "start", lambda thread: (no_thread if thread.name == "fleet" else start)(thread)
+    )
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert app.state.shown.trouble == "the server is not asked: can't start new thread; start iotop-ai again"
