@@ -61,8 +61,10 @@ class EndingSignals:
             self._number = number
             signal.setitimer(signal.ITIMER_REAL, FORCE_S)
 
-    def _end_by_force(self, _alarm: int, _frame: FrameType | None) -> None:
-        """End the process because a step of the start takes too long. The kernel closes the open files."""
-        assert self._number is not None
+    def _end_by_force(self, alarm: int, _frame: FrameType | None) -> None:
+        """End the process because a step of the start takes too long, or because another program sent SIGALRM.
+
+        The kernel closes the open files.
+        """
         self._give_back()
-        os._exit(128 + self._number)
+        os._exit(128 + (self._number or alarm))

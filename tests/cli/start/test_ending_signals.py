@@ -66,6 +66,15 @@ def test_a_start_that_ignores_the_signal_is_ended_by_force() -> None:
         assert time.monotonic() - begun >= FORCE_S
 
 
+def test_another_programs_alarm_ends_the_program_as_it_does_by_default() -> None:
+    with subprocess.Popen([sys.executable, "-c", SWALLOWS], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.read(6) == b"ready "
+        child.send_signal(signal.SIGALRM)
+        assert child.stdout.read() == b"given back"
+        assert child.wait(20) == 128 + signal.SIGALRM
+
+
 def test_a_signal_at_any_moment_of_the_start_ends_the_program() -> None:
     """This includes the moments before the app installs its handlers, when an exception was once swallowed."""
     for delay_s in (0.0, 0.2, 0.35, 0.45, 0.55, 0.7):
