@@ -21,12 +21,14 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
     if source == target:
         return "the same filesystem"
     mounts = MountsCollector(root, clock)
+    disks = BlockInfoCollector(root, clock, mounts=mounts)
     try:
         mounts.read()
-        infos = BlockInfoCollector(root, clock, mounts=mounts).read()
+        infos = disks.read()
     except OSError:
         return ""
     finally:
+        disks.close()
         mounts.close()
     source_disks = _disks(ends.source, source, mounts, infos, root)
     target_disks = _disks(os.path.dirname(ends.target), target, mounts, infos, root)
