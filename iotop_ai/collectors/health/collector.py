@@ -7,7 +7,7 @@ import logging
 import os
 import pwd
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from iotop_ai.collectors.base import Unavailable
@@ -61,6 +61,7 @@ class SmartCollector:
     the user named a smartctl.
 
     history: the store of earlier states; None to keep none. only: the names of the disks to query; () to query all.
+    generation: a function that returns a number, which grows whenever a disk is added, removed or replaced.
     """
 
     field = "smart"
@@ -74,10 +75,15 @@ class SmartCollector:
         timeout_s: float = TIMEOUT_S,
         history: HealthHistory | None = None,
         only: Collection[str] = (),
+        generation: Callable[[], int] = int,
     ) -> None:
         self._root = root
-        self._can_query = root.live or (root.has_given_trees and not root.foreign)
-        """Whether the disks in /dev belong to the same machine as ``root``."""
+        self._generation = generation
+        self._listed = generation()
+        self._unchecked = False
+        """Whether disks were added, removed or replaced since the thread last listed them."""
+        self._asks = root.live or (root.has_given_trees and not root.foreign)
+        """Whether the disks in /dev are those of these /proc and /sys."""
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s
@@ -118,7 +124,20 @@ class SmartCollector:
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
         table, self._read_at = self._table, self._changed_at
-        return table
+        if (listed := self._generation()) != self._listed:
+            self._listed, self._unchecked = listed, True
+            self._wake.set()
+        return self._without_replaced(table) if self._unchecked else table
+
+    def _without_replaced(self, table: SmartTable) -> SmartTable:
+        """Leave out the states of disks whose names belong to other disks now. The thread may be busy for minutes."""
+        known = self._diskseqs
+        now = {name: self._diskseq(name) for name in table}
+        left = {name: one for name, one in table.items() if now[name] in (None, known.get(name, now[name]))}
+        if len(left) == len(table):
+            return table
+        self._read_at = self._clock.monotonic_ns()
+        return left
 
     def at_ns(self) -> int | None:
         """Return the time of the newest answer in the table that ``read`` returned last."""
@@ -205,17 +224,17 @@ class SmartCollector:
 
         Kernels before 5.15 do not number the disks, so a replaced disk is not noticed there.
         """
-        now = {
-            disk.name: number
-            for disk in disks
-            if (number := self._root.number_or_none(f"sys/block/{disk.name.partition('/')[0]}/diskseq")) is not None
-        }
+        self._unchecked = False
+        now = {disk.name: number for disk in disks if (number := self._diskseq(disk.name)) is not None}
         found = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
         # If a number cannot be read this time, the old one is kept, so that the next one can be compared with it.
         self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
         if found and self._table is not None:
             self._publish({name: reading for name, reading in self._table.items() if name not in found})
         return found
+
+    def _diskseq(self, name: str) -> int | None:
+        return self._root.number_or_none(f"sys/block/{name.partition('/')[0]}/diskseq")
 
     def _wanted(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)

@@ -6,6 +6,7 @@ later: the folder in which the program is installed may hang.
 
 from __future__ import annotations
 
+from iotop_ai.collectors.block.diskstats import BlockCollector
 from iotop_ai.collectors.gpu.collector import GpuCollector, GpuDetailCollector
 from iotop_ai.collectors.gpu.nvml.library import ForeignNvml
 from iotop_ai.collectors.health.collector import SmartCollector
@@ -31,7 +32,13 @@ class SlowCollectors:
     """
 
     def __init__(
-        self, root: Root, clock: Clock, settings: Settings, interval_s: float, mounts: MountsCollector
+        self,
+        root: Root,
+        clock: Clock,
+        settings: Settings,
+        interval_s: float,
+        block: BlockCollector,
+        mounts: MountsCollector,
     ) -> None:
         self._root, self._clock = root, clock
         self.rare = (
@@ -44,7 +51,11 @@ class SlowCollectors:
         self.gpu = GpuCollector(clock, nvml, every_s=max(1.0, interval_s), root=root)
         self.details = GpuDetailCollector(self.gpu)
         history = HealthHistory(state_path(), clock) if root.live and settings.smart else None
-        self.smart = SmartCollector(root, clock, settings, history=history) if settings.smart else None
+        self.smart = (
+            SmartCollector(root, clock, settings, history=history, generation=lambda: block.generation)
+            if settings.smart
+            else None
+        )
 
     def cgroups(self, jobs: JobCollector) -> CgroupCollector:
         """Return the collector of the jobs' cgroups, which only a machine with a job needs."""

@@ -87,6 +87,7 @@ class LiveSource:
         """The number and the events of the newest Snapshot."""
         self._host = HostReader(self._root, self._clock)
         self._own = OwnCostReader(self._root, self._clock)
+        self._block = BlockCollector(self._root, self._clock)
         self._mounts = MountsCollector(self._root, self._clock)
         self._state_files: StateFiles | None = None
         self._suspended_ns: int | None = None
@@ -119,8 +120,7 @@ class LiveSource:
         They are in the order in which they are read. Devices and processes are read first, one directly after the
         other, because their figures are compared.
         """
-        root, clock, mounts = self._root, self._clock, self._mounts
-        block = BlockCollector(root, clock)
+        root, clock, block, mounts = self._root, self._clock, self._block, self._mounts
         collectors = (
             block,
             ProcessCollector(root, clock, adaptive=None if exact else AdaptiveSelection(root)),
@@ -146,7 +146,7 @@ class LiveSource:
                 return
             from iotop_ai.sources.live.slow_collectors import SlowCollectors
 
-            slow = SlowCollectors(self._root, self._clock, self._settings, self._interval_s, self._mounts)
+            slow = SlowCollectors(self._root, self._clock, self._settings, self._interval_s, self._block, self._mounts)
             late = (slow.gpu, slow.details, *((slow.smart,) if slow.smart else ()), *slow.rare)
             self._collectors += [ScheduledCollector(collector, self._clock) for collector in late]
             self._slow = slow
