@@ -116,7 +116,7 @@ class ProcessCollector:
         self._known_exits = KnownExits()
 
     def read(self) -> ProcessTable:
-        """Read the processes once. Raises Unavailable when /proc lists no process."""
+        """Read the processes once. Raises Unavailable when /proc lists no process, and OSError."""
         self._seq += 1
         self._exited = []
         # The previous table holds these dicts, so only copies of them may be changed.
@@ -125,6 +125,7 @@ class ProcessCollector:
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         fresh = self._admit_new()
         if not self._entries:
+            self._root.entries("proc")  # raises OSError when too many files are open to list any
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
         moved = self._read_io(fresh)
         stat_at = self._read_stat([*moved, *fresh])

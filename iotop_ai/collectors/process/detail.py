@@ -75,9 +75,9 @@ class DetailReader:
 
     def _reading(self, field: str, key: ProcessKey, read: Callable[[], T]) -> Reading[T]:
         def checked() -> T:
-            if not self._is_alive(key):
-                raise Unavailable(Status.ABSENT, "it has ended")
             try:
+                if not self._is_alive(key):
+                    raise Unavailable(Status.ABSENT, "it has ended")
                 return read()
             except PermissionError:
                 raise Unavailable(Status.DENIED, "it belongs to another user", "sudo shows it") from None
@@ -87,10 +87,10 @@ class DetailReader:
         return take_reading(FunctionCollector(field, checked), self._clock)
 
     def _is_alive(self, key: ProcessKey) -> bool:
-        """Whether the PID still belongs to this process."""
+        """Whether the PID still belongs to this process. Raises OSError."""
         try:
             return parse_stat(self._root.once(f"proc/{key.pid}/stat", _STAT_SIZE)).start_ticks == key.start_ticks
-        except (OSError, ValueError):
+        except ValueError:
             return False
 
     def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:

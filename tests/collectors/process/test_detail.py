@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.detail import DetailReader, parse_fdinfo
 from iotop_ai.collectors.process.parse import parse_stat
 from iotop_ai.model.process.detail import ProcessDetail, thread_cpu
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
+from tests.rigs.descriptors import too_many_open_files
 
 CHILD = """
 import os, select, socket, sys, threading, time
@@ -151,6 +154,18 @@ def test_a_process_that_has_ended_is_not_mistaken_for_one_with_its_pid(child: su
     child.wait()
     for detail in (reused, reader.read(key, os.geteuid())):
         assert [(part.value, part.reason) for part in detail[1:]] == [(None, "it has ended")] * 6
+
+
+def test_too_many_open_files_are_not_the_end_of_a_process() -> None:
+    key, reader = key_of(os.getpid()), DetailReader(Root(), Clock(), OWN)
+    collector = ProcessCollector(Root(), Clock())
+    with too_many_open_files():
+        detail, table = reader.read_moving(key), take_reading(collector, Clock())
+    parts = (detail.threads, detail.files, detail.sockets, detail.cgroup, table)
+    reasons = {(part.status, part.reason.rpartition(": ")[2]) for part in parts}
+    assert reasons == {(Status.FAILED, "Too many open files")}
+    assert key in collector.read().stat
+    collector.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to start a process of another user")
