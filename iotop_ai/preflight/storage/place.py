@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -43,7 +44,9 @@ def read_place(path: str, root: Root, clock: Clock) -> Place:
         block.read()
         table = infos.read()
         return call_with_timeout(ANSWER_S, whole, lambda: _place(whole, mounts, table, root))
-    except TimeoutError:
+    except TimeoutError as error:
+        if error.errno == errno.EAGAIN:  # it was not asked, because this user has too many threads
+            raise UnknownError(f"{clean(path)}: {error.strerror}") from None
         raise UnknownError(f"{clean(path)} does not answer: no word from its filesystem for {ANSWER_S:g} s") from None
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"{clean(path)}: {error.strerror or 'No such file or directory'}") from None
