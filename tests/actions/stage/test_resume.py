@@ -1,0 +1,29 @@
+"""A copy that goes on after an interruption, while the source has changed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from iotop_ai.actions.stage.copy import copy_by_ourselves, part_of
+from iotop_ai.actions.stage.ends import places
+
+
+def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tmp_path: Path) -> None:
+    """tar, cp -p and rsync -t give a file the date of its original, so its mtime does not show when it came."""
+    source, target = tmp_path / "data", tmp_path / "fast/data"
+    source.mkdir()
+    target.mkdir(parents=True)
+    (source / "shard").write_bytes(b"old" * 1000)
+    part = target / part_of("shard")
+    part.write_bytes(b"old" * 500)
+    now_ns = part.stat().st_mtime_ns
+    os.utime(part, ns=(now_ns, now_ns - 10**9))
+    new = source / "new"
+    new.write_bytes(b"new" * 1000)
+    os.utime(new, ns=(now_ns, now_ns - 10**13))
+    new.replace(source / "shard")
+    with places(str(source), str(tmp_path / "fast")) as ends:
+        copy_by_ourselves(ends, lambda _: None)
+    assert (target / "shard").read_bytes() == b"new" * 1000
+    assert not part.exists()
