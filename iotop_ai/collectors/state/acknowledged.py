@@ -86,7 +86,8 @@ class Acknowledged:
 
         The value of a removed entry is None.
 
-        A file that cannot be read counts as unchanged. Without a change, the call costs one stat() of the file.
+        A file that cannot be read counts as unchanged, and is tried again if its content is not the reason. Without a
+        change, the call costs one stat() of the file.
         """
         try:
             found = os.stat(self._file, follow_symlinks=False)
@@ -95,11 +96,14 @@ class Acknowledged:
             seen = (0, 0, 0)
         if seen == self._seen:
             return []
-        self._seen = seen
         try:
             now = self.read()
-        except (OSError, ValueError):
+        except OSError:  # the file's server may answer again
             return []
+        except ValueError:
+            self._seen = seen
+            return []
+        self._seen = seen
         before, self._entries_read = self._entries_read, now
         out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
         return out + [(name, None) for name in before if name not in now]

@@ -86,9 +86,9 @@ class StateFiles:
 
 def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
     """Read the baselines in the folder. The read may hang if the folder's server does not answer."""
-    from iotop_ai.store.baselines import Baselines
-
     try:
+        from iotop_ai.store.baselines import Baselines  # this opens a file too
+
         baselines = Baselines(folder).read(at_ns, wall_ns // 10**9)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
