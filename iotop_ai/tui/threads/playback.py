@@ -151,6 +151,10 @@ class PlaybackThread:
         """The boot id, and the Samples of that boot without a gap up to the newest Frame, for graphs."""
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
+        self._jumped = False
+        """Whether there was a seek or a step back, at which the app drops Samples, since the app received the last
+        past.
+        """
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """The (monotonic, wall-clock) time at which playing began. The wall-clock time that is due follows from it."""
@@ -272,6 +276,7 @@ class PlaybackThread:
             self._app.post_message(PlaybackFailed(self, error))
 
     def _serve(self, request: _SeekRequest) -> None:
+        self._jumped = self._jumped or request.wall_ns is not None or request.steps < 0
         if request.wall_ns is not None:
             self._cursor.seek(request.wall_ns, self._early, self._superseded)
             with self._ready:
@@ -379,7 +384,7 @@ class PlaybackThread:
     def _read_past(self) -> bool:
         """Read the Samples older than the Frame's history, for the graphs; returns whether there were any to read."""
         frame = self._cursor.frame
-        if frame is None or self._past_for is frame:
+        if frame is None or (self._past_for is frame and not self._jumped):
             return False
         boot, slots = frame.snapshot.host.boot_id, self._slots()
         known_boot, known = self._samples
@@ -387,8 +392,10 @@ class PlaybackThread:
         if known and known_boot == boot and known[0].at_ns <= first_ns <= known[-1].at_ns:
             newest = known[-1].at_ns
             known += [s._replace(processes=Rated()) for s in frame.history if s.at_ns > newest]
-            before = sum(s.at_ns < first_ns for s in known)
-            if self._past_complete or before + len(frame.history) >= slots - _MISSING_ALLOWED:
+            before = tuple(s for s in known if s.at_ns < first_ns)
+            if self._past_complete or len(before) + len(frame.history) >= slots - _MISSING_ALLOWED:
+                if self._jumped:
+                    self._send_past(frame, before[-slots:])
                 if len(known) > 2 * slots:
                     del known[:slots]
                     self._past_complete = False
@@ -398,8 +405,12 @@ class PlaybackThread:
         self._past_for = frame
         self._samples = (boot, [*past, *(s._replace(processes=Rated()) for s in frame.history)])
         self._past_complete = len(past) < slots - _MISSING_ALLOWED
-        self._app.post_message(PastSamples(self, frame.snapshot.at_ns, past))
+        self._send_past(frame, past)
         return True
+
+    def _send_past(self, frame: Frame, past: tuple[Sample, ...]) -> None:
+        self._jumped = False
+        self._app.post_message(PastSamples(self, frame.snapshot.at_ns, past))
 
     def _read_timeline(self) -> bool:
         """Read the next block for the timeline; returns whether there was one."""

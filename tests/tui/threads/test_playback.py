@@ -349,12 +349,29 @@ def test_a_pause_in_the_recording_is_skipped(tmp_path: Path, app: FakeApp) -> No
     assert played_seconds(path, 97, 6, app)[-1] >= 101
 
 
+def past_at(frame: Frame, app: FakeApp) -> list[int]:
+    """Wait for the Samples older than this Frame's history, and return their times."""
+    found = app.until(lambda m: isinstance(m, PastSamples) and m.at_ns == frame.snapshot.at_ns)
+    assert isinstance(found, PastSamples)
+    return [s.at_ns for s in found.past]
+
+
 def test_graphs_get_the_earlier_samples(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
     playback.seek(live[180].snapshot.wall_ns)
-    found = app.until(lambda m: isinstance(m, PastSamples) and m.at_ns == live[180].snapshot.at_ns)
-    assert isinstance(found, PastSamples)
     first = live[180].history[0].at_ns
-    assert [s.at_ns for s in found.past] == [f.snapshot.at_ns for f in live if f.snapshot.at_ns < first]
+    assert past_at(live[180], app) == [f.snapshot.at_ns for f in live if f.snapshot.at_ns < first]
+
+
+def test_graphs_get_the_earlier_samples_again_after_a_jump(
+    playback: PlaybackThread, live: list[Frame], app: FakeApp
+) -> None:
+    first = live[-1].history[0].at_ns
+    for _ in range(2):
+        app.messages.clear()
+        playback.seek(live[-1].snapshot.wall_ns)
+        assert past_at(live[-1], app) == [f.snapshot.at_ns for f in live if f.snapshot.at_ns < first]
+        playback.seek(live[0].snapshot.wall_ns)
+        assert past_at(live[0], app) == []
 
 
 def test_a_file_that_grows_is_followed(tmp_path: Path, live: list[Frame], app: FakeApp) -> None:
