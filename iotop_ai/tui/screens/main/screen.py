@@ -425,12 +425,17 @@ class MainScreen(RootScreen):
             self.lists.clear_filter()
 
     def action_zoom(self) -> None:
-        """Let the focused panel fill the window, or the processes if that panel has no more to show; or show all panels
-        again.
+        """Let the focused panel fill the window, or another one if that panel has no more to show, first the processes;
+        or show all panels again.
         """
-        if not self.view.zoom and self.view.focus not in ZOOMABLE:
-            self._focus_processes()
-        self.lists.zoom(self.view.focus if self.view.focus in ZOOMABLE else "process")
+        shown = [name for name in (self.view.focus, "process", *ZOOMABLE) if name not in self.view.hidden]
+        panel = next((name for name in shown if name in ZOOMABLE), "")
+        if not panel:
+            self.state.change("nothing to show alone: these panels are hidden")
+            return
+        if not self.view.zoom and panel != self.view.focus:
+            self._focus(panel)
+        self.lists.zoom(panel)
 
     def action_sideways(self, step: int) -> None:
         """If there is a timeline, move by 10 s; otherwise select the previous or next device."""
@@ -447,7 +452,7 @@ class MainScreen(RootScreen):
         if not self._row_keys():
             if abs(step) == TO_THE_END and self.time.seek_end(step):
                 return
-            self._focus_processes()
+            self._focus("process")
             step = max(step, 1)
         self._move_cursor(step)
 
@@ -463,15 +468,16 @@ class MainScreen(RootScreen):
         height = next((slot.height for slot in self._slots if slot.panel == self.view.focus), 0)
         return selectable(self.frame, self.view, self.view.focus, height)
 
-    def _focus_processes(self) -> None:
-        if any(slot.panel == "process" for slot in self._slots):
-            self.panels["process"].focus()
-            self.state.change(self.view.message, focus="process", cursor="", scroll=0)
+    def _focus(self, name: str) -> None:
+        """Focus this panel, unless it is hidden or does not fit."""
+        if name not in self.view.hidden and any(slot.panel == name for slot in self._slots):
+            self.panels[name].focus()
+            self.state.change(self.view.message, focus=name, cursor="", scroll=0)
 
     def _to_first_process(self) -> None:
         """Put the cursor on the first process that matches the filter, so that the next Enter opens it."""
-        self._focus_processes()
-        if self._row_keys():
+        self._focus("process")
+        if self.view.focus == "process" and self._row_keys():
             self._move_cursor(1)
 
     def _move_cursor(self, step: int) -> None:

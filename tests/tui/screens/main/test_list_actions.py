@@ -92,6 +92,18 @@ async def test_a_panel_can_fill_the_window_and_be_reduced_again(back: str) -> No
             assert len([line for line in shown.screen() if line[:2] in ("──", "━━")]) == len(before)
 
 
+async def test_keys_do_not_act_on_hidden_processes() -> None:
+    async with showing() as shown:
+        await shown.press("6", "down")
+        assert shown.view.focus == "banner"
+        assert "Enter:why" in shown.text("keys")
+        assert (await shown.press("z")).zoom == "graphs"
+        assert shown.view.message == "done: graphs alone; z shows all"
+        await shown.press("z", "3", "4", "5", "7", "z")
+        assert not shown.view.zoom
+        assert shown.view.message.startswith("nothing to show alone")
+
+
 async def test_the_zoomed_disks_keep_their_cursor() -> None:
     async with showing(size=(160, 48)) as shown:
         shown.app.main.panels["disk"].focus()
