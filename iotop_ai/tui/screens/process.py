@@ -95,7 +95,9 @@ class ProcessDetailScreen(ScrolledScreen):
             return
         before = page.before
         if page.detail is not None:
-            before = page.detail.threads
+            # The two threads may read almost at the same time, which is too short for a CPU time per second.
+            if (new.threads.at_ns or 0) - (page.detail.threads.at_ns or 0) >= EVERY_NS // 2:
+                before = page.detail.threads
             if new.identity.status is Status.PENDING:
                 new = new._replace(identity=page.detail.identity, environ=page.detail.environ)
         self._came_ns = self._clock.monotonic_ns()

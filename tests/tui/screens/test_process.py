@@ -14,7 +14,8 @@ import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.collectors.process.python_code import py_spy_path
-from iotop_ai.model.reading import Status
+from iotop_ai.model.process.detail import thread_cpu
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.view import View
@@ -27,6 +28,7 @@ from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.process import ProcessDetailScreen
 from iotop_ai.tui.screenshot import screenshot
+from iotop_ai.tui.threads.process_detail import DetailRead
 from tests.present.scenes import starved_snapshots
 from tests.tui.recorded import record
 from tests.tui.screens.test_replay import replaying
@@ -120,6 +122,28 @@ async def test_the_next_process_is_read_in_full_although_the_previous_one_was_st
         threads._whole._running.release()
         assert app.screen.page.key != first
         await whole(app, pilot, again, 5)
+
+
+async def test_cpu_time_is_not_taken_from_two_readings_at_almost_the_same_time(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await whole(app, pilot, again, WAIT_S)
+        await pilot.press("space")
+        await pilot.pause(0.2)
+        screen = app.screen
+        assert isinstance(screen, ProcessDetailScreen)
+        detail = screen.page.detail
+        assert detail is not None
+        table, at_ns = detail.threads.value, detail.threads.at_ns
+        assert table is not None
+        assert at_ns is not None
+        first = table.threads[0]
+        for seconds, ticks in ((1.0, 0), (2.0, 100), (2.01, 100)):
+            one = first._replace(cpu_ticks=first.cpu_ticks + ticks)
+            threads = Reading(table._replace(threads=(one,)), Status.OK, at_ns=at_ns + int(seconds * 1e9))
+            screen.on_detail_read(DetailRead(detail._replace(threads=threads)))
+        assert thread_cpu(screen.page.before, threads)[first.tid] == pytest.approx(100 / table.clk_tck, rel=0.02)
 
 
 async def whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
