@@ -16,6 +16,7 @@ from iotop_ai.present.screen.key_row import above_rows, typing_row, words_above
 from iotop_ai.present.text.braille import Series
 from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row, spans_cells
+from iotop_ai.present.text.panel import scroll_to
 from iotop_ai.present.text.table import head, note_room, rule
 from iotop_ai.present.text.units import clock, duration, percent, plural
 from iotop_ai.present.verdict.banner import HUE
@@ -126,7 +127,9 @@ def _list(
     """The title and the machines' rows that fit, from the scroll position on."""
     at = places(width)
     visible = height - 1
-    first = first_row(len(machines), fleet_view.view.scroll, visible)
+    # The machine under the cursor is among the rows, because Enter opens it.
+    at_cursor = 0 if current is None else machines.index(current)
+    first = scroll_to(at_cursor, shown.view.scroll, len(machines), visible)
     title = "machines"
     if len(machines) > visible:
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")

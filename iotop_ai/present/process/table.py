@@ -19,7 +19,7 @@ from iotop_ai.present.process.tags import tag_sign, tagged_note
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Line, Span, cells, cut, row, spans_cells
-from iotop_ai.present.text.panel import panel, reason_row
+from iotop_ai.present.text.panel import panel, reason_row, scroll_to
 from iotop_ai.present.text.table import (
     Column,
     ColumnSlot,
@@ -95,14 +95,12 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     if table is None:
         return [*out, reason_row(width, frame.snapshot.processes)]
     room = height - 2
-    start = 0
-    if view.focus == "process":
-        start = max(0, min(view.scroll, len(every) - room))
+    marked = group_at_cursor(frame, view)
+    marked_key = "" if marked is None else marked.row_key
+    start = _first_row(every, view, room, marked_key)
     part = every[start : start + room]
     seconds = rates_of(frame, view)[1]
     command = bool(at) and at[-1].column.id == "command"
-    marked = group_at_cursor(frame, view)
-    marked_key = "" if marked is None else marked.row_key
     for group in part:
         facts = _facts(group, frame, table, view, command=command)
         tag = tag_sign(group.keys, view.tagged)
@@ -111,6 +109,15 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     hidden = every[:start], every[start + room :]
     out.append(_footer(frame, view, width, part, hidden, table))
     return out
+
+
+def _first_row(every: tuple[Group, ...], view: View, room: int, marked_key: str) -> int:
+    """The index of the first row shown. The marked row is among the rows shown, because the keys act on it."""
+    start = max(0, min(view.scroll, len(every) - room)) if view.focus == "process" else 0
+    if not marked_key or any(group.row_key == marked_key for group in every[start : start + room]):
+        return start
+    at = next(i for i, group in enumerate(every) if group.row_key == marked_key)
+    return scroll_to(at, start, len(every), max(1, room))
 
 
 def _left_out(table: ProcessTable | None, chosen: frozenset[str]) -> frozenset[str]:

@@ -53,6 +53,8 @@ def test_hundreds_of_machines_scroll_and_the_title_has_the_position() -> None:
     assert rows[2].startswith("━━ 288-300 ")
     assert fleet_screen_rows(many, shown, 160, 48)[2].text.startswith("━━ 272-300 of 300 ")
     assert rows[15].split()[0] == "m299"
+    first = SHOWN._replace(view=SHOWN.view._replace(scroll=0, cursor="m299"))
+    assert "sel" in [line.background for line in fleet_screen_rows(many, first, 80, 24)]
 
 
 def test_old_figures_are_marked_with_their_age() -> None:

@@ -122,6 +122,15 @@ def test_the_footer_of_a_scrolled_list_counts_the_processes_above_its_rows() -> 
     assert " match user != x; 4 above; " in filtered, filtered
 
 
+@pytest.mark.parametrize("at", [0, 1, -1])
+def test_the_marked_row_is_shown_although_the_order_changed(at: int) -> None:
+    shown = made()
+    marked = groups(shown, UTC)[at].row_key
+    for scroll in (0, 99):
+        rows = process_rows(shown, UTC._replace(focus="process", cursor=marked, scroll=scroll), 80, 4)
+        assert [line.key for line in rows if line.background == "sel"] == [marked]
+
+
 def test_before_the_first_rate_no_row_claims_that_there_is_no_io() -> None:
     first = made(count=1)
     assert process_rows(first, UTC, 80, 1)[0].text.strip() == "10 processes"
