@@ -43,8 +43,9 @@ class ProcessDetailScreen(ScrolledScreen):
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the process."""
         absent, late_s = self._absent(), 0.0
-        if not absent and self._came_ns:
-            late_s = max(0.0, (self._clock.monotonic_ns() - self._came_ns) / 1e9 - self.main.view.interval_s)
+        # While another screen is in front, nothing is read, so only a reading that was asked for can be late.
+        if not absent and self._asked_ns > self._came_ns > 0:
+            late_s = (self._clock.monotonic_ns() - self._asked_ns) / 1e9
         detail = None if absent else self.page.detail
         page = self.page._replace(absent=absent, late_s=late_s if self._live else 0.0, detail=detail)
         return process_screen_rows(self.main.frame, self.main.view, page, width, height)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -144,6 +145,36 @@ async def test_cpu_time_is_not_taken_from_two_readings_at_almost_the_same_time(c
             threads = Reading(table._replace(threads=(one,)), Status.OK, at_ns=at_ns + int(seconds * 1e9))
             screen.on_detail_read(DetailRead(detail._replace(threads=threads)))
         assert thread_cpu(screen.page.before, threads)[first.tid] == pytest.approx(100 / table.clk_tck, rel=0.02)
+
+
+async def test_details_are_not_late_while_a_dialog_is_open(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await whole(app, pilot, again, WAIT_S)
+        await pilot.press("k")
+        await pilot.pause(4.0)
+        app.post_message(again())
+        await pilot.pause()
+        assert isinstance(app.screen, ProcessScreen)
+        assert " s old" not in text(app)
+
+
+async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes]) -> None:
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        await whole(app, pilot, again, WAIT_S)
+        assert isinstance(app.screen, ProcessDetailScreen)
+        threads = app.screen._threads
+        assert threads is not None
+        release = threading.Event()
+        await pilot.pause(1.0)
+        assert threads._moving.wait(WAIT_S)
+        assert threads._moving.submit(lambda: release.wait(WAIT_S))
+        app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the read asked for last
+        await until(app, pilot, "old: a read has not ended", again)
+        release.set()
 
 
 async def whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
