@@ -25,7 +25,7 @@ def confirm(word: str, yes: bool) -> bool:
         return True
     if not (sys.stdin is not None and sys.stdin.isatty()):
         raise UsageError("cannot ask for confirmation: stdin is not a terminal; use --yes")
-    print(f"Type {word} to continue: ", end="", file=sys.stderr, flush=True)
+    print_notice(f"Type {word} to continue: ", end="")
     return sys.stdin.readline().strip() == word
 
 
@@ -61,12 +61,10 @@ class Progress:
         if not now and self._last_ns is not None and at_ns - self._last_ns < SHOW_EVERY_S * 1e9:
             return
         self._last_ns = at_ns
-        sys.stderr.write(f"{_ERASE}{text}")
-        sys.stderr.flush()
+        print_notice(f"{_ERASE}{text}", end="")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._last_ns is not None:
-            sys.stderr.write(_ERASE)
-            sys.stderr.flush()
+            print_notice(_ERASE, end="")

@@ -6,15 +6,17 @@ import os
 import sys
 
 
-def print_notice(text: str) -> None:
-    """Print text to stderr. If that fails, the command's output and exit code stay as they are.
+def print_notice(text: str, end: str = "\n") -> None:
+    """Print text to stderr, followed by ``end``. If that fails, the command's output and exit code stay as they are.
 
     Without stderr nothing is printed: ``print(file=None)`` would write to standard output.
     """
     if sys.stderr is None:
         return
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(text, end=end, file=sys.stderr, flush=True)
+    except BlockingIOError:  # a full pipe that does not block: the text stays in the buffer for the next write
+        pass
     except OSError:
         # The interpreter's last flush would fail too, and would replace the exit code.
         null = os.open(os.devnull, os.O_WRONLY)

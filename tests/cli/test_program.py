@@ -226,6 +226,25 @@ def test_a_lost_message_changes_neither_the_output_nor_the_exit_code(closing: st
     assert (judged.returncode, judged.stdout) == (whole.returncode, whole.stdout)
 
 
+@pytest.mark.parametrize("closing", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("record", "-o", "-", "-d", "0.1", "--", "sleep", "0.3"), 0),
+        ((), 2),
+        (("fleet", "--prometheus", "http://127.0.0.1:1"), 2),
+        (("health", "--history", "no-such-disk"), 2),
+    ],
+)
+def test_a_message_without_stderr_does_not_go_to_stdout(closing: str, arguments: tuple[str, ...], code: int) -> None:
+    shell = ["/bin/sh", "-c", f'exec "$@" {closing}', "sh", *command(*arguments)]
+    done = subprocess.run(
+        shell, cwd=TOP, env=PLAIN, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, timeout=60, check=False
+    )
+    assert done.returncode == code
+    assert [line for line in done.stdout.splitlines() if not isinstance(json.loads(line), dict)] == []
+
+
 def test_an_old_terminal_encoding_breaks_nothing() -> None:
     done = iotop("-b", "-n", "1", "-d", "0.1", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.folder import settings_file
 from iotop_ai.model.clean import clean
@@ -42,11 +42,7 @@ def alerts_path() -> str:
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
-def _to_stderr(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-
-
-def find_alerts(given: str | None, say: Callable[[str], object] = _to_stderr) -> AlertConfig | None:
+def find_alerts(given: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
     """Return the content of the named file, or of the default file if none is named.
 
     Returns None if the default file is missing or does not answer, or if the name is "none".

@@ -118,7 +118,7 @@ def _drop(args: argparse.Namespace, settings: Settings) -> int:
     wait = wait_s(root, clock)
     if wait > 0:
         raise NotDoneError(f"the last drop was less than a minute ago; wait {wait:.0f} s")
-    if not args.yes or sys.stderr.isatty():
+    if not args.yes or (sys.stderr is not None and sys.stderr.isatty()):
         levels = read_levels(root)
         lines = [
             f"This drops {caches.level_text(args.level, levels)}, "

@@ -180,7 +180,8 @@ class Stage:
             )
 
     def _print(self, lines: list[str]) -> None:
-        print_notice("\r\x1b[K" * sys.stderr.isatty() + "\n".join(lines))
+        erase = "\r\x1b[K" if sys.stderr is not None and sys.stderr.isatty() else ""
+        print_notice(erase + "\n".join(lines))
 
     def _report(self, done: Verified | None, refused: str) -> None:
         """Print the new path to stdout if the copy is correct; with --json, print the JSON object instead."""

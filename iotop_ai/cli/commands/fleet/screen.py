@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from iotop_ai.cli.commands.fleet.options import FleetOptions
 from iotop_ai.cli.commands.monitor.command import NO_TERMINAL, is_terminal, refusal
 from iotop_ai.cli.start.terminal import Terminal, terminal
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.fleet.refresh import FirstAnswer
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.clean import clean
@@ -31,7 +32,7 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
     """Show the fleet until the user leaves it; return the exit code. first: the answer to the first request."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
-        print(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"), file=sys.stderr)
+        print_notice(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"))
         return NO_TERMINAL
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)

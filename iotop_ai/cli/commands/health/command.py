@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.selftest import Target, self_test
+from iotop_ai.cli.commands.common_verdict import print_status
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.cli.options.common import add_smart_type, settings_of
 from iotop_ai.cli.stderr import print_notice
@@ -132,7 +133,7 @@ class Health:
         elif table:
             print_lines(health_lines(table))
         if code == UNKNOWN:
-            sys.stderr.write(f"unknown: {clean(why_unknown(table))}\n")
+            print_notice(f"unknown: {clean(why_unknown(table))}")
 
     def _test(self, collector: SmartCollector) -> int:
         """Send the self-test command to each disk; with --wait also wait for the results. Return the exit code."""
@@ -193,8 +194,8 @@ class Health:
             else:
                 lost = 0
                 text = f"{name}: {state.self_test_progress}"
-                if text != last_text and sys.stderr.isatty():
-                    print_notice(text)
+                if text != last_text:
+                    print_status(text)
                 last_text = text
             collector.pause(POLL_S)
         last = state.self_test_log[0] if state.self_test_log else None
@@ -249,7 +250,7 @@ class Health:
             texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
             sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
         if missing:
-            sys.stderr.write(f"unknown: {clean('; '.join(missing))}\n")
+            print_notice(f"unknown: {clean('; '.join(missing))}")
         return UNKNOWN if missing or not found else HEALTHY
 
     def _add(self, found: list[History], missing: list[str], name: str, stored: DiskHistory | None) -> None:

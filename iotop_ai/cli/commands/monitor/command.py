@@ -205,7 +205,7 @@ def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart],
     """
     if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
         close()
-        print(why, file=sys.stderr)
+        _say(why)
         return NO_TERMINAL
     quiet_log()
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
@@ -326,8 +326,9 @@ def _view(settings: Settings, this_terminal: Terminal) -> View:
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # the terminal may be gone
-        print(text, file=sys.stderr)
+    from iotop_ai.cli.stderr import print_notice  # not needed at the start
+
+    print_notice(text)
 
 
 def _ended_by(number: int) -> int:

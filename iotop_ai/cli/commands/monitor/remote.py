@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 
 from iotop_ai.cli.commands.monitor.command import ScreenStart, memory_keeper, run_screen
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.programs import find_user_program
 from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
@@ -67,7 +67,7 @@ def show_stream(
 
     code = run_screen(settings, make_screen_start, source.close)
     if ended and (reason := why_ended()):
-        print(reason, file=sys.stderr)
+        print_notice(reason)
     return code
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -20,6 +18,7 @@ from iotop_ai.cli.commands.record.output import Output
 from iotop_ai.cli.commands.record.signals import END_SIGNALS, FORWARDED, Signals
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import check_socket_variable
 from iotop_ai.diagnosis.burst import Burst
@@ -65,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def say(text: str) -> None:
     """Print one line to stderr; a closed stderr does not stop the recording."""
-    with contextlib.suppress(OSError):
-        print(f"record: {text}", file=sys.stderr, flush=True)
+    print_notice(f"record: {text}")
 
 
 def _forward(command: RecordedCommand, number: signal.Signals) -> None:

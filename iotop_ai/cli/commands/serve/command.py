@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import signal
-import sys
 import threading
 
 from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
@@ -14,6 +13,7 @@ from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
 from iotop_ai.cli.commands.serve.options import ServeOptions, add_serve_flags, is_loopback, serve_options
 from iotop_ai.cli.options.alerts import start_alerts
 from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.diagnosis.facts.saturation import saturated
@@ -43,8 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 def say(text: str) -> None:
     """Print one line to stderr. A closed stderr does not stop serving."""
-    with contextlib.suppress(OSError):
-        print(f"serve: {clean(text, 300)}", file=sys.stderr, flush=True)
+    print_notice(f"serve: {clean(text, 300)}")
 
 
 class ServeSession:

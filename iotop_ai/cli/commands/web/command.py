@@ -6,11 +6,11 @@ import argparse
 import contextlib
 import importlib.util
 import os
-import sys
 
 from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.logging import quiet_log
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.spawn import own_environment, own_python
 from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, settings_file
 from iotop_ai.model.clean import clean
@@ -94,5 +94,4 @@ class _AddressPrinter:
 
 
 def _print_note(text: str) -> None:
-    with contextlib.suppress(OSError):
-        print(f"web: {clean(text)}", file=sys.stderr, flush=True)
+    print_notice(f"web: {clean(text)}")
