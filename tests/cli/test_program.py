@@ -273,6 +273,10 @@ def test_a_user_without_a_free_thread_gets_an_answer_with_the_defaults(tmp_path:
     done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
     first = done.stderr.splitlines()[0]
     assert first.startswith(f"settings: {tmp_path}/")
-    assert first.endswith(": can't start new thread; using the defaults")
+    assert first.endswith(": can't start new thread; using the defaults, read-only")
     assert done.returncode == 0
     assert json.loads(done.stdout)["host"]
+    line = as_nobody("prlimit", "--nproc=1", *command("cache", "evict", str(tmp_path)))
+    done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")  # the file may say readonly = true
+    assert "read-only" in done.stderr.splitlines()[-1]
