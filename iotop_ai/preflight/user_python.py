@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from iotop_ai.collectors.io.programs import find_user_program
+from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
@@ -21,7 +22,7 @@ def user_python(given: str | None) -> str:
     program. Under sudo, the calling user's environment is ignored.
     """
     if given:
-        path = os.path.abspath(os.path.expanduser(given))
+        path = absolute_path(os.path.expanduser(given))
         if not (os.path.isfile(path) and os.access(path, os.X_OK)):
             raise UsageError(f"--python {clean(given)} is not a program")
         return path

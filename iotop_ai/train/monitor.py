@@ -201,7 +201,8 @@ def _words(options: str | Sequence[str]) -> Sequence[str]:
 
 def _absolute(path: str) -> str:
     try:
-        return os.path.abspath(path)
+        # LINK/.. is the folder above the link's target, which abspath does not know.
+        return os.path.join(os.getcwd(), path) if ".." in path.split("/") else os.path.abspath(path)
     except OSError as error:
         raise UnknownError(f"the current folder: {error.strerror}") from None
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from iotop_ai.collectors.block.diskstats import BlockCollector
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import Root, root_from_options
-from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mount, resolve_path_devices
+from iotop_ai.collectors.io.root import Root, absolute_path, root_from_options
+from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
@@ -87,7 +87,7 @@ def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, Bloc
     Partitions are left out. Raises FileNotFoundError for a path that does not exist, and UnknownError for a path that
     is not on a block device.
     """
-    found = resolve_path_devices(os.path.abspath(path), mounts, infos, root)
+    found = resolve_path_devices(absolute_path(path), mounts, infos, root)
     if not found.devices:
         raise UnknownError(f"{clean(path)} is not on a disk that can be watched here: {found.reason}")
     if found.mount is not None and is_of_another_mount(os.stat(path).st_dev, found.mount):

@@ -280,4 +280,12 @@ def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
         same = os.path.samefile(path, f"/{own}")
     except OSError:
         same = False
-    return "" if same else os.path.abspath(path)
+    return "" if same else absolute_path(path)
+
+
+def absolute_path(path: str) -> str:
+    """Return the path from "/". It keeps "..", because LINK/.. is the folder above the link's target, not the link's.
+
+    Raises FileNotFoundError if the current folder is gone.
+    """
+    return os.path.join(os.getcwd(), path) if ".." in path.split("/") else os.path.abspath(path)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from iotop_ai.collectors.block.diskstats import BlockCollector
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import Root, absolute_path
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.job.cgroup_limits import io_limits
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
@@ -35,7 +35,7 @@ _WITHOUT_DATA = frozenset(
 
 def read_place(path: str, root: Root, clock: Clock) -> Place:
     """Return the Place of a path. Raises InputError if the path is missing, UnknownError if it cannot be read."""
-    whole = os.path.abspath(path)
+    whole = absolute_path(path)
     mounts = MountsCollector(root, clock)
     block = BlockCollector(root, clock)
     infos = BlockInfoCollector(root, clock, block, mounts)

@@ -18,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.spawn import own_environment, own_python, start_user_command
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
@@ -111,7 +112,7 @@ class Rotator:
 
         Raises OSError or IotopError, after which the full file still has its name.
         """
-        path = os.path.abspath(full.path)
+        path = absolute_path(full.path)
         if not full.is_named():
             raise InputError(f"{clean(full.path)} is another file now")
         part = self._free_name(path)
@@ -138,7 +139,7 @@ class Rotator:
     def finish(self, path: str | None, seconds: float) -> bool:
         """Run the hook for the last file and wait for all work; returns whether that took at most ``seconds``."""
         if path is not None:
-            self._closed.put((os.path.abspath(path), ""))
+            self._closed.put((absolute_path(path), ""))
         self._closed.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import Root, absolute_path
 
 
 def test_links_of_a_folder_are_read(tmp_path: Path) -> None:
@@ -85,3 +85,12 @@ def test_a_file_of_one_record_is_read_once(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("iotop_ai.collectors.io.root.os.pread", file.pread)
         with root.keep("size", 4096) as kept:
             assert (kept.read_record(), file.reads) == (record, reads)
+
+
+def test_an_absolute_path_leads_to_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data" / "runs").mkdir(parents=True)
+    (tmp_path / "data" / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "data" / "runs")
+    monkeypatch.chdir(tmp_path)
+    assert os.path.samefile(absolute_path("link/../file"), tmp_path / "data" / "file")
+    assert absolute_path("data/./runs/") == str(tmp_path / "data" / "runs")

@@ -74,6 +74,21 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     assert reports == []
 
 
+def test_the_folder_above_the_target_of_a_link_is_rotated_not_that_of_the_link(tmp_path: Path) -> None:
+    inside, other, reports = tmp_path / "data" / "runs", tmp_path / "run.iotop.jsonl", []
+    inside.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(inside)
+    other.write_text("another file\n")
+    rotator = Rotator(Fixed(), reports.append)
+    filled_and_rotated(rotator, FileSink(str(tmp_path / "link/../run.iotop.jsonl")))
+    assert rotator.finish(None, 60)
+    assert other.read_text() == "another file\n"
+    assert [path.name for path in sorted((tmp_path / "data").glob("run.*"))] == [
+        "run.20261121T120000.iotop.jsonl.gz", "run.iotop.jsonl",
+    ]  # fmt: skip
+    assert reports == []
+
+
 def test_a_clock_that_is_set_back_does_not_remove_a_part_before_its_hook_ran(tmp_path: Path) -> None:
     path, shipped, reports = tmp_path / "run.iotop.jsonl", tmp_path / "shipped", []
     shipped.mkdir()

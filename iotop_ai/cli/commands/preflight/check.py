@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from iotop_ai.cli.options.common import parse_count, settings_of
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import Root
+from iotop_ai.collectors.io.root import Root, absolute_path
 from iotop_ai.collectors.machine.page_cache import read_levels, read_memory_room, room_for_data
 from iotop_ai.export.json.storage_check import render_storage_check_json
 from iotop_ai.export.text.storage_check import storage_check_text
@@ -123,7 +122,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     place = read_place(args.path, root, clock)
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
     python = user_python(args.python) if args.dataset else ""
-    request = Request(os.path.abspath(args.path), phases, args.engine, not args.no_write, python=python)
+    request = Request(absolute_path(args.path), phases, args.engine, not args.no_write, python=python)
     others = OtherReads(place, root)
     running = StorageCheck(request, clock)
     try:

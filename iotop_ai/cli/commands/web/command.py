@@ -11,6 +11,7 @@ from iotop_ai.cli.options.common import add_source_flags, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
+from iotop_ai.collectors.io.root import absolute_path
 from iotop_ai.collectors.io.spawn import own_environment, own_python
 from iotop_ai.collectors.state.folder import CONFIG_VARIABLE, settings_file
 from iotop_ai.model.clean import clean
@@ -62,13 +63,13 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
     words += ["--device", ",".join(settings.devices)] if settings.devices else []
     words += [] if settings.smart else ["--no-smart"]
     words += ["--exact"] if settings.exact else []
-    words += ["--procfs", os.path.abspath(settings.procfs)] if settings.procfs else []
-    words += ["--sysfs", os.path.abspath(settings.sysfs)] if settings.sysfs else []
+    words += ["--procfs", absolute_path(settings.procfs)] if settings.procfs else []
+    words += ["--sysfs", absolute_path(settings.sysfs)] if settings.sysfs else []
     words += ["--smartctl", settings.smartctl] if settings.smartctl else []
     for disk, kind in settings.smart_types:
         words += ["--smart-type", f"{disk}={kind}"]
     if args.config or os.environ.get(CONFIG_VARIABLE):
-        words += ["--config", os.path.abspath(settings_file(os.environ, args.config))]
+        words += ["--config", absolute_path(settings_file(os.environ, args.config))]
     return words
 
 
