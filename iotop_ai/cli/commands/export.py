@@ -61,8 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the selected tables in one pass; return 0. Output files appear only when they are all complete."""
-    kind = format_of(args.format, args.output)
-    targets = targets_of(kind, args.output, parse_names(",".join(args.table or ())), tables(args.cmdline))
+    kind, names = format_of(args.format, args.output), parse_names(",".join(args.table or ()))
+    if args.table and not names:  # an unset variable of a shell
+        raise UsageError("--table is empty")
+    targets = targets_of(kind, args.output, names, tables(args.cmdline))
     recorded = recorded_frames(args)
     warn_of_truncation(recorded)
     with contextlib.ExitStack() as stack:
@@ -130,15 +132,18 @@ def _is_folder(output: str) -> bool:
 
 @contextlib.contextmanager
 def _folder(path: str) -> Iterator[None]:
-    """Create a missing folder; remove it again if the block fails before a file is complete."""
-    missing = not os.path.isdir(path)
-    os.makedirs(path, exist_ok=True)
+    """Create a missing folder and its parents; remove them again if the block fails before a file is complete."""
+    missing, folder = [], path.rstrip("/") or "/"
+    while not os.path.isdir(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder) or "."
     try:
+        os.makedirs(path, exist_ok=True)
         yield
     except BaseException:
-        if missing:
-            with contextlib.suppress(OSError):  # a complete file is in it
-                os.rmdir(path)
+        for folder in missing:
+            with contextlib.suppress(OSError):  # a complete file is in it, or it could not be created
+                os.rmdir(folder)
         raise
 
 

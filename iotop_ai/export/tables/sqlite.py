@@ -45,15 +45,15 @@ class SqliteOut:
 
     def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
         self._stream = stream
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        if not _is_path_of(stream, path):
-            self._folder = tempfile.TemporaryDirectory(prefix="iotop-ai-export-")
-            path = os.path.join(self._folder.name, "tables.sqlite")
-        self._path = path
-        # A URI with two slashes at the beginning of its path would name a host.
-        uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
-        # SQLite's locks are off: on NFS they would wait for the lock that the owner of the stream holds.
-        self._db = sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
+        self._built: BinaryIO | None = None
+        if _is_path_of(stream, path):
+            self._place, self._db = path, _connected(path)
+        else:
+            self._place = tempfile.gettempdir()
+            # Without a name, the file and its room are gone at our end, also if a signal ends us.
+            with tempfile.TemporaryDirectory(prefix="iotop-ai-export-") as folder:
+                path = os.path.join(folder, "tables.sqlite")
+                self._built, self._db = open(path, "x+b"), _connected(path)  # noqa: SIM115
         # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -84,9 +84,8 @@ class SqliteOut:
             self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
             self._db.execute("COMMIT")
         self._db.close()
-        if self._folder is not None:
-            with open(self._path, "rb") as file:
-                shutil.copyfileobj(file, self._stream, 1 << 20)
+        if self._built is not None:
+            shutil.copyfileobj(self._built, self._stream, 1 << 20)
             self._stream.flush()
 
     @contextlib.contextmanager
@@ -94,13 +93,20 @@ class SqliteOut:
         try:
             yield
         except sqlite3.OperationalError as error:  # such as "database or disk is full"
-            raise InputError(f"{clean(self._path)}: {error}") from None
+            raise InputError(f"{clean(self._place)}: {error}") from None
 
     def close(self) -> None:
-        """Remove the temporary folder, if there is one."""
+        """Close the database."""
         self._db.close()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._built is not None:
+            self._built.close()
+
+
+def _connected(path: str) -> sqlite3.Connection:
+    # A URI with two slashes at the begin of its path would name a host.
+    uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
+    # SQLite's locks are off: on NFS they would wait for the lock that the stream's owner has.
+    return sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
 
 
 def _is_path_of(stream: BinaryIO, path: str) -> bool:

@@ -163,6 +163,9 @@ def test_an_export_without_data_leaves_no_empty_folder(recording: Path, tmp_path
     more = ("--begin", "2199-01-01") if what == "no data" else ()
     assert export(file, "-o", f"{tmp_path}/out/", *more) == 2
     assert not (tmp_path / "out").exists()
+    (tmp_path / "of the user").mkdir()
+    assert export(file, "-o", f"{tmp_path}/of the user/a/b//c/", *more) == 2
+    assert not list((tmp_path / "of the user").iterdir())
 
 
 def test_pandas_reads_the_csv(recording: Path, tmp_path: Path) -> None:
@@ -187,6 +190,7 @@ def test_jsonl_names_the_table_when_there_are_several(recording: Path, capsys: p
     ("arguments", "message"),
     [
         (("--table", "disks"), "no table 'disks'"),
+        (("--table", ""), "--table is empty"),
         (("--table", "devices,gpus"), "csv holds one table"),
         (("--format", "sqlite"), "sqlite needs a file: -o OUT.sqlite"),
         (("--begin", "x"), "'x' is not a time"),
@@ -218,6 +222,32 @@ def test_an_existing_file_is_kept(recording: Path, tmp_path: Path, capsys: pytes
     assert out.read_text() == "mine"
     assert export(recording, "-o", str(out), "--force") == 0
     assert out.read_text().startswith("time,")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_leaves_no_database_in_the_temporary_folder(
+    recording: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    temporary, out = tmp_path / "tmp", tmp_path / "shared" / "a.sqlite"
+    temporary.mkdir()
+    out.parent.mkdir()
+    out.parent.chmod(0o775)
+    line = command("export", "-", "-o", str(out))
+    with subprocess.Popen(line, cwd=TOP, env={**PLAIN, "TMPDIR": str(temporary)}, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(recording.read_bytes())
+        process.stdin.flush()
+        end_s = time.monotonic() + 20
+        while not any(file.name.endswith("tables.sqlite (deleted)") for file in open_files(process.pid)):
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(20) == -number
+    assert not list(temporary.iterdir())
+
+
+def open_files(pid: int) -> list[Path]:
+    return [Path(os.readlink(link)) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
