@@ -65,6 +65,11 @@ class Change(NamedTuple):
         return None if self.before is None or self.after is None else self.after - self.before
 
     @property
+    def is_known(self) -> bool:
+        """Whether the change and its interval are known. Otherwise it is unknown whether the change is clear."""
+        return self.difference is not None and self.interval is not None
+
+    @property
     def clear(self) -> bool:
         """Whether the change is more than chance, and large enough to matter."""
         found = self.difference

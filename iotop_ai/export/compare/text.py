@@ -48,9 +48,7 @@ def changes_table(found: Comparison) -> ReportTable:
 
 def clear_text(one: Change) -> str:
     """Whether a change is clear: "yes", "no", or "?" if unknown."""
-    if one.difference is None or one.interval is None:
-        return "?"
-    return "yes" if one.clear else "no"
+    return "yes" if one.clear else "no" if one.is_known else "?"
 
 
 def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
@@ -125,7 +123,7 @@ def compare_object(found: Comparison, outcomes: Sequence[ConditionResult] = ()) 
                 "difference": rounded(one.difference),
                 "low": None if one.interval is None else rounded(one.interval.low),
                 "high": None if one.interval is None else rounded(one.interval.high),
-                "clear": one.clear,
+                "clear": one.clear if one.is_known else None,
             }
             for one in found.changes
         ],

@@ -8,7 +8,7 @@ import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compare_runs, job_disk
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
-from iotop_ai.export.compare.text import aligned_text
+from iotop_ai.export.compare.text import aligned_text, clear_text, compare_object
 from iotop_ai.export.report.story import Story
 from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
@@ -223,6 +223,14 @@ def test_a_clear_change_is_more_than_chance_and_large_enough(
     unit: str, before: float, after: float | None, interval: Interval | None, clear: bool
 ) -> None:
     assert Change("x", "x", unit, before, after, interval).clear is clear
+
+
+def test_whether_an_unknown_change_is_clear_is_unknown_in_the_json_too() -> None:
+    found = comparison("slow", "memory", False)
+    words = {True: "yes", False: "no", None: "?"}
+    shown = [(one["name"], words[one["clear"]]) for one in compare_object(found)["changes"]]
+    assert shown == [(one.name, clear_text(one)) for one in found.changes]
+    assert "?" in dict(shown).values()
 
 
 def test_two_disks_of_the_same_name_are_not_compared() -> None:
