@@ -132,10 +132,10 @@ def run(args: argparse.Namespace) -> int:
         lines += ["or with a column of the screen, as r_await, or with a command:", *_table(commands.items())]
     elif topic in TOPICS:
         lines = list(TOPICS[topic][1]())
-    elif topic in commands:
-        build_parser([topic]).parse_args([topic, "--help"])  # prints the help and exits
-        return 0
-    elif not (lines := list(_column(topic))):
+    elif not (lines := [] if topic in commands else list(_column(topic))):
+        if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
+            for words in (args.topic, args.topic[:1]):  # record takes any words for its command
+                build_parser(words).parse_args([*words, "--help"])  # prints the help and exits
         known = ", ".join((*TOPICS, *commands))
         raise UsageError(f"no topic and no column {topic!r}; help columns lists the columns; topics: {known}")
     sys.stdout.write("".join(f"{line}\n" for line in lines))

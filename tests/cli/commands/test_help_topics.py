@@ -31,6 +31,18 @@ def test_a_command_prints_its_options() -> None:
     assert text("why") == iotop("why", "--help", COLUMNS="100").stdout
 
 
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [
+        (("config", "init"), "usage: iotop-ai config "),
+        (("cache", "drop"), "usage: iotop-ai cache drop "),
+        (("record", "python"), "usage: iotop-ai record "),
+    ],
+)
+def test_a_command_with_an_action_prints_its_options(words: tuple[str, ...], begin: str) -> None:
+    assert text(*words).startswith(begin)
+
+
 def test_every_state_has_its_meaning() -> None:
     assert [line.split()[0] for line in text("states").splitlines() if line[2:3] != " "] == [*State]
 
