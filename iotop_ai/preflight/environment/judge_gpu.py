@@ -157,7 +157,7 @@ def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str])
 
     kinds: the platforms of the GPUs in this machine.
     """
-    pip = f"{python.command} -m pip install --force-reinstall torch --index-url {_INDEX}"
+    pip = f"{python.pip_install} --force-reinstall torch --index-url {_INDEX}"
     kind = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
     have = release(driver)
     if kind not in kinds:

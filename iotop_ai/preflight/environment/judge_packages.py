@@ -33,7 +33,8 @@ def judge_packages(facts: PythonFacts) -> Iterator[Check]:
 def _requirements(facts: PythonFacts) -> Check:
     if facts.unmet is None:
         text = "requirements were not compared: neither packaging nor pip is in this Python"
-        return Check("python", "requirements", UNKNOWN, text, f"{facts.command} -m ensurepip")
+        module = "venv .venv" if facts.managed else "ensurepip"
+        return Check("python", "requirements", UNKNOWN, text, f"{facts.command} -m {module}")
     if not facts.unmet:
         return Check("python", "requirements", OK, f"{len(facts.imported)} packages fit each other")
     found = sorted(facts.unmet, key=lambda one: not _is_core(one))
@@ -46,7 +47,7 @@ def _requirements(facts: PythonFacts) -> Check:
     wanted = " ".join(shlex.quote(one.requirement) for one in found)
     state = FAIL if any(map(_is_core, found)) else WARN
     return Check("python", "requirements", state, "; ".join(words[:_SHOWN]) + more,
-                 f"{facts.command} -m pip install {wanted}")  # fmt: skip
+                 f"{facts.pip_install} {wanted}")  # fmt: skip
 
 
 def _is_core(one: Unmet) -> bool:
@@ -65,7 +66,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
     more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
     text = f"{words}{more}; this is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
-    yield Check("python", "wheels", FAIL, text, f"{facts.command} -m pip install --force-reinstall {names}")
+    yield Check("python", "wheels", FAIL, text, f"{facts.pip_install} --force-reinstall {names}")
 
 
 def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
@@ -120,7 +121,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
         versions = sorted({one.version for one in found})
         if len(versions) > 1:
             text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
-            remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(found[0].name)}"
+            remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(found[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
     # The numpy of an environment hides the system's numpy on purpose (venv --system-site-packages).
     if len(facts.numpies) > 1 and not (facts.prefix and facts.numpies[0].startswith(f"{facts.prefix}/")):
@@ -147,14 +148,14 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
             for major in majors
             if major != (of_torch if of_torch in majors else max(majors, key=int))
         ]
-        yield Check("python", "CUDA libraries", WARN, text, f"{facts.command} -m pip uninstall {' '.join(others)}")
+        yield Check("python", "CUDA libraries", WARN, text, f"{facts.pip_uninstall} {' '.join(others)}")
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks for packages that conda and pip both installed, and for channels that must not be mixed."""
     by_conda = {CONDA_NAMES.get(one.name, canonical(one.name)): one for one in facts.conda_packages}
     by_pip = {canonical(one.name): one for one in facts.packages if one.installer in ("pip", "uv")}
-    pip = f"{facts.command} -m pip uninstall"
+    pip = facts.pip_uninstall
     both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
     if both:
         words = [f"{name} {by_conda[name].version} by conda and {by_pip[name].version} by pip" for name in both]

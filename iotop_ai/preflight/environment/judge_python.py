@@ -118,20 +118,20 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     if len(found) > 1:
         others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in found[1:])
         text = f"{len(found)} on the path: {first.version or '?'} in {first.folder} hides {others}"
-        remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.command} -m pip uninstall torch"
+        remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.pip_uninstall} torch"
         yield Check("python", "torch", FAIL, text, remedy)
         return
     recorded = facts.first("torch") or facts.first("pytorch")
     plain = first.version.split("+")[0]
     if recorded is not None and plain and recorded.version.split("+")[0] != plain:
         text = f"its metadata says {recorded.version}, its files belong to {first.version}: two installations are mixed"
-        remedy = f"{facts.command} -m pip install --force-reinstall {shlex.quote(f'torch=={plain}')}"
+        remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(f'torch=={plain}')}"
         yield Check("python", "torch", FAIL, text, remedy)
         return
     numpy = facts.first("numpy")
     if numpy is not None and plain and release(plain)[:2] < (2, 3) and release(numpy.version)[:1] >= (2,):
         text = f"torch {first.version} is compiled for NumPy 1, NumPy {numpy.version} is installed: conversions fail"
-        yield Check("python", "torch", FAIL, text, f"{facts.command} -m pip install 'numpy<2'")
+        yield Check("python", "torch", FAIL, text, f"{facts.pip_install} 'numpy<2'")
         return
     build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else ""
     build = build or ("XPU" if "+xpu" in first.version else "CPU only")

@@ -86,6 +86,7 @@ def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> Pytho
         executable,
         **{key: _word(found[key]) for key in _TEXTS},
         conda=bool(found["conda"]),
+        managed=bool(found["managed"]),
         packages=packages,
         conda_packages=tuple(CondaPackage(*map(_word, one)) for one in found["conda_packages"]),
         unmet=None if unmet is None else tuple(Unmet(*map(_word, one)) for one in unmet),

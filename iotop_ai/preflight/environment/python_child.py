@@ -294,6 +294,7 @@ def main() -> None:
         "prefix": sys.prefix,
         "base_prefix": sys.base_prefix,
         "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")),
+        "managed": sys.prefix == sys.base_prefix and os.path.isfile(os.path.join(STANDARD, "EXTERNALLY-MANAGED")),
         "packages": [entry for entry, _ in found],
         "conda_packages": conda_packages(),
         "torches": torches(),

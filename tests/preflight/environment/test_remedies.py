@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.preflight.environment.host import HostFacts
 from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, Unmet
 from iotop_ai.preflight.environment.judge_nccl import judge_nccl
+from iotop_ai.preflight.environment.judge_packages import judge_packages
 from iotop_ai.preflight.environment.judge_python import judge_python
 from iotop_ai.preflight.environment.judge_script import judge_script
+from iotop_ai.preflight.environment.python import read_python
 
 HOME = "/home/john doe; ls $HOME"
 PYTHON = f"{HOME}/bin/python"
@@ -58,3 +64,18 @@ def test_names_of_packages_are_one_word() -> None:
 def test_the_path_of_the_python_is_one_word(facts: PythonFacts) -> None:
     (words,) = remedies(facts)
     assert words[:2] == [PYTHON, "-m"]
+
+
+@pytest.mark.parametrize("name", ["/usr/bin/python3", sys.executable])
+def test_pip_installs_into_a_venv_if_the_distribution_manages_the_packages(name: str, tmp_path: Path) -> None:
+    """pip refuses to change such a Python (PEP 668)."""
+    if not Path(name).exists():
+        pytest.skip(f"{name} is missing")
+    asked = "import os, sys; print(os.path.dirname(os.__file__) if sys.prefix == sys.base_prefix else '/')"
+    folder = subprocess.run([name, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+    managed = Path(folder, "EXTERNALLY-MANAGED").exists()
+    found = read_python(name, str(tmp_path), Clock())
+    assert (found.error, found.managed) == ("", managed)
+    (check,) = judge_packages(found._replace(unmet=(Unmet("a", "b>2"),), packages=()))
+    pip = [name, "-m", "venv", "--system-site-packages", ".venv", "&&", ".venv/bin/python"] if managed else [name]
+    assert shlex.split(check.remedy) == [*pip, "-m", "pip", "install", "b>2"]

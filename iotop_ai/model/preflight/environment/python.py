@@ -67,6 +67,7 @@ class PythonFacts(NamedTuple):
     held_locks: lock files that count only while a process has locked them, as (path, inode)
     start_method: the default start method of multiprocessing
     lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
+    managed: whether the distribution manages the packages, so that pip refuses to change them (PEP 668)
     """
 
     executable: str
@@ -89,11 +90,23 @@ class PythonFacts(NamedTuple):
     held_locks: tuple[tuple[str, int], ...] = ()
     start_method: str = ""
     lost_kernels: tuple[tuple[str, str], ...] = ()
+    managed: bool = False
 
     @property
     def command(self) -> str:
         """The executable, quoted as a word of a shell command."""
         return shlex.quote(self.executable)
+
+    @property
+    def pip_install(self) -> str:
+        """The beginning of a shell command that installs packages."""
+        venv = f"{self.command} -m venv --system-site-packages .venv && .venv/bin/python"
+        return f"{venv if self.managed else self.command} -m pip install"
+
+    @property
+    def pip_uninstall(self) -> str:
+        """The beginning of a shell command that removes packages, which a venv cannot hide."""
+        return f"{self.command} -m pip uninstall{' --break-system-packages' * self.managed}"
 
     def first(self, name: str) -> Package | None:
         """The distribution of this name that is imported; None without one."""
