@@ -221,25 +221,32 @@ def samples_in(batch: Any, most: int) -> int:
     It is the first dimension of the batch's first array, or the length of its list. A list of lists may hold a list for
     each sample, or one for each field, as tuple(zip(*batch)) does.
     """
-    inside = False
-    for _ in range(4):
-        shape = getattr(batch, "shape", None)
-        if shape is not None:
-            return min(int(shape[0]), most) if len(shape) else 1
-        if isinstance(batch, Mapping) and batch:
-            batch = next(iter(batch.values()))
-        elif isinstance(batch, (list, tuple)) and batch:
-            first, length = batch[0], min(len(batch), most)
-            array, mapping = hasattr(first, "shape"), isinstance(first, Mapping)
-            if len(batch) == most or not (array or mapping or isinstance(first, (list, tuple))):
-                return length
-            if inside and (array or mapping):
-                return max(length, samples_in(first, most)) if array else length
-            batch = first
-        else:
-            break
-        inside = True
-    return 1
+    return counted(batch, most, 0) or 1
+
+
+def counted(part: Any, most: int, depth: int) -> int | None:
+    """Return the number of samples that a part of a batch shows; None if it shows none, as a text or a single number.
+
+    depth: the number of lists and dicts around the part.
+    """
+    shape = getattr(part, "shape", None)
+    if shape is not None:
+        return min(int(shape[0]), most) if len(shape) else None
+    if depth == 4:
+        return None
+    if isinstance(part, Mapping):
+        return next(filter(None, (counted(one, most, depth + 1) for one in part.values())), None)
+    if not isinstance(part, (list, tuple)) or not part:
+        return None
+    first, length = part[0], min(len(part), most)
+    array, mapping = hasattr(first, "shape"), isinstance(first, Mapping)
+    if len(part) == most or not (array or mapping or isinstance(first, (list, tuple))):
+        return length
+    if depth and mapping:
+        return length
+    if depth and array:
+        return max(length, counted(first, most, depth) or 1)
+    return next(filter(None, (counted(one, most, depth + 1) for one in part)), length)
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
