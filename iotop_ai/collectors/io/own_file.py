@@ -169,14 +169,14 @@ def create_part(name: str, folder: int, label: str = "") -> int:
             if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name) from None
             continue
-        # Until we lock the file, another process of ours may regard it as left over and remove it.
-        if _locked(fd) and is_named(fd, name, folder):
+        # Until we lock the file, another process of ours may take it for left over and remove it.
+        if locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)
     raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name)
 
 
-def _locked(fd: int) -> bool:
+def locked(fd: int) -> bool:
     """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

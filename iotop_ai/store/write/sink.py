@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
 
-from iotop_ai.collectors.io.own_file import create, open_to_append
+from iotop_ai.collectors.io.own_file import create, locked, open_to_append
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UsageError
 from iotop_ai.store.format.line_head import HEADER
@@ -25,9 +24,9 @@ class Full(Exception):  # noqa: N818 - a state of the disk
 class FileSink:
     """A recording to which one or several lines are appended in each write.
 
-    It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock. It is refused with a one-line error
-    if it is a symbolic link, exists although ``append`` is false, is owned or can be written by another user, is not a
-    recording, or is in a folder that any user can write to.
+    It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock if the filesystem has locks; Lustre
+    may have none. It is refused with a one-line error if it is a symbolic link, exists and ``append`` is false, can be
+    written or is owned by another user, is not a recording, or is in a folder that any user can write to.
     """
 
     recovers = True
@@ -49,10 +48,8 @@ class FileSink:
             raise
 
     def _prepare(self) -> None:
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"{clean(self.path)} is being written by another recorder") from None
+        if not locked(self._fd):
+            raise InputError(f"{clean(self.path)} is being written by another recorder")
         status = os.fstat(self._fd)
         self._size, self._inode = status.st_size, (status.st_dev, status.st_ino)
         if self._size:

@@ -100,6 +100,34 @@ def test_an_existing_file_is_refused_or_appended_to(tmp_path: Path) -> None:
     assert {block.session for block in FileRecording(str(path)).blocks} == {1, 2}
 
 
+WITHOUT_FLOCK = """
+import ctypes, os, sys
+class Filter(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
+class Program(ctypes.Structure):
+    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
+flock = {"x86_64": 73, "aarch64": 32}[os.uname().machine]
+rows = (Filter * 4)((0x20, 0, 0, 0), (0x15, 0, 1, flock), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7FFF0000))
+prctl = ctypes.CDLL(None).prctl
+assert prctl(38, 1, 0, 0, 0) == 0
+assert prctl(22, 2, ctypes.byref(Program(4, rows)), 0, 0) == 0
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Runs a program in which flock(2) fails with ENOSYS (seccomp), as on a Lustre that is mounted without locks."""
+
+
+def test_a_filesystem_without_locks_takes_a_recording(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    line = command("record", *FAST, "--duration", "0.2", "-o", str(path))
+    for more in ((), ("--append",)):
+        done = subprocess.run(
+            [sys.executable, "-c", WITHOUT_FLOCK, *line, *more],
+            cwd=TOP, env=PLAIN, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert kinds(path).count("end") == 2
+
+
 def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("mine")
