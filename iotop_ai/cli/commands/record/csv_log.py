@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 
 from iotop_ai.cli.commands.record.output import open_sink
+from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.export.logs.disk_csv import HEADER, disk_log_lines
 from iotop_ai.model.clean import clean
 from iotop_ai.model.frame import Frame
@@ -27,13 +29,16 @@ class CsvLog:
         self.broken = ""
         """The error that ended the log; "" without an error, or when the reader of the pipe closed it."""
         self._sink = open_sink(path, lambda: TextSink(path, append=append))
-        if self._sink.fresh:
+        self._empty = self._sink.fresh
+        """Whether the file holds nothing but the header, which this log has written."""
+        if self._empty:
             self._write(HEADER + "\n")
 
     def put(self, frame: Frame, devices: Sequence[str]) -> None:
         """Write the lines of one interval."""
         for line in disk_log_lines(frame, devices):
             if self.alive:
+                self._empty = False
                 self._write(line + "\n")
 
     def _write(self, text: str) -> None:
@@ -42,12 +47,21 @@ class CsvLog:
         except OSError as error:
             self.alive = False
             if not isinstance(error, BrokenPipeError):
-                path = "standard output" if self._path == "-" else clean(self._path)
-                self.broken = f"the CSV log ends: {path}: {error.strerror}"
-                self._say(self.broken)
+                self._fail(error)
             self._on_end()
 
+    def _fail(self, error: OSError) -> None:
+        path = "standard output" if self._path == "-" else clean(self._path)
+        self.broken = f"the CSV log ends: {path}: {error.strerror}"
+        self._say(self.broken)
+
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
-        with contextlib.suppress(OSError):  # some file servers report a full disk only at the close
+        """Close the file, and remove a new one that has no line. A second call does nothing."""
+        try:
             self._sink.close()
+        except OSError as error:  # some file servers report a full disk only at the close
+            self._fail(error)
+        if self._empty and self._path != "-":
+            self._empty = False
+            with contextlib.suppress(OSError):  # gone, no answer, or read-only by now
+                call_with_timeout(HOME_TIMEOUT_S, self._path, lambda: os.unlink(self._path))

@@ -164,6 +164,15 @@ def test_the_csv_log_is_written_without_a_recording(tmp_path: Path) -> None:
     assert path.read_text().count("timestamp") == 1
 
 
+@pytest.mark.parametrize("more", [("-o", "old.iotop.jsonl"), ("-o", "new.iotop.jsonl", "--", "/no/such/program")])
+def test_a_recording_that_cannot_start_leaves_no_csv_log(tmp_path: Path, more: tuple[str, ...]) -> None:
+    (tmp_path / "old.iotop.jsonl").touch()
+    path = tmp_path / "log.csv"
+    done = iotop("record", *FAST, "--csv", str(path), "-o", str(tmp_path / more[1]), *more[2:])
+    assert done.returncode != 0
+    assert [file.name for file in tmp_path.iterdir()] == ["old.iotop.jsonl"]
+
+
 def test_the_csv_log_is_written_line_by_line() -> None:
     running = subprocess.Popen(
         command("record", "--csv", "-", *FAST),
