@@ -65,6 +65,13 @@ def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: t
         (("a.iotop.jsonl",), "iotop-ai replay a.iotop.jsonl shows a recording"),
         (("--thme", "dark"), "unrecognized arguments: --thme; did you mean --theme?"),
         (("diagnose", "--fail_if", "x"), "--fail_if; did you mean --fail-if? (see iotop-ai diagnose --help)"),
+        (
+            ("serve", "--listen", "0.0.0.0:9743", "--token-file", ""),
+            "--token-file is empty (see iotop-ai serve --help)",
+        ),
+        (("record", "--rotate="), "--rotate is empty"),
+        (("-b", "--path", ""), "--path is empty"),
+        (("import", "--iostat", ""), "--iostat is empty"),
         (("why", "--json"), "--json; iotop-ai diagnose prints JSON and reads recordings (see iotop-ai why --help)"),
     ],
 )

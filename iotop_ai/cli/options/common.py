@@ -26,6 +26,10 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 """
 
 
+_MAY_BE_EMPTY = ("procfs", "sysfs", "smartctl", "find", "host_name")
+"""The flags whose empty value stands for the default."""
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError for a wrong argument: one line of text and exit code 2."""
 
@@ -38,6 +42,12 @@ class Parser(argparse.ArgumentParser):
     commands: tuple[str, ...] = ()
     other_command_hint = ""
     """A sentence that names the command to use for a flag that this command lacks."""
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
+        """Refuse an empty value, as an unset variable of a shell gives: the flag would be taken as not given."""
+        if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
+            self.error(f"{action.option_strings[-1]} is empty")
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError. argparse would print the whole usage text."""

@@ -97,7 +97,7 @@ def first_answered_snapshot(source: LiveSource) -> Snapshot:
 def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
     path: str = args.export
     if not path.endswith(_ENDINGS):
-        raise UsageError(f"--export {clean(path) or 'is empty'}: the name ends in .txt (pip) or .yml (conda)")
+        raise UsageError(f"--export {clean(path)}: the name ends in .txt (pip) or .yml (conda)")
     found = read_python(user_python(args.python), folder, clock)
     if found.error:
         raise UnknownError(f"{found.executable or 'python3'}: {found.error}")

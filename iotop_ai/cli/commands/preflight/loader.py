@@ -86,8 +86,6 @@ def run(args: argparse.Namespace) -> int:
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):
         raise UsageError(f"{clean(args.target)} is not MODULE:FACTORY; write data:make_dataset")
-    if args.cold == "":  # an unset shell variable
-        raise UsageError("--cold is empty")
     if args.cold and settings.readonly:
         raise UsageError("--cold evicts files from the page cache, which --readonly forbids")
     python = user_python(args.python)

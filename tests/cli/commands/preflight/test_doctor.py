@@ -97,7 +97,7 @@ def test_packages_are_exported_for_conda(tmp_path: Path) -> None:
     [
         (("--python", "/nonexistent"), "usage: --python /nonexistent is not a program"),
         (("--export", "list.json"), "usage: --export list.json: the name ends in .txt (pip) or .yml (conda)"),
-        (("--export", ""), "usage: --export is empty: the name ends in .txt (pip) or .yml (conda)"),
+        (("--export", ""), "usage: --export is empty (see iotop-ai doctor --help)"),
         (("--diff", "/nonexistent", "/etc/hostname"), "input: /nonexistent: No such file or directory"),
         (("--diff", "/etc/hostname", "/etc/hostname"), "input: /etc/hostname is not an object of iotop-ai doctor"),
         (("--diff", "/etc", "/etc"), "input: /etc: Is a directory"),
