@@ -265,6 +265,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             code = run(sys.argv[1:] if argv is None else argv)
+        except (IotopError, KeyboardInterrupt):
+            try:
+                sys.stdout.flush()
+            except OSError:  # the error counts, not the output that nobody reads
+                _drop_stdout()
+            raise
         finally:
             sys.stdout.flush()
         return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -198,6 +199,19 @@ def test_stdout_on_a_full_disk_is_one_line() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("unknown: ")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("reader", ["closed", "full"])
+def test_an_error_counts_also_if_the_output_before_it_is_lost(reader: str, tmp_path: Path) -> None:
+    lines = gzip.decompress(SLOW_DISK.read_bytes()).split(b"\n")
+    damaged = tmp_path / "damaged.iotop.jsonl"
+    damaged.write_bytes(b"\n".join([*lines[:4], b'{"k":"snap","m":1,"t":2,"v":3}', b""]))
+    ours, theirs = os.pipe()
+    os.close(ours)
+    with os.fdopen(theirs, "w") if reader == "closed" else open("/dev/full", "w") as out:
+        line = command("export", str(damaged), "--table", "system")
+        done = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, f"input: {damaged}: line 5: not a line of a recording\n")
 
 
 @pytest.mark.parametrize("closing", [">&-", ">&- 2>&-", "<&-"])
