@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -259,6 +260,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
+        # Another program may have made a shared pipe non-blocking, and what a slow reader leaves no room for is lost.
+        with contextlib.suppress(OSError):  # a stream in memory has no descriptor
+            os.set_blocking(sys.stdout.fileno(), True)
     if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)):
         _notice(ignored)
     code = 0

@@ -214,6 +214,19 @@ def test_an_error_counts_also_if_the_output_before_it_is_lost(reader: str, tmp_p
     assert (done.returncode, done.stderr) == (2, f"input: {damaged}: line 5: not a line of a recording\n")
 
 
+def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all_output() -> None:
+    line = command("export", str(SLOW_DISK), "--table", "system,devices", "--format", "jsonl")
+    whole = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, check=True).stdout
+    assert len(whole) > 100_000  # more than a pipe holds
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    with subprocess.Popen(line, cwd=TOP, env=PLAIN, stdout=theirs) as process, os.fdopen(ours, "rb") as out:
+        os.close(theirs)
+        time.sleep(1.5)
+        assert out.read() == whole
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("closing", [">&-", ">&- 2>&-", "<&-"])
 def test_closed_streams_end_without_a_traceback(closing: str) -> None:
     shell = f'exec "$@" {closing}'
