@@ -39,7 +39,7 @@ def monitor_disk(
     import tempfile
 
     argv = [*program(program_path, os.environ), "record", "--csv", "-", "-d", f"{interval:g}"]
-    argv += ["--duration", f"{duration:g}", "--no-smart"]
+    argv += ["--duration", f"{duration:f}", "--no-smart"]
     if devices:
         argv += ["--device", ",".join(devices)]
     out = sys.stdout if file is None else file

@@ -9,6 +9,7 @@ import pytest
 
 import iotop_ai
 from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.train.disk_table import COLUMNS, _blocks
 
 
@@ -54,6 +55,15 @@ def test_an_invalid_interval_is_refused() -> None:
         iotop_ai.monitor_disk(interval=5, duration=2)
     with pytest.raises(UnknownError, match="no device"):
         iotop_ai.monitor_disk(0.2, 0.4, devices=["no-such-disk"])
+
+
+def test_a_duration_of_weeks_is_understood(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\necho "$*" > {tmp_path}/words\n')
+    program.chmod(0o755)
+    iotop_ai.monitor_disk(2, 1_500_000, program_path=str(program), file=io.StringIO())
+    words = (tmp_path / "words").read_text().split()
+    assert parse_duration_s(words[words.index("--duration") + 1]) == 1_500_000
 
 
 def test_a_program_that_writes_many_messages_ends(tmp_path: Path) -> None:
