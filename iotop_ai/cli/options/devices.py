@@ -10,7 +10,7 @@ from iotop_ai.collectors.block.diskstats import BlockCollector
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root, absolute_path, root_from_options
-from iotop_ai.collectors.machine.mounts import MountsCollector, of_another_mount, resolve_path_devices
+from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mount, resolve_path_devices
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError

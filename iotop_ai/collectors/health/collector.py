@@ -82,7 +82,7 @@ class SmartCollector:
         self._listed = generation()
         self._unchecked = False
         """Whether disks were added, removed or replaced since the thread last listed them."""
-        self._asks = root.live or (root.has_given_trees and not root.foreign)
+        self._can_query = root.live or (root.has_given_trees and not root.foreign)
         """Whether the disks in /dev are those of these /proc and /sys."""
         self._clock = clock
         self._settings = settings

@@ -129,7 +129,7 @@ def _list(
     visible = height - 1
     # The machine under the cursor is among the rows, because Enter opens it.
     at_cursor = 0 if current is None else machines.index(current)
-    first = scroll_to(at_cursor, shown.view.scroll, len(machines), visible)
+    first = scroll_to(at_cursor, fleet_view.view.scroll, len(machines), visible)
     title = "machines"
     if len(machines) > visible:
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")

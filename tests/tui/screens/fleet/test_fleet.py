@@ -211,7 +211,7 @@ async def test_the_key_r_queries_once_while_paused() -> None:
         before = shown.app.state.fleet
         await shown.press("R")
         await shown.until(lambda: shown.app.state.fleet is not before)
-        assert shown.app.state.shown.view.mode == "paused"
+        assert shown.app.state.fleet_view.view.mode == "paused"
 
 
 async def test_a_fleet_without_a_free_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,4 +222,4 @@ async def test_a_fleet_without_a_free_thread_says_so(monkeypatch: pytest.MonkeyP
     )
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        assert app.state.shown.trouble == "the server is not asked: can't start new thread; start iotop-ai again"
+        assert app.state.fleet_view.trouble == "the server is not asked: can't start new thread; start iotop-ai again"
