@@ -61,7 +61,7 @@ COMMANDS: tuple[Subcommand, ...] = (
     Subcommand("service", _FOLDER + "service", "print a systemd unit that records continuously"),
     Subcommand("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
     Subcommand(
-        "fleet", _FOLDER + "fleet.command", "every machine that a Prometheus knows, worst first; exits 1 on trouble"
+        "fleet", _FOLDER + "fleet.command", "every machine that Prometheus knows, worst first; exits 1 on trouble"
     ),
     Subcommand("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
     Subcommand("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),

@@ -60,7 +60,7 @@ def resolve_ends(source: str, folder: str) -> Ends:
     except OSError as error:
         os.close(pinned.folder)
         if isinstance(error, FileNotFoundError | NotADirectoryError):
-            why = "not a folder; name an existing one, which gets the copy under the source's name"
+            why = "not a folder; name an existing folder; the copy is created in it"
         else:
             why = error.strerror or "cannot be opened"
         raise InputError(f"{clean(folder)}: {why}") from None

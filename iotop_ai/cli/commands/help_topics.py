@@ -35,7 +35,7 @@ _FILTER = (
     ("a and not (b or c)", "joined; an unknown value matches nothing"),
 )
 _TIMES = (
-    ("14:32, 14:32:05", "the last such time of the recording"),
+    ("14:32, 14:32:05", "the last time the recording's clock shows it"),
     ("2026-11-21T14:32:05Z", "a moment; without Z in this machine's time zone"),
     ("-3m", "before the end; on the live screen before now; 90s, 10m, 1h30m, 7d"),
     ("+3m", "after the start"),

@@ -88,7 +88,7 @@ class SmartProcess:
             answer = None
         if not isinstance(answer, dict) or answer.get("id") != self._id:
             self.stop()
-            raise Unavailable(Status.FAILED, "the SMART helper is out of step")
+            raise Unavailable(Status.FAILED, "the SMART helper sent an unexpected response")
         return answer
 
     def interrupt(self) -> None:

@@ -141,7 +141,7 @@ class HealthHistory:
         name = _names(state)[0]
         try:
             with self._locked(handle) as locked:
-                note = "" if locked else "another monitor holds the history: this reading is not kept"
+                note = "" if locked else "another monitor has locked the history: this reading is not stored"
                 if locked:
                     self._adopt(handle, state)
                 try:

@@ -78,7 +78,7 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
     messages = messages_of(answer)
     text = "; ".join(messages) or clean(stderr.strip(), _LONGEST_MESSAGE)
     if exit_status == ASLEEP_EXIT:
-        return Unavailable(Status.ASLEEP, "the disk sleeps and is left asleep")
+        return Unavailable(Status.ASLEEP, "the disk is asleep and was not woken")
     if exit_status & _NO_DATA:
         if _DENIED.search(text):
             return Unavailable(Status.DENIED, "reading SMART needs root")

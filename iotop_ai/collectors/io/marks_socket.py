@@ -225,4 +225,4 @@ def _own_folder(path: str) -> None:
         os.mkdir(path, 0o700)
     found = os.lstat(path)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise UnknownError(f"{path} is not this user's alone")
+        raise UnknownError(f"{path} is not private to this user")

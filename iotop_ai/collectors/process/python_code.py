@@ -94,7 +94,7 @@ def _failure(root: Root, text: str, pid: int, uid: int | None) -> Unavailable:
             return Unavailable(Status.DENIED, reason, "sudo, or sysctl kernel.yama.ptrace_scope=0")
         return Unavailable(Status.DENIED, "py-spy needs CAP_SYS_PTRACE for it", "sudo")
     if "python" in text.lower():
-        return Unavailable(Status.UNSUPPORTED, "it runs no Python that py-spy knows")
+        return Unavailable(Status.UNSUPPORTED, "py-spy does not recognise its Python")
     return Unavailable(Status.FAILED, f"py-spy: {text.removeprefix('Error: ') or 'it failed without a message'}")
 
 

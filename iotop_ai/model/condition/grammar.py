@@ -25,7 +25,7 @@ _FINDING = pattern(r"finding\s+([\w*?]+)(?:\s+for\s+(\S+))?")
 _COMPARISON = pattern(
     r"([^\s<>=]+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(%|/?[A-Za-zµ][A-Za-z/]*)?(?:\s+for\s+(\S+))?"
 )
-_HELP = "write FIGURE > NUMBER, or finding CLASS, with 'for 30s' after it to ask how long; docs/conditions.md"
+_HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a duration; docs/conditions.md"
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OTHER = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}

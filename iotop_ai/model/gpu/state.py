@@ -124,7 +124,7 @@ class GpuState(NamedTuple):
     """Field 74. It and the next four fields count ns since the driver was loaded."""
     sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
     sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
-    hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less, too hot.")] = None
+    hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less because of heat.")] = None
     power_brake_ns: Annotated[
         int | None, Exported("ns", "Time at half clock or less by the power supply's signal.")
     ] = None
@@ -243,7 +243,9 @@ class GpuRates(NamedTuple):
     sw_thermal_ratio: Annotated[
         float | None, Metric("ratio", "Share of time slowed because GPU or memory was too hot.")
     ] = None
-    hw_thermal_ratio: Annotated[float | None, Metric("ratio", "Share of time at half clock or less, too hot.")] = None
+    hw_thermal_ratio: Annotated[
+        float | None, Metric("ratio", "Share of time at half clock or less because of heat.")
+    ] = None
     power_brake_ratio: Annotated[
         float | None, Metric("ratio", "Share of time at half clock or less by the power supply's signal.")
     ] = None

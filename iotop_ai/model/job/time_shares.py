@@ -110,7 +110,7 @@ class TimeShares(NamedTuple):
     compile: Annotated[float, Metric("ratio", "Share of time in which kernels are compiled.")]
     stopped: Annotated[float, Metric("ratio", "Share of time stopped by a signal, a debugger or a frozen cgroup.")]
     hung: Annotated[
-        float, Metric("ratio", "Share of time hung, counted once nothing in the job has moved for a minute.")
+        float, Metric("ratio", "Share of time hung, counted once the job has made no progress for a minute.")
     ]
     unexplained: Annotated[float, Metric("ratio", "Share of time that is not explained.")]
     whole_ms: int = 0

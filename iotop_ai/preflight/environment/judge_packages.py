@@ -120,7 +120,7 @@ def _duplicates(facts: PythonFacts) -> Iterator[Check]:
     for (name, folder), found in folders.items():
         versions = sorted({one.version for one in found})
         if len(versions) > 1:
-            text = f"metadata of {' and '.join(versions)} in {folder}: an installation broke off"
+            text = f"metadata of {' and '.join(versions)} in {folder}: an installation was interrupted"
             remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(found[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
     # The numpy of an environment hides the system's numpy on purpose (venv --system-site-packages).

@@ -36,7 +36,7 @@ NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """This variable counts as soon as it is set, even to an empty text."""
 SLOWING_VALUES = {
-    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by a further one"),
+    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by an additional one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
     "PYTHONMALLOC": (("debug", "malloc", "malloc_debug", "pymalloc_debug"), "Python's own allocator is off"),
     "NVIDIA_TF32_OVERRIDE": (("0",), "TF32 is off: float32 products take several times as long"),

@@ -41,7 +41,7 @@ def figure_rows(state: SmartState, width: int) -> list[Line]:
         ("own limits", _limits(state)),
         ("rotation", None if not state.rotation_rpm else f"{state.rotation_rpm:,} rpm"),
         ("grown defects", _count(state.reallocated, grown.get("reallocated", "")) if scsi else None),
-        ("commands not good", _count(state.io_errors, ", SMART queries included")),
+        ("commands failed", _count(state.io_errors, ", SMART queries included")),
         ("kernel timeouts", _count(state.io_timeouts)),
         ("smartctl's exit", _exit(state.exit_status)),
         ("asked as", f"-d {state.device_type} {state.device}" if state.device_type else None),

@@ -18,7 +18,7 @@ from iotop_ai.present.text.units import duration
 from iotop_ai.present.verdict.banner import verdict_row
 
 SAFE = (
-    "The disk tests itself, in the background: it goes on serving reads and writes, a little slower, and no data is "
+    "The disk tests itself, in the background: it keeps serving reads and writes, a little slower, and no data is "
     "changed. It never runs in captive mode."
 )
 TALL = 40

@@ -128,12 +128,12 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
         left = amount(max(0, dataset.size_bytes - dataset.resident_bytes))
         most = "at most " if dataset.unknown_files else ""
         fits = "? without the unreadable files it fits" if dataset.unreadable else "fits"
-        out.append(f"{fits}: {amount(room_bytes)} of memory are available; {most}{left} are still to be read once")
+        out.append(f"{fits}: {amount(room_bytes)} of memory is available; {most}{left} are still to be read once")
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(
-            f"does not fit: {amount(room_bytes)} of memory are available, {part} % of it; read again and again in"
-            " random order it comes from the disk mostly"
+            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of it; read again and again in"
+            " random order it comes mostly from the disk"
         )
     return out + gaps_text(dataset.unreadable, dataset.first_unreadable, dataset.elsewhere, dataset.unknown_files)
 

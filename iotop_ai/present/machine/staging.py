@@ -81,9 +81,9 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
         verb = "differs" if plan.differing == 1 else "differ"
         return f"{plural(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
     if plan.same_disk and not anyway:
-        return f"same disk, no gain: both lie on {plan.same_disk}; --anyway copies nevertheless"
+        return f"same disk, no gain: both lie on {plan.same_disk}; --anyway copies anyway"
     if speed is not None and speed.speedup is not None and not plan.same_disk and speed.speedup < FASTER and not anyway:
-        return "the target is not faster; --anyway copies nevertheless"
+        return "the target is not faster; --anyway copies anyway"
     return ""
 
 

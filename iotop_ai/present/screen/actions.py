@@ -440,7 +440,7 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
 
 FLEET_ACTIONS: tuple[Action, ...] = (
     _key("enter", "open", "Open the machine by ssh", "fleet.open", Hint("open by ssh", "open the machine by ssh")),
-    _key("j", "jobs", "Jobs over machines, and their stragglers", "fleet.jobs", Hint("jobs", "jobs over machines")),
+    _key("j", "jobs", "Jobs across machines, and their stragglers", "fleet.jobs", Hint("jobs", "jobs across machines")),
     _key(
         "slash,f3",
         "find",

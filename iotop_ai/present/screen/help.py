@@ -22,7 +22,7 @@ TITLES = {
     "jobs": "jobs",
     "process": "process screen",
     "fleet": "fleet",
-    "fleet_jobs": "jobs over machines",
+    "fleet_jobs": "jobs across machines",
 }
 """The titles of the screens above the main one in the help."""
 WITHOUT_MAIN = ("fleet", "fleet_jobs")

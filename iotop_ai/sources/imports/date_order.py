@@ -54,7 +54,7 @@ class DateOrderFinder:
         if not self._differs or self._last is None:
             return DateOrder(False, "")
         if self._days[True] != self._days[False]:
-            return DateOrder(self._days[True] < self._days[False], "so the days follow each other")
+            return DateOrder(self._days[True] < self._days[False], "in this order, the days are consecutive")
         agree = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
         if agree[True] != agree[False]:
             return DateOrder(agree[True], "the file has that date")

@@ -207,7 +207,7 @@ def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot
     """
     sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
     if not sample:
-        raise InputError(f"{path}: no row behind the header")
+        raise InputError(f"{path}: no rows after the header")
     times = [round_[0].logged_ns for round_ in sample]
     timed = all(ns is not None for ns in times)
     if not timed and options.start_ns is None:

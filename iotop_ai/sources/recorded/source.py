@@ -163,7 +163,7 @@ class ReplaySource:
         except InputError as error:
             raise InputError(f"standard input: line {number + 1}: {error}") from None
         if not number and not self._closing.is_set():
-            raise InputError("standard input: not a recording: no whole line came")
+            raise InputError("standard input: not a recording: no complete line was received")
 
     def _chunks(self) -> Iterator[bytes]:
         ready = select.poll()  # select() does not accept descriptors from 1024 on

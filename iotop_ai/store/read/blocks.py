@@ -226,7 +226,7 @@ class PlainBlocks:
         self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
         self._index_up_to(whole_length(self._fd, size))
         if not self.index:
-            raise InputError("no whole keyframe is left in it")
+            raise InputError("no complete keyframe is left in it")
         return True
 
     def _index_up_to(self, end: int) -> bool:

@@ -47,7 +47,7 @@ class FileRecording:
         blocks = open_blocks(path, allow_root=allow_root)
         if not blocks.index:
             blocks.close()
-            raise NoKeyframeError(f"{path}: no whole keyframe in it")
+            raise NoKeyframeError(f"{path}: no complete keyframe in it")
         try:
             self._set_blocks(path, blocks, None)
         except BaseException:

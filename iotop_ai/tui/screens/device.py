@@ -71,7 +71,7 @@ class DeviceScreen(DetailScreen):
     def action_check(self) -> None:
         """Open the dialog that measures this device, through its mount if it has one."""
         if device_or_selected(self.main.frame, self.main.view, self.device) is None:
-            self.main.change(f"{self.device or 'a disk'} is not here to check")
+            self.main.change(f"{self.device or 'a disk'} is not present, so it cannot be checked")
             return
         backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
         self.app.push_screen(self._machine.storage_check(backdrop, self.device))

@@ -282,7 +282,7 @@ def test_a_sleeping_disk_is_left_asleep_and_keeps_its_last_state(smartctl: Smart
     asleep = until(collector, "nvme8n1", lambda one: one.status is Status.ASLEEP)
     assert asleep.value == awake.value
     assert asleep.at_ns == awake.at_ns
-    assert asleep.reason == "the disk sleeps and is left asleep"
+    assert asleep.reason == "the disk is asleep and was not woken"
     assert len(smartctl.asked()) == calls + 2  # the scan and one query, but not a second query that might wake the disk
 
 

@@ -131,7 +131,7 @@ def test_the_page_of_a_disk_has_all_its_facts() -> None:
         "UNC at LBA",
         "96: an attribute was at its limit; the error log has entries",
         "31,204 h (3.6 years)",
-        "commands not good",
+        "commands failed",
         "37, SMART queries included",
         "growth over the 24 h before that",
     ):

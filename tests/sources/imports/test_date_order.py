@@ -59,7 +59,7 @@ def test_days_follow_each_other_across_midnight(
     found, heard = played(tmp_path, times, LATER)
     assert (day(found[0]), day(found[-1])) == (first, last)
     assert found[-1].at_ns - found[0].at_ns == 30 * S
-    assert heard == ([f"its dates are taken as {order}: so the days follow each other"] if order else [])
+    assert heard == ([f"its dates are taken as {order}: in this order, the days are consecutive"] if order else [])
 
 
 @pytest.mark.parametrize(

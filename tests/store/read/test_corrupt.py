@@ -71,7 +71,7 @@ def test_a_file_that_is_cut_at_any_byte_is_read_or_refused(tmp_path: Path, step:
         assert line.isprintable()
         messages.add(line)
     assert "" in messages, "no file that is cut after a keyframe was read"
-    assert messages - {""} == {"FILE: no whole keyframe in it"}, "a recording that begins is a recording"
+    assert messages - {""} == {"FILE: no complete keyframe in it"}, "a recording that begins is a recording"
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -149,12 +149,12 @@ def made(folder: Path, data: bytes) -> Path:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no whole keyframe in it"),
+        (b"", "no complete keyframe in it"),
         (b"%PDF-1.7\n" + SECRET.encode() + b"\n%%EOF\n", "not a recording"),
         (b"root:" + SECRET.encode() + b":0:0::/root:/bin/sh\n", "not a recording"),
         (gzip.compress(SECRET.encode() * 100), "without this program's index"),
         (b"\x1f\x8b" + SECRET.encode(), "cut off before"),
-        (HEAD, "no whole keyframe"),
+        (HEAD, "no complete keyframe"),
         (HEAD.replace(b'"fmt":1', b'"fmt":999') + recording(1).split(b"\n", 1)[1], "newer iotop-ai"),
         (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":' + b"[" * 200_000 + b"\n", "line 2: nested too deeply"),
         (HEAD + b'{"k":"snap","m":1,"t":1,"key":true,"v":NaN}\n', "line 2: NaN"),

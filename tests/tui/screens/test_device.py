@@ -141,7 +141,7 @@ async def test_the_screen_of_a_removed_disk_reports_that() -> None:
         await pilot.press("m")
         await pilot.pause()
         assert isinstance(app.screen, DeviceScreen)
-        assert "sdb is not here to check" in text(app)
+        assert "sdb is not present, so it cannot be checked" in text(app)
         app.post_message(FrameReady(made[2]))  # the disk is plugged in again
         await pilot.pause()
         assert "is not here any more" not in text(app)

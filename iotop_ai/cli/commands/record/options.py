@@ -96,7 +96,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         raise UsageError(f"--burst {args.burst:g} is not shorter than the interval of {settings.interval_s:g} s")
     command = tuple(args.words[1:] if args.words[:1] == ["--"] else args.words)
     if args.control and (command or STREAM in (output, csv)):
-        raise UsageError("--control needs standard input and output: no COMMAND and no - beside it")
+        raise UsageError("--control needs standard input and output: leave out COMMAND and -")
     if command[:1] and command[0].startswith("-"):
         raise UsageError(f"unrecognized arguments: {command[0]} (put -- before a command)")
     return RecordOptions(

@@ -165,4 +165,4 @@ class ForeignNvml(Nvml):
 
     def open(self) -> None:
         """Always raise Unavailable: NVML would show the GPUs of this machine, and not of the machine that is read."""
-        raise Unavailable(Status.ABSENT, "the /proc and /sys shown are another machine's", "")
+        raise Unavailable(Status.ABSENT, "/proc and /sys belong to another machine", "")

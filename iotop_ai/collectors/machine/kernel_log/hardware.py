@@ -80,7 +80,7 @@ def nvme_reset(text: str) -> LogEvent | None:
         return LogEvent(RESET, match[1], message, "controller", counts=True)
     match = _NVME_LOST.match(text)
     return match and LogEvent(
-        RESET, match[1], f"{match[1]}: the kernel gave the controller up", "controller", counts=True
+        RESET, match[1], f"{match[1]}: the kernel gave up on the controller", "controller", counts=True
     )
 
 

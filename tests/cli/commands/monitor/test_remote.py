@@ -150,4 +150,4 @@ def test_a_host_without_iotop_ai_is_reported(tmp_path: Path) -> None:
         show(terminal, f"cd {TOP}; {PIPE}")
         text = wait_for_exit(terminal, 2)
         assert "iotop-ai: command not found" in text or "iotop-ai: not found" in text
-        assert "input: standard input: not a recording: no whole line came" in text
+        assert "input: standard input: not a recording: no complete line was received" in text

@@ -98,10 +98,10 @@ LINES = {
         "disk_reset", "nvme0", "nvme0: the controller is down and is reset (CSTS 0xffffffff)",
     ),
     "nvme nvme0: Removing after probe failure status: -19": (
-        "disk_reset", "nvme0", "nvme0: the kernel gave the controller up",
+        "disk_reset", "nvme0", "nvme0: the kernel gave up on the controller",
     ),
     "nvme nvme2: Disabling device after reset failure: -19": (
-        "disk_reset", "nvme2", "nvme2: the kernel gave the controller up",
+        "disk_reset", "nvme2", "nvme2: the kernel gave up on the controller",
     ),
     "pcieport 0000:00:1c.5: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)": (
         "pcie_error", "0000:00:1c.5", "0000:00:1c.5: PCIe error, corrected, Physical Layer",
