@@ -211,7 +211,7 @@ def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
 def test_a_summary_is_printed_after_the_command(tmp_path: Path) -> None:
     done = iotop(
         "record",
-        *FAST,
+        *("-d", "0.5", "--no-smart"),
         "-o",
         str(tmp_path / "a"),
         "--",
@@ -219,7 +219,7 @@ def test_a_summary_is_printed_after_the_command(tmp_path: Path) -> None:
         "-c",
         # The command writes several times, because a busy disk can make an interval so long that it is a gap without
         # peaks.
-        f"for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero >{tmp_path}/x; sync {tmp_path}/x; sleep 0.15; done",
+        f"for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero >{tmp_path}/x; sync {tmp_path}/x; sleep 0.4; done",
     )
     assert done.returncode == 0
     words = [line.split()[1] for line in done.stderr.splitlines()]
