@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from iotop_ai.actions.stage.copy import copy_by_ourselves, part_of
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 
 
 def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tm
     new.write_bytes(b"new" * 1000)
     os.utime(new, ns=(now_ns, now_ns - 10**13))
     new.replace(source / "shard")
-    with places(str(source), str(tmp_path / "fast")) as ends:
+    with resolve_ends(str(source), str(tmp_path / "fast")) as ends:
         copy_by_ourselves(ends, lambda _: None)
     assert (target / "shard").read_bytes() == b"new" * 1000
     assert not part.exists()

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from iotop_ai.actions.stage.ends import places
+from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.actions.stage.same_disk import same_disk
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -17,6 +17,6 @@ def test_the_search_leaves_no_thread(tmp_path: Path) -> None:
     (tmp_path / "proc/self").mkdir(parents=True)
     (tmp_path / "proc/self/mountinfo").write_text("36 1 0:50 / / rw - zfs tank/data rw\n")
     (tmp_path / "data").mkdir()
-    with TemporaryDirectory(dir="/dev/shm") as memory, places(str(tmp_path / "data"), memory) as ends:
+    with TemporaryDirectory(dir="/dev/shm") as memory, resolve_ends(str(tmp_path / "data"), memory) as ends:
         same_disk(ends, Root(str(tmp_path)), Clock())
     until(lambda: all(thread.name != "udev" for thread in threading.enumerate()), "the end of the thread")

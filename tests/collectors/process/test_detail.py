@@ -160,7 +160,7 @@ def test_too_many_open_files_are_not_the_end_of_a_process() -> None:
     key, reader = key_of(os.getpid()), DetailReader(Root(), Clock(), OWN)
     collector = ProcessCollector(Root(), Clock())
     with too_many_open_files():
-        detail, table = reader.read_moving(key), take_reading(collector, Clock())
+        detail, table = reader.read_changing(key), take_reading(collector, Clock())
     parts = (detail.threads, detail.files, detail.sockets, detail.cgroup, table)
     reasons = {(part.status, part.reason.rpartition(": ")[2]) for part in parts}
     assert reasons == {(Status.FAILED, "Too many open files")}

@@ -21,7 +21,7 @@ def test_a_folder_that_cannot_be_read_is_read_again(tmp_path: Path, monkeypatch:
     files = StateFiles(str(tmp_path), Clock(), baselines=True)
     with too_many_open_files():
         files.start_read(0, 0)
-        assert files._aside.wait(20)
+        assert files._worker.wait(20)
     baselines = files.baselines(0)
     assert baselines is not None
     assert (baselines.status, baselines.reason) == (Status.FAILED, "baselines.json: Too many open files")

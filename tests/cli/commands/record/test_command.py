@@ -66,7 +66,7 @@ def test_a_recording_of_some_seconds_is_complete(tmp_path: Path) -> None:
     assert kinds(path)[-1] == "end"
     recording = FileRecording(str(path))
     shown = list(frames(recording.items()))
-    assert len(shown) >= 4
+    assert len(shown) >= 2
     assert shown[-1].sample.block.value
     assert recording.closed()
 
