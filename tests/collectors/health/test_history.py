@@ -231,7 +231,7 @@ def test_a_stopped_monitor_that_has_the_lock_does_not_block_others(history: Heal
     began = time.monotonic()
     state = history.with_history(STATE._replace(pending=7))
     assert time.monotonic() - began < 4
-    assert "another monitor holds the history" in state.history_note
+    assert "another monitor has locked the history" in state.history_note
     assert state.earlier is None or state.earlier.pending == 0
     file = history.folder / file_name("SN1", "Model")
     raw = file.read_bytes()

@@ -59,7 +59,7 @@ def test_the_line_in_which_a_process_waits_is_found(child: subprocess.Popen[byte
 def test_a_program_that_is_not_python_is_reported() -> None:
     process = subprocess.Popen(["sleep", "600"])
     try:
-        with pytest.raises(Unavailable, match="no Python") as error:
+        with pytest.raises(Unavailable, match="does not recognise its Python") as error:
             read_python_code(Root(), process.pid, HERE)
         assert error.value.status is Status.UNSUPPORTED
     finally:

@@ -276,7 +276,7 @@ def test_root_refuses_a_part_that_another_user_put_there(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "no whole line"),
+        (b"", "no complete line"),
         (b"secret\nsecret\n", "line 1: not a line"),
         (b'{"k":"ev","m":1,"t":1,"kind":"mark","text":"secret"}\n', "not a recording"),
         (b"\x1f\x8b\x08secret\n", "packed"),

@@ -69,7 +69,7 @@ class ListActions:
             _entry(OF_THE_JOB, "follow the job's", view.follow_job),
             *(_entry(one.name, self._device_text(one), one.name == current) for one in all_devices(frame, view)),
         ]
-        wording = Wording("devices", "choose it", "no device matches", False)
+        wording = Wording("devices", "choose it", "no device has these words", False)
         self._open_list(tuple(entries), self._take_device, wording)
 
     def _device_text(self, device: BlockDevice) -> str:
