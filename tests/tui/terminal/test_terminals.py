@@ -45,7 +45,7 @@ def test_a_panel_that_fails_is_reported_in_one_line_with_its_log(tmp_path: Path)
         terminal.keys("r")
         text = terminal.wait_for("rc=2")
         log = tmp_path / "state" / "iotop-ai" / "crash.log"
-        assert "unknown: ZeroDivisionError" in text
+        assert "unknown: ZeroDivisionError" in text, text
         assert "Traceback" not in text
         assert str(log) in text.replace("\n", "")
         usable(terminal)
