@@ -16,8 +16,10 @@ _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left":
 
 
 class HelpScreen(PanelScreen):
-    """The help, which begins with the keys of the screen below. Space shows the next page; any other key, or a click,
-    closes the help.
+    """The help, which begins with the keys of the screen below.
+
+    Space, PageDown, Right and Tab show the next page, PageUp, Left and Shift-Tab the previous one. Most other keys, or
+    a click, close the help.
     """
 
     def __init__(self, frame: Frame | None, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
