@@ -30,29 +30,21 @@ class MachineNames:
             count[host] = count.get(host, 0) + 1
         self._names = {instance: instance if count[host] > 1 else host for instance, host in hosts.items()}
         self._own = frozenset(self._names.values())
-        self._machine_of_node: dict[str, str] = {}
         self._machines_of_node: dict[str, set[str]] = {}
 
     def learn(self, instance: str, node: str, *, current: bool = True) -> None:
-        """Remember the node's name of a machine, as the node_exporter on this machine reports it.
+        """Remember a machine's node name, as reported by the node_exporter on the machine.
 
-        An exporter in a pod knows only the node's name. With the remembered name, ``of`` finds the machine even if
-        Prometheus scrapes that machine by address. Only machines that run iotop-ai are remembered. A node's name that
-        two machines share leads to neither of them.
+        An exporter in a pod knows only the node name. With the remembered name, ``of`` finds the machine even if
+        Prometheus scrapes the machine by address. ``of`` finds only machines that run iotop-ai. A node name that two
+        machines share matches neither.
 
-        current: whether the node_exporter reports now; one that does not may have been the same machine under an
-        earlier address.
+        current: whether the node_exporter reports now. If it does not, its instance may be an earlier address of a
+        machine that is already known.
         """
         machine = host_of(instance)
-        own = machine in self._own
-        if not node or not (own or (current and _is_address(machine))):
-            return
-        machines = self._machines_of_node.setdefault(node, set())
-        machines.add(machine)
-        if len(machines) > 1:
-            self._machine_of_node[node] = ""
-        elif own:
-            self._machine_of_node[node] = machine
+        if node and (machine in self._own or (current and _is_address(machine))):
+            self._machines_of_node.setdefault(node, set()).add(machine)
 
     def of(self, instance: str, other: str = "") -> str:
         """The machine's name for an instance.
@@ -63,11 +55,18 @@ class MachineNames:
         if name is None:
             host = host_of(instance)
             if other not in self._own:
-                other = self._machine_of_node.get(other, other)
+                other = self._named_by_node(other)
             # An exporter in a pod has its own address, and the name of its host in a label.
             prefer_other = host not in self._own and (other in self._own or _is_address(host))
             name = self._names[instance] = other if other and prefer_other else host
         return name
+
+    def _named_by_node(self, node: str) -> str:
+        """The machine with this node name; "" if several have it; the node name itself if no machine is known."""
+        machines = self._machines_of_node.get(node, set())
+        if len(machines) > 1:
+            return ""
+        return next(iter(machines & self._own), node)
 
 
 def _is_address(text: str) -> bool:
