@@ -40,7 +40,7 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     """
     events = facts.carry.ended
     kills = [event for event in events if event.kind == OOM_KILL]
-    worst: dict[int, Event] = {}
+    worst: dict[int, tuple[Event, bool]] = {}
     for event in events:
         killed = _killed(event, kills)
         if event.kind != ENDED or event.pid is None or not _bad(event, killed):
@@ -48,11 +48,10 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         pid = event.job_pid if event.job_pid is not None else event.pid
         if _follows(facts, pid, killed):
             continue
-        known = worst.get(pid)
         # Workers end with their trainer. If only one of them was killed, that process is the cause.
-        if known is None or _weight(event, killed) > _weight(known, _killed(known, kills)):
-            worst[pid] = event
-    return tuple(_claim(facts, pid, event, _killed(event, kills)) for pid, event in worst.items())
+        if pid not in worst or _weight(event, killed) > _weight(*worst[pid]):
+            worst[pid] = event, killed
+    return tuple(_claim(facts, pid, event, killed) for pid, (event, killed) in worst.items())
 
 
 def unmatched_kills(events: Sequence[Event], now_ns: int) -> tuple[Event, ...]:
