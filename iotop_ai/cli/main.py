@@ -272,7 +272,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (IotopError, KeyboardInterrupt):
             try:
                 sys.stdout.flush()
-            except OSError:  # the error counts, not the output that nobody reads
+            except OSError:  # the error counts, not the output, whose reader has gone
                 _drop_stdout()
             raise
         finally:

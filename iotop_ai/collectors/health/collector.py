@@ -83,7 +83,7 @@ class SmartCollector:
         self._unchecked = False
         """Whether disks were added, removed or replaced since the thread last listed them."""
         self._can_query = root.live or (root.has_given_trees and not root.foreign)
-        """Whether the disks in /dev are those of these /proc and /sys."""
+        """Whether the disks in /dev belong to the same machine as ``root``."""
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s

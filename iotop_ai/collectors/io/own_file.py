@@ -169,7 +169,7 @@ def create_part(name: str, folder: int, label: str = "") -> int:
             if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name) from None
             continue
-        # Until we lock the file, another process of ours may take it for left over and remove it.
+        # Until we lock the file, another process of ours may regard it as left over and remove it.
         if locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)

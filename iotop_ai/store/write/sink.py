@@ -25,8 +25,8 @@ class FileSink:
     """A recording to which one or several lines are appended in each write.
 
     It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock if the filesystem has locks; Lustre
-    may have none. It is refused with a one-line error if it is a symbolic link, exists and ``append`` is false, can be
-    written or is owned by another user, is not a recording, or is in a folder that any user can write to.
+    may have none. It is refused with a one-line error if it is a symbolic link, exists although ``append`` is false, is
+    owned or can be written by another user, is not a recording, or is in a folder that any user can write to.
     """
 
     recovers = True
