@@ -43,7 +43,7 @@ async def draw(picture: Picture, url: str, folder: Path) -> None:
     app = FleetApp(Prometheus(Address(url)), shown, picture.theme)
     async with app.run_test(size=(picture.width, picture.height)) as pilot:
         async with asyncio.timeout(ANSWERED_S):
-            while not app.state.shown.history.machine:
+            while not app.state.fleet_view.history.machine:
                 await pilot.pause(0.1)
         await pilot.press(*picture.keys)
         await pilot.pause()
