@@ -155,7 +155,7 @@ class MonitorApp(TerminalApp):
         if self._staleness is not None:
             self._staleness.stop()
         if message.error is not None:
-            self.failure = message.error
+            self.failure = self.failure or message.error
             self.exit(return_code=2)
         elif self.main.view.remote:
             self.main.time.source_ended()
@@ -165,7 +165,7 @@ class MonitorApp(TerminalApp):
         if self.main.time.playback_failed(message):
             self.main.update_front()
         else:
-            self.failure = message.error
+            self.failure = self.failure or message.error
             self.exit(return_code=2)
 
     def picture(self) -> str:

@@ -21,7 +21,8 @@ class ExceptionKeepingApp(App[None], inherit_bindings=False):
     """The exception that ended the app; None if there was none."""
 
     def _fatal_error(self) -> None:
-        self.failure = sys.exc_info()[1]
+        if self.failure is None:  # while the app closes, its handlers may fail again, for lack of a screen
+            self.failure = sys.exc_info()[1]
         close = getattr(self, "_close_messages_no_wait", None)
         if close is None:
             super()._fatal_error()

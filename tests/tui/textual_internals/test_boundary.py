@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from textual.app import App
+from textual.dom import NoScreen
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
 from textual.drivers.web_driver import WebDriver
@@ -100,6 +101,22 @@ async def test_an_exception_ends_the_app_and_is_stored() -> None:
     class Failing(ExceptionKeepingApp):
         def on_key(self, event: Key) -> None:
             raise ZeroDivisionError("a key")
+
+    app = Failing()
+    with pytest.raises(ZeroDivisionError):
+        async with app.run_test() as pilot:
+            await pilot.press("x")
+    assert isinstance(app.failure, ZeroDivisionError)
+
+
+async def test_the_first_exception_is_kept_if_another_follows_while_the_app_closes() -> None:
+    class Failing(ExceptionKeepingApp):
+        def on_key(self, event: Key) -> None:
+            for error in (ZeroDivisionError("a key"), NoScreen("node has no screen")):
+                try:
+                    raise error
+                except Exception as caught:
+                    self._handle_exception(caught)
 
     app = Failing()
     with pytest.raises(ZeroDivisionError):
