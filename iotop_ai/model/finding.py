@@ -7,6 +7,7 @@ from enum import StrEnum
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
+_OWN_STATES: dict[object, State] = {state.value: state for state in WITHOUT_JOB}
 SHORTEST_S = 10.0
 """Claims that need a window of time are made only after this many seconds have been observed."""
 
@@ -74,8 +75,10 @@ class Finding(NamedTuple):
         For the class ``unknown`` without a job, the word is the argument ``state``.
         """
         if self.class_id == "unknown":
-            own = dict(self.args).get("state")
-            return next((state for state in WITHOUT_JOB if state == own), State.UNSURE)
+            for name, value in self.args:
+                if name == "state":
+                    return _OWN_STATES.get(value, State.UNSURE)
+            return State.UNSURE
         return CLASS_SPECS[self.class_id].state
 
 

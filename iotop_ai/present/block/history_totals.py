@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockKey
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.sample import Sample
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.frame_cache import cached_per_frame
+from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
 
 
 class DeviceTotals(NamedTuple):
@@ -40,23 +41,56 @@ _NOTHING = 0.02
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
+class _SampleTotals(NamedTuple):
+    """What one Sample adds to the totals of a device."""
+
+    key: BlockKey
+    queue_s: float
+    active: bool
+    read: float
+    write: float
+
+
+class _History:
+    """What each Sample of the latest history adds. Most Samples of the next history are the same objects."""
+
+    def __init__(self) -> None:
+        self._samples: tuple[Sample, ...] = ()
+        self._added: list[list[_SampleTotals]] = []
+
+    def added(self, samples: tuple[Sample, ...]) -> list[list[_SampleTotals]]:
+        """For each Sample: what it adds to the totals of the devices that were not idle."""
+        known = dict(zip(map(id, self._samples), self._added, strict=True))
+        added = [known[id(sample)] if id(sample) in known else _of_sample(sample) for sample in samples]
+        self._samples, self._added = samples, added
+        return added
+
+
+def _of_sample(sample: Sample) -> list[_SampleTotals]:
+    rated = sample.block
+    seconds = (rated.seconds or 0.0) if rated.renewed else 0.0
+    return [
+        _SampleTotals(
+            key,
+            (rates.queue_size or 0.0) * seconds,
+            rated.renewed and rates.active,
+            rates.read_bytes_per_s or 0.0,
+            rates.write_bytes_per_s or 0.0,
+        )
+        for key, rates in (rated.value or {}).items()
+        if rates is not IDLE_BLOCK_RATES
+    ]
+
+
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
     """The totals of each device that was not idle throughout the history; all others have ``NO_TOTALS``."""
-    sums: dict[BlockKey, list[float]] = {}
-    active: set[BlockKey] = set()
-    for sample in frame.history:
-        rated, renewed = sample.block, sample.block.renewed
-        seconds = (rated.seconds or 0.0) if renewed else 0.0
-        for key, rates in (rated.value or {}).items():
-            if rates is IDLE_BLOCK_RATES:
-                continue
-            of_device = sums.get(key)
-            if of_device is None:
-                of_device = sums[key] = [0.0, 0.0, 0.0]
-            of_device[0] += (rates.queue_size or 0.0) * seconds
-            of_device[1] += rates.read_bytes_per_s or 0.0
-            of_device[2] += rates.write_bytes_per_s or 0.0
-            if renewed and key not in active and rates.active:
-                active.add(key)
-    return {key: DeviceTotals(queue_s, key in active, read, write) for key, (queue_s, read, write) in sums.items()}
+    by_device: dict[BlockKey, list[_SampleTotals]] = {}
+    for added in cache_part(view, _History).added(frame.history):
+        for one in added:
+            by_device.setdefault(one.key, []).append(one)
+    totals = {}
+    for key, parts in by_device.items():
+        _, queue_s, active, read, write = zip(*parts, strict=True)
+        totals[key] = DeviceTotals(sum(queue_s), any(active), sum(read), sum(write))
+    return totals

@@ -71,7 +71,7 @@ def graph_lines(
     hot = graph.limit is not None and now is not None and now > graph.limit
     most = graph.data.peak
     peak = graph.text(most) if most else UNKNOWN if most is None else "0"
-    parts = token_runs(graph.data, graph.limit)
+    parts = tuple(token_runs(graph.data, graph.limit))
     start, value_end, end = where.start, where.value_end, where.start + where.cells
     column = value_end + 1 - cells(text)
     label = cut(graph.label, min(value_end - 4, column - 2))
@@ -88,11 +88,18 @@ def graph_lines(
         if where.top_end is not None and rows > 1:
             label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0" if i == rows - 1 else ""
             right, x = label.rjust(where.top_end + 1 - end), where.top_end + 1
-        if i == 0:
-            right += peak.rjust(where.peak_end + 1 - x)
-        spans = (*(left if i == 0 else _blank(start)), *token_spans(bits, parts), Span(right.ljust(width - end), "dim"))
-        out.append(Line(spans))
+        if i:
+            out.append(_lower_row(start, bits, parts, right.ljust(width - end)))
+            continue
+        right += peak.rjust(where.peak_end + 1 - x)
+        out.append(Line((*left, *token_spans(bits, parts), Span(right.ljust(width - end), "dim"))))
     return out
+
+
+@lru_cache(maxsize=64)
+def _lower_row(start: int, bits: str, parts: tuple[tuple[int, str], ...], right: str) -> Line:
+    """A row of a graph without text on its left. Many such rows stay blank for long."""
+    return Line((Span(" " * start), *token_spans(bits, parts), Span(right, "dim")))
 
 
 def axis_and_graphs(
@@ -110,11 +117,6 @@ def axis_and_graphs(
     for graph in found:
         out += graph_lines(graph, view, width, where, rows)
     return out[:height]
-
-
-@lru_cache(maxsize=8)
-def _blank(width: int) -> list[Span]:
-    return [Span(" " * width)]
 
 
 def time_shown(frame: Frame, view: View) -> str:

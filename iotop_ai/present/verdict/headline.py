@@ -50,7 +50,10 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
     Text in brackets is dropped before a whole clause is. If even the first clause is too long, its last words are
     dropped.
     """
-    out, text = _fit(spans, width), text_of(spans)
+    text = text_of(spans)
+    if cells(text) <= width:
+        return list(spans)
+    out = _fit(spans, width)
     if text_of(out) == text or "(" not in text or ("(" in text_of(out) and _is_whole(out, spans)):
         return out
     rest = _without_brackets(spans)

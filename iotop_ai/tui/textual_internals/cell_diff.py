@@ -10,11 +10,12 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from iotop_ai.lazy.namedtuple import NamedTuple
+from iotop_ai.lazy.regex import pattern
 from iotop_ai.present.text.line import Line, is_single_width
 
-_BRIDGE = 4
-"""If two changed cells are at most this far apart, the cells between them are sent again, because moving the cursor
-would take as many bytes.
+_RANGE = pattern(rb"[^\0]+(?:\0{1,4}[^\0]+)*")
+"""The changed columns. Up to four columns between them are sent again, because moving the cursor would take as many
+bytes.
 """
 _FIRST = 0x21
 """The character that stands for the first style. It is low, because CPython caches only the characters up to U+00FF."""
@@ -117,28 +118,15 @@ class CellDiff:
         width = len(new.text)
         if old.jagged or new.jagged or len(old.text) != width:
             return [(0, width)]
-        text_differs = _columns_set(old.text_bits ^ new.text_bits, width)
-        found = [*compress(range(width), text_differs)]
+        differs = _columns_set(old.text_bits ^ new.text_bits, width)
         if old.style_bits != new.style_bits:
             text, before, after, on_blank = new.text, old.styles, new.styles, self._on_blank
-            styles = [
-                x
-                for x in compress(range(width), _columns_set(old.style_bits ^ new.style_bits, width))
-                if not text_differs[x] and (text[x] != " " or on_blank[before[x]] != on_blank[after[x]])
-            ]
-            if styles:
-                found = sorted(found + styles)
-        out: list[tuple[int, int]] = []
-        first = end = -1
-        for x in found:
-            if x - end > _BRIDGE or first < 0:
-                if first >= 0:
-                    out.append((first, end))
-                first = x
-            end = x + 1
-        if first >= 0:
-            out.append((first, end))
-        return out
+            marked = bytearray(differs)
+            for x in compress(range(width), _columns_set(old.style_bits ^ new.style_bits, width)):
+                if text[x] != " " or on_blank[before[x]] != on_blank[after[x]]:
+                    marked[x] = 1
+            differs = bytes(marked)
+        return [found.span() for found in _RANGE.finditer(differs)]
 
     def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
         """The text to write for rows of (column, row of the terminal, old cells, new cells).
