@@ -68,8 +68,8 @@ class MonitorApp(TerminalApp):
             self.main.time.playback = make_playback(self)
         if keeper is not None:
             keeper.put(first)
-        self._alerts = make_alerts(self) if make_alerts is not None else None
-        takers = (keeper, self._alerts)
+        self.alerts = make_alerts(self) if make_alerts is not None else None
+        takers = (keeper, self.alerts)
         self.follower = SourceThread(frames, source, self, [one.put for one in takers if one is not None])
         self.took_s = 0.0
         """The seconds that closing the source and ending the recording took."""
@@ -82,8 +82,8 @@ class MonitorApp(TerminalApp):
             self.main.time.playback.start()
         else:
             self.follower.start()
-            if self._alerts is not None:
-                self._alerts.start()
+            if self.alerts is not None:
+                self.alerts.start()
             self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
             self.set_timer(LOOK_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer that removes the message
@@ -102,8 +102,8 @@ class MonitorApp(TerminalApp):
             self.main.time.playback.close(rest_of(STOP_WAIT_S))
         self.main.action_threads.wait(rest_of(STOP_WAIT_S))
         self.follower.stop(rest_of(STOP_WAIT_S))
-        if self._alerts is not None:
-            self._alerts.close(max(ALERTS_END_S, rest_of(STOP_WAIT_S)))
+        if self.alerts is not None:
+            self.alerts.close(max(ALERTS_END_S, rest_of(STOP_WAIT_S)))
         if self.keeper is not None:
             self.keeper.close(max(RECORDING_END_S, rest_of(LEAVE_S)))
         self.took_s = (clock.monotonic_ns() - start_ns) / 1e9

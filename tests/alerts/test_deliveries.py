@@ -262,6 +262,16 @@ def test_an_alert_names_each_delivery_that_the_end_of_the_monitor_prevented() ->
     assert messages[1:] == ["alert disk is not sent to faulty: the monitor ended"]
 
 
+def test_an_alert_that_still_waits_for_its_server_when_the_monitor_ends_is_reported() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        messages: list[str] = []
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+        outbox = Outbox([WebhookDelivery("silent", url, "json", 60.0, 12), BlockedDelivery()], messages.append)
+        outbox.put(alert())
+        outbox.close(0.2, 0.2)
+    assert messages == [f"alert disk is not sent to {name}: the monitor ended" for name in ("silent", "blocked")]
+
+
 class Recovering:
     """A delivery whose first tries fail and whose later ones succeed."""
 

@@ -91,6 +91,8 @@ class Outbox:
         self._tried = {one.name: _LastHour() for one in deliveries}
         self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
         self._stop = threading.Event()
+        self._unsent: list[tuple[Delivery, Alert]] = []
+        """The messages that the current alert still needs, beginning with the one that is being sent."""
         self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:
@@ -106,7 +108,8 @@ class Outbox:
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver the queued alerts for up to ``seconds``, then end the thread.
 
-        A command that still runs is then killed, within ``end_s``.
+        A command that still runs is then killed, within ``end_s``. A request that still waits for its server cannot be
+        stopped, and is reported as not sent.
         """
         end_ns = self._clock.monotonic_ns() + int(seconds * 1e9)
         with contextlib.suppress(queue.Full):
@@ -114,6 +117,9 @@ class Outbox:
         self._thread.join(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
         self._stop.set()
         self._thread.join(end_s)
+        # One line for all the messages that an alert about several objects still needs.
+        for rule, name in dict.fromkeys((alert.rule, delivery.name) for delivery, alert in self._unsent):
+            self._say(f"alert {rule} is not sent to {name}: the monitor ended")
         if lost := self._drain():
             self._say(f"{lost} alert{'s are' if lost > 1 else ' is'} not delivered: the monitor ended")
 
@@ -135,12 +141,17 @@ class Outbox:
             alert = self._queue.get()
             if alert is None:
                 return
-            for delivery in self._deliveries_of(alert):
-                for one in (delivery.per_object and alert.each) or (alert,):
-                    if self._stop.is_set():
-                        self._say(f"alert {alert.rule} is not sent to {delivery.name}: the monitor ended")
-                    else:
-                        self._deliver(delivery, one)
+            messages = [
+                (delivery, one)
+                for delivery in self._deliveries_of(alert)
+                for one in (delivery.per_object and alert.each) or (alert,)
+            ]
+            for number, (delivery, one) in enumerate(messages):
+                self._unsent = messages[number:]
+                if self._stop.is_set():
+                    return
+                self._deliver(delivery, one)
+            self._unsent = []
 
     def _deliver(self, delivery: Delivery, alert: Alert) -> None:
         now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most

@@ -47,6 +47,8 @@ class LiveAlerts:
         self._app = app
         self._running: RunningAlerts | None = None
         self._closed = False
+        self.unsent: list[str] = []
+        """The failures after ``close`` began: the screen has gone, so its caller prints them."""
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -88,7 +90,10 @@ class LiveAlerts:
             running.close(seconds / 2, seconds / 2)
 
     def _failed(self, text: str) -> None:
-        self._post(f"failed: {text}")
+        if self._closed:
+            self.unsent.append(text)
+        else:
+            self._post(f"failed: {text}")
 
     def _post(self, answer: str, *, bell: bool = False) -> None:
         """Post a message with the rules that fire now. A message of another thread that has older ones comes before."""

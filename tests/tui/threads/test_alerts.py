@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 
 import pytest
 from textual.message import Message
 
 from iotop_ai.alerts.config import AlertConfig
+from iotop_ai.alerts.deliveries.webhook import WebhookDelivery
 from iotop_ai.alerts.rules import Rule
 from iotop_ai.alerts.running import RunningAlerts
 from iotop_ai.model.condition.grammar import parse_condition
@@ -16,6 +18,7 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.present.screen.view import FiringAlert
 from iotop_ai.tui.threads.alerts import AlertsChanged, LiveAlerts
 from tests.alerts.test_rules import at
+from tests.rigs.prometheus import wait_for
 
 RULES = (
     Rule("hot", parse_condition("gpus.0.temperature_celsius > 85"), clear_s=5.0),
@@ -103,6 +106,20 @@ def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_mean
     failing.join()
     assert [one.answer[:6] for one in app.held] == ["failed", "alert:"]
     assert [one.rule for one in app.held[-1].firing] == ["hot"]
+
+
+def test_an_alert_that_is_not_sent_when_the_screen_ends_is_left_for_its_caller() -> None:
+    app = FakeApp()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
+        config = AlertConfig("", RULES[:1], (WebhookDelivery("web", url, "json", 60.0, 12),))
+        alerts = LiveAlerts(lambda say: RunningAlerts(config, lambda kind, text: None, say), app)
+        alerts.start()
+        wait_for(lambda: alerts._running is not None, "the rules")
+        alerts.put(at(0, 88.0))
+        alerts.close(0.2)
+    assert alerts.unsent == ["alert hot is not sent to web: the monitor ended"]
+    assert [message.answer[:6] for message in app.held] == ["alert:"]
 
 
 def test_rules_that_cannot_be_read_delay_nothing() -> None:

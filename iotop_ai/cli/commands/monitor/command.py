@@ -228,6 +228,8 @@ def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart],
         from iotop_ai.present.screen.recording_state import recording_text
 
         _say(f"recorded: {recording_text(app.keeper.last)}")
+    for text in app.alerts.unsent if app.alerts is not None else ():
+        _say(text)
     if app.failure is not None:
         from iotop_ai.cli.start.crash import note_crash
 
