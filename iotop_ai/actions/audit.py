@@ -6,6 +6,7 @@ be logged is refused.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.own_file import why_not_own_file
+from iotop_ai.collectors.io.own_file import locked, why_not_own_file
 from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 
@@ -72,9 +73,10 @@ class Audit:
 def _append(handle: int, line: bytes) -> None:
     """Append the whole line or nothing. Raises OSError.
 
-    A lock keeps the lines of two monitors apart. A line that could be written only in part is removed again.
+    A lock keeps the lines of two monitors apart, if the filesystem has locks. A line that could be written only in part
+    is removed again.
     """
-    fcntl.flock(handle, fcntl.LOCK_EX)
+    locked(handle, wait=True)
     before = os.fstat(handle).st_size
     written = 0
     try:
@@ -89,7 +91,8 @@ def _append(handle: int, line: bytes) -> None:
             os.ftruncate(handle, before)
         raise
     finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+        with contextlib.suppress(OSError):  # a filesystem without locks
+            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def user_name(uid: int) -> str:

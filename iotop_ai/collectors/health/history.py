@@ -11,7 +11,6 @@ serial number alone, gets its new name when a disk of the same model is read.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 from collections.abc import Iterator
@@ -184,13 +183,15 @@ class HealthHistory:
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
         """Yield whether we got the lock within LOCK_WAIT_S. A monitor that was stopped may keep the lock forever."""
+        from iotop_ai.collectors.io import own_file  # the start does not need it
+
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
-            locked = _try_lock(lock)
+            locked = own_file.locked(lock)
             while not locked and self._clock.monotonic_ns() < until_ns:
                 self._pause.wait(_LOCK_STEP_S)
-                locked = _try_lock(lock)
+                locked = own_file.locked(lock)
             if locked:
                 self._sweep(folder)
             yield locked
@@ -219,14 +220,6 @@ class HealthHistory:
         if len(raw) > _LARGEST:
             raise ValueError("too large")
         return parse_history(raw)
-
-
-def _try_lock(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def file_name(*words: str) -> str:

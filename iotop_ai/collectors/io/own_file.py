@@ -176,10 +176,13 @@ def create_part(name: str, folder: int, label: str = "") -> int:
     raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name)
 
 
-def locked(fd: int) -> bool:
-    """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks."""
+def locked(fd: int, *, wait: bool = False) -> bool:
+    """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks.
+
+    wait: wait until the other process releases the lock.
+    """
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
         return False
     except OSError:

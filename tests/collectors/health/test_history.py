@@ -32,6 +32,7 @@ from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 from iotop_ai.model.health.growth import DAY_S
 from iotop_ai.model.health.smart import HealthPoint, SmartState
+from tests.rigs.without_flock import WITHOUT_FLOCK
 
 TOP = Path(__file__).resolve().parents[3]
 NOW = 1_790_000_000
@@ -336,3 +337,12 @@ def test_a_kill_in_the_middle_of_a_write_loses_at_most_that_write(tmp_path: Path
     left = sorted(path.name for path in history.folder.iterdir())
     assert left == [".lock", "SN1+Model.json"]
     assert json.loads(file.read_text())["serial"] == "SN1"
+
+
+def test_a_filesystem_without_locks_keeps_a_history(tmp_path: Path) -> None:
+    writer = [sys.executable, "-c", WRITER, str(tmp_path), "1", "1", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FLOCK, *writer], cwd=TOP, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("**/SN1*.json"))) == 1

@@ -20,6 +20,7 @@ from iotop_ai.present.text.units import size as amount
 from iotop_ai.store.format.codec import Header, SnapLine
 from iotop_ai.store.read.file import FileRecording
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
+from tests.rigs.without_flock import WITHOUT_FLOCK
 
 FAST = ("-d", "0.1", "--no-smart")
 
@@ -98,22 +99,6 @@ def test_an_existing_file_is_refused_or_appended_to(tmp_path: Path) -> None:
     assert iotop("record", *FAST, "--duration", "0.2", "--append", "-o", str(path)).returncode == 0
     assert kinds(path).count("hdr") == 2
     assert {block.session for block in FileRecording(str(path)).blocks} == {1, 2}
-
-
-WITHOUT_FLOCK = """
-import ctypes, os, sys
-class Filter(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_ushort), ("jt", ctypes.c_ubyte), ("jf", ctypes.c_ubyte), ("k", ctypes.c_uint)]
-class Program(ctypes.Structure):
-    _fields_ = [("len", ctypes.c_ushort), ("filter", ctypes.POINTER(Filter))]
-flock = {"x86_64": 73, "aarch64": 32}[os.uname().machine]
-rows = (Filter * 4)((0x20, 0, 0, 0), (0x15, 0, 1, flock), (0x06, 0, 0, 0x50000 | 38), (0x06, 0, 0, 0x7FFF0000))
-prctl = ctypes.CDLL(None).prctl
-assert prctl(38, 1, 0, 0, 0) == 0
-assert prctl(22, 2, ctypes.byref(Program(4, rows)), 0, 0) == 0
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-"""Runs a program in which flock(2) fails with ENOSYS (seccomp), as on a Lustre that is mounted without locks."""
 
 
 def test_a_filesystem_without_locks_takes_a_recording(tmp_path: Path) -> None:
