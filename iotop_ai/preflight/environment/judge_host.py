@@ -43,6 +43,13 @@ def _container(facts: HostFacts, container: str) -> list[Check]:
     return out
 
 
+def larger_shm(container: str) -> str:
+    """Return what makes /dev/shm larger. An LXC container mounts it itself, so it can remount it like a machine."""
+    if container in ("", "lxc"):
+        return "mount -o remount,size=50% /dev/shm"
+    return "docker run --shm-size=8g, or --ipc=host"
+
+
 def _shm(facts: HostFacts, container: str) -> Check:
     size = facts.shm_bytes
     if facts.shm_error:
@@ -56,12 +63,7 @@ def _shm(facts: HostFacts, container: str) -> Check:
     state = FAIL if least < SHM_FAIL_BYTES else WARN if least < SHM_WARN_BYTES else OK
     if state is OK:
         return Check("container", "shared memory", OK, text)
-    if size < SHM_WARN_BYTES:
-        # An LXC container mounts its /dev/shm itself, so it can change its size like a machine.
-        larger = "mount -o remount,size=50% /dev/shm"
-        remedy = larger if container in ("", "lxc") else "docker run --shm-size=8g, or --ipc=host"
-    else:
-        remedy = "ls -lhS /dev/shm | head"
+    remedy = larger_shm(container) if size < SHM_WARN_BYTES else "ls -lhS /dev/shm | head"
     return Check("container", "shared memory", state, f"{text}: DataLoader workers end with a bus error", remedy)
 
 

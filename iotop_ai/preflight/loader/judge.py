@@ -8,6 +8,7 @@ import signal
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
 from iotop_ai.model.preflight.loader.run import Failure
+from iotop_ai.preflight.environment.judge_host import larger_shm
 
 SHM_WORDS = re.compile(r"(?:out of|insufficient|allocate) shared memory|</torch_\d.*>.*")
 """Matches torch's messages about a full /dev/shm: "unable to write to file </torch_812_4>: No space left"."""
@@ -53,8 +54,8 @@ def _shared_memory(found: Outcome, output: str) -> Failure | None:
         return None
     size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
     text = f"/dev/shm{size} is full: workers pass batches through it"
-    remedy = "docker run --shm-size=8g (or --ipc=host); else fewer workers, a smaller prefetch_factor or batch"
-    return Failure("shm", text, remedy)
+    fewer = "fewer workers, a smaller prefetch_factor or batch"
+    return Failure("shm", text, f"{larger_shm(found.container)}; else {fewer}")
 
 
 def _cuda(found: Outcome, output: str) -> Failure | None:

@@ -15,6 +15,7 @@ from typing import Any
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.io.spawn import start
+from iotop_ai.collectors.machine.host import read_container
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.loader.outcome import Outcome, Stuck
@@ -78,6 +79,7 @@ class Session:
         self._poll = select.poll()
         for handle in (self._out, self._err):
             self._poll.register(handle, select.POLLIN)
+        self._root = root
         self._watch = TreeWatch(root, self._child.pid, clock)
         self._lines, self._stderr = MessageReader(), b""
         self._phase, self._batches, self._started = "import", 0, False
@@ -181,6 +183,7 @@ class Session:
             shm_bytes=self._watch.shm_bytes,
             shm_free_bytes=self._watch.shm_free,
             workers=self._configuration.workers,
+            container=read_container(self._root),
         )
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 

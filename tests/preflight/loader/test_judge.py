@@ -60,6 +60,15 @@ def test_dev_shm_is_called_full_only_for_the_message_of_torch(trace: str, free: 
     assert found.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("container", "remedy"),
+    [("", "mount -o remount"), ("lxc", "mount -o remount"), ("docker", "docker run --shm-size=8g, or --ipc=host;")],
+)
+def test_the_remedy_of_a_full_dev_shm_fits_the_place(container: str, remedy: str) -> None:
+    found = failure_of(Outcome("batches", error="RuntimeError", text=BUS, shm_free_bytes=0, container=container))
+    assert found.remedy.startswith(remedy)
+
+
 def test_an_error_of_several_lines_is_named_by_its_first() -> None:
     found = failure_of(Outcome("batches", error="RuntimeError", text=CUDA_ERROR))
     assert found.text == "RuntimeError: CUDA error: device-side assert triggered"

@@ -33,6 +33,7 @@ class Outcome(NamedTuple):
     stderr: the end of the output on stderr
     shm_free_bytes: the least free space of /dev/shm during the run
     workers: the number of workers in the configuration
+    container: the kind of container that it ran in; "" outside of a container
     empty: whether the factory gave no batch, for the reason in ``refused``
     """
 
@@ -50,4 +51,5 @@ class Outcome(NamedTuple):
     shm_bytes: int | None = None
     shm_free_bytes: int | None = None
     workers: int = 0
+    container: str = ""
     empty: bool = False
