@@ -44,7 +44,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print until the count is reached or Ctrl-C is pressed. Raises UnknownError where GPUs cannot be read."""
+    """Print until the count is reached or Ctrl-C is pressed.
+
+    Raises UnknownError where GPUs cannot be read, and KeyboardInterrupt for a Ctrl-C before the first round is printed.
+    """
     if args.help_query:
         sys.stdout.write("\n".join(FIELDS) + "\n")
         return 0
@@ -57,8 +60,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         collector.wait(FIRST_WAIT_S)
         return _print(collector, clock, args, fields, wanted)
-    except KeyboardInterrupt:
-        return 0
     finally:
         collector.close()
 
@@ -71,21 +72,26 @@ def _print(
     if "csv" in wanted and "noheader" not in wanted:
         sys.stdout.write(csv_header(fields, units=units) + "\n")
     due_ns, rounds, pause = clock.monotonic_ns(), 0, threading.Event()
-    while True:
-        for line in lines:
-            if "json" in wanted:
-                sys.stdout.write(json.dumps(json_object(fields, line), ensure_ascii=False) + "\n")
-            else:
-                sys.stdout.write(csv_line(fields, line, units=units) + "\n")
-            sys.stdout.flush()
-        rounds += 1
-        if args.count is not None and rounds >= args.count:
-            return 0
-        # After a stall, such as Ctrl-Z, the missed rounds are left out.
-        due_ns = max(due_ns + int(args.delay * 1e9), clock.monotonic_ns())
-        while (left_ns := due_ns - clock.monotonic_ns()) > 0:
-            pause.wait(left_ns / 1e9)
-        lines = _lines(collector, clock)
+    try:
+        while True:
+            for line in lines:
+                if "json" in wanted:
+                    sys.stdout.write(json.dumps(json_object(fields, line), ensure_ascii=False) + "\n")
+                else:
+                    sys.stdout.write(csv_line(fields, line, units=units) + "\n")
+                sys.stdout.flush()
+            rounds += 1
+            if args.count is not None and rounds >= args.count:
+                return 0
+            # After a stall, such as Ctrl-Z, the missed rounds are left out.
+            due_ns = max(due_ns + int(args.delay * 1e9), clock.monotonic_ns())
+            while (left_ns := due_ns - clock.monotonic_ns()) > 0:
+                pause.wait(left_ns / 1e9)
+            lines = _lines(collector, clock)
+    except KeyboardInterrupt:
+        if not rounds:
+            raise
+        return 0
 
 
 def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:

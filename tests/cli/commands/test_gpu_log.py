@@ -21,6 +21,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.model.gpu.state import GpuState
 from tests.rigs.nvml import build, machine, why_no_library
 from tests.rigs.nvml.c_library import CONSUMER, HOPPER
+from tests.rigs.prometheus import wait_for
 
 NO_LIBRARY = why_no_library()
 needs_library = pytest.mark.skipif(bool(NO_LIBRARY), reason=NO_LIBRARY or "built")
@@ -73,6 +74,21 @@ def test_each_line_is_flushed_and_the_interval_is_kept(rig: Path) -> None:
     child.terminate()
     child.communicate(timeout=15)
     assert [line.rsplit(", ", 1)[1] for line in seen] == ["0", "1"] * 3
+
+
+@needs_library
+@pytest.mark.parametrize(("delay_us", "code"), [(2_000_000, 130), (0, 0)])
+def test_ctrl_c_is_a_normal_end_only_after_a_line(rig: Path, delay_us: int, code: int) -> None:
+    machine(rig / "gpu.conf", [HOPPER], delay_us=delay_us)
+    child = start(rig, "-d", "60", "--format", "csv,noheader")
+    assert child.stdout is not None
+    if delay_us:
+        wait_for(lambda: "libnvidia-ml" in Path(f"/proc/{child.pid}/maps").read_text(), "the library")
+    else:
+        child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out, err) == (code, "", "")
 
 
 @needs_library
