@@ -13,7 +13,7 @@ from collections.abc import Callable
 from iotop_ai.actions.audit import Audit
 from iotop_ai.actions.cache.sync import sync_filesystem_of
 from iotop_ai.actions.outcome import Outcome, audited
-from iotop_ai.collectors.machine.dataset_files import Tree
+from iotop_ai.collectors.machine.dataset_files import tree_of_files
 from iotop_ai.collectors.machine.page_cache import PageCache, seen_before
 from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Evicted
@@ -50,7 +50,7 @@ def _effect_text(done: Evicted) -> str:
 
 
 def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -> Evicted:
-    tree = Tree(top)
+    tree = tree_of_files(top)
     now = Evicted(clean(tree.top))
     seen: set[tuple[int, int]] = set()
     synced = False

@@ -83,6 +83,11 @@ class Tree:
         self.first_unreadable = ""
         self.elsewhere = 0
 
+    @property
+    def has_files(self) -> bool:
+        """Whether the top is a folder or a regular file, and not a device, pipe or socket."""
+        return stat.S_ISDIR(self._stat.st_mode) or stat.S_ISREG(self._stat.st_mode)
+
     def __iter__(self) -> Iterator[Entry]:
         at = None if self._pinned is None else self._pinned.folder
         name = self.top if self._pinned is None else self._pinned.name
@@ -146,6 +151,14 @@ class Tree:
             self.count_unreadable(path, error)
             return
         stack.append((folder, path, names))
+
+
+def tree_of_files(top: str) -> Tree:
+    """Return the Tree of a folder or a regular file. Raises OSError, also for a device, pipe or socket."""
+    tree = Tree(top)
+    if not tree.has_files:
+        raise OSError(errno.EINVAL, "it is a device, pipe or socket; name a folder or a file on a filesystem", top)
+    return tree
 
 
 def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, tightest_memory_limit, unified_folder
-from iotop_ai.collectors.machine.dataset_files import Tree
+from iotop_ai.collectors.machine.dataset_files import tree_of_files
 from iotop_ai.collectors.machine.memory import parse_meminfo
 from iotop_ai.model.clean import clean
 from iotop_ai.model.machine.page_cache import Cached, Levels
@@ -117,7 +117,7 @@ class PageCache:
 
 def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None] = lambda _: None) -> Cached:
     """Examine every file below ``top``. on_progress: called repeatedly with the result so far. Raises OSError."""
-    tree = Tree(top)
+    tree = tree_of_files(top)
     files = size = resident = unknown = unknown_bytes = 0
     seen: set[tuple[int, int]] = set()
 

@@ -103,6 +103,14 @@ def test_a_missing_path_is_an_error(what: str) -> None:
     assert "\x1b" not in done.stderr
 
 
+@pytest.mark.parametrize("what", ["status", "evict"])
+def test_a_device_is_an_error_that_names_what_to_give_instead(what: str) -> None:
+    done = iotop("cache", what, "/dev/null")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "/dev/null: it is a device, pipe or socket; name a folder or a file" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_without_confirmation_nothing_is_dropped() -> None:
     done = iotop("cache", "drop")
     assert done.returncode == 2
