@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey, ProcessRates
@@ -21,12 +21,12 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     table = frame.snapshot.processes.value
     samples = (*view.past, *frame.history)
     readable = table is not None and key not in table.denied
-    born_ns = _born_ns(frame, key)
+    born_ns, end_ns = _born_ns(frame, key), _end_ns(frame, samples, key)
 
     def series_of(value: Callable[[ProcessRates], float | None], idle: float | None) -> Series:
         def of_sample(sample: Sample) -> float | None:
             listed = sample.processes.value
-            if listed is None or sample.processes.seconds is None or sample.at_ns < born_ns:
+            if listed is None or sample.processes.seconds is None or not born_ns <= sample.at_ns <= end_ns:
                 return None
             rates = listed.rates.get(key)
             return idle if rates is None else value(rates)
@@ -59,6 +59,19 @@ def _born_ns(frame: Frame, key: ProcessKey) -> int:
     table = frame.snapshot.processes.value
     ticks_per_s = 100 if table is None else table.clk_tck
     return key.start_ticks * 1_000_000_000 // ticks_per_s - (frame.snapshot.suspended_ns or 0)
+
+
+def _end_ns(frame: Frame, samples: Sequence[Sample], key: ProcessKey) -> int:
+    """The time until which the process is known to have run, on the clock of the Samples.
+
+    For a process that has ended, this is the time of the last Sample that lists it: a Sample does not list the idle
+    ones, so later ones would show 0 for a process that no longer exists.
+    """
+    table = frame.snapshot.processes.value
+    if table is None or key in table.info:
+        return frame.snapshot.at_ns
+    listing = (one.at_ns for one in samples if one.processes.value is not None and key in one.processes.value.rates)
+    return max(listing, default=0)
 
 
 def process_graph_rows(frame: Frame, view: View, key: ProcessKey, width: int, height: int) -> list[Line]:

@@ -25,6 +25,7 @@ from iotop_ai.model.process.detail import (
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
+from iotop_ai.present.process.graphs import process_graphs
 from iotop_ai.present.process.screen import ProcessPage, most_process_scroll, next_process, process_screen_rows
 from iotop_ai.present.process.screen_parts import cut_left, wait_text
 from iotop_ai.present.screen.view import View
@@ -177,6 +178,19 @@ def test_parts_that_cannot_be_read_are_reported() -> None:
 
 def test_an_ended_process_is_reported() -> None:
     assert "pid 77 has ended" in text(ProcessPage(ProcessKey(77, 1)))
+
+
+def test_the_graphs_of_an_ended_process_end_with_it() -> None:
+    key, snapshots = worker(frame()), starved_snapshots(40)
+    for at, one in enumerate(snapshots[30:], 30):
+        table = one.processes.value
+        assert table is not None
+        left = {name: {k: v for k, v in getattr(table, name).items() if k != key} for name in ("io", "stat", "info")}
+        snapshots[at] = one._replace(processes=one.processes._replace(value=table._replace(**left)))
+    shown = list(frames(snapshots))[-1]
+    for graph in process_graphs(shown, View(), key, 20)[:3]:
+        assert None not in graph.data.values[:10]
+        assert graph.data.values[10:] == (None,) * 10
 
 
 def test_the_screen_scrolls_to_its_end_and_not_beyond() -> None:
