@@ -201,6 +201,16 @@ def test_stdout_on_a_full_disk_is_one_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [("--help",), ("--version",), ("trend", "--help")])
+def test_help_on_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        line = command(*words)
+        done = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("unknown: I/O: No space left on device")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("reader", ["closed", "full"])
 def test_an_error_counts_also_if_the_output_before_it_is_lost(reader: str, tmp_path: Path) -> None:
     lines = gzip.decompress(SLOW_DISK.read_bytes()).split(b"\n")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from iotop_ai.cli.config.settings import settings_now
 from iotop_ai.cli.options.alerts import add_alerts_flag
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.parse import parse_duration_s, parse_names
 from iotop_ai.model.settings import LONGEST_S, SHORTEST_S, SORT_KEYS, THEMES, Settings
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 EXAMPLES = """\
 examples:
@@ -48,6 +51,11 @@ class Parser(argparse.ArgumentParser):
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
         return super()._get_values(action, arg_strings)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """Print help or the version. argparse would ignore an error, such as that of a full disk."""
+        if file is not None:
+            file.write(message)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError. argparse would print the whole usage text."""
