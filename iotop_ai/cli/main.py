@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-import iotop_ai
-from iotop_ai.cli.config.settings import settings_now
-from iotop_ai.collectors.io.trust import drop_untrusted_variables
-from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import IotopError, UsageError
-from iotop_ai.model.parse import parse_duration_s
-from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
+try:
+    import contextlib
+    import gc
+    import os
+    from collections.abc import Mapping, Sequence
+    from typing import TYPE_CHECKING
+
+    import iotop_ai
+    from iotop_ai.cli.config.settings import settings_now
+    from iotop_ai.collectors.io.trust import drop_untrusted_variables
+    from iotop_ai.lazy.namedtuple import NamedTuple
+    from iotop_ai.model.clean import clean
+    from iotop_ai.model.errors import IotopError, UsageError
+    from iotop_ai.model.parse import parse_duration_s
+    from iotop_ai.model.settings import LONGEST_S, SHORTEST_S
+except KeyboardInterrupt:  # a Ctrl-C before ``main`` can catch it
+    sys.exit(130)
 
 if TYPE_CHECKING:
     import argparse

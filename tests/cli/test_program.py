@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -209,6 +210,23 @@ def test_help_on_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("unknown: I/O: No space left on device")
     assert done.stderr.count("\n") == 1
+
+
+INTERRUPTED_IMPORT = """
+import runpy, signal, sys
+class CtrlC:
+    def find_spec(self, name, *more):
+        if name == "iotop_ai.model.settings":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, CtrlC())
+runpy.run_module("iotop_ai", run_name="__main__")
+"""
+
+
+def test_ctrl_c_while_the_program_is_imported_gives_exit_code_130() -> None:
+    line = [sys.executable, "-c", INTERRUPTED_IMPORT]
+    done = subprocess.run(line, cwd=TOP, env=PLAIN, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 @pytest.mark.parametrize("reader", ["closed", "full"])
