@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 DEBUG_VARIABLE = "IOTOP_AI_DEBUG"
 INTERRUPTED = 130
+NO_THREAD = "can't start new thread"
+"""The text of Python's RuntimeError when this user or the container has too many threads."""
 TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
@@ -292,6 +294,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # an error that no command expects
         if os.environ.get(DEBUG_VARIABLE):
             raise
+        if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
+            return _fail("unknown", f"{NO_THREAD}: end processes, or raise ulimit -u or the cgroup's pids.max", 2)
         what = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
         where = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
         return _fail("unknown", f"{what} ({where})", 2)

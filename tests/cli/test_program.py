@@ -342,3 +342,15 @@ def test_a_user_without_a_free_thread_gets_an_answer_with_the_defaults(tmp_path:
     done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")  # the file may say readonly = true
     assert "read-only" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(
+    bool(why_not_nobody()) or not shutil.which("prlimit"), reason=why_not_nobody() or "needs prlimit (util-linux)"
+)
+def test_a_user_without_a_free_thread_gets_a_remedy_instead_of_a_recording(tmp_path: Path) -> None:
+    line = as_nobody("prlimit", "--nproc=1", *command("record", "-o", "-", "--no-smart", "--duration", "1"))
+    environment = {**PLAIN, "XDG_CONFIG_HOME": str(tmp_path)}
+    done = subprocess.run(line, cwd=TOP, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    remedy = "end processes, or raise ulimit -u or the cgroup's pids.max"
+    assert done.stderr.splitlines()[-1] == f"unknown: can't start new thread: {remedy}"
