@@ -1,4 +1,4 @@
-"""Kernel switches in /proc/sys. They are written as root, or else through ``sudo -n sysctl`` if a rule allows it."""
+"""Kernel switches in /proc/sys. They are written as root, or else through ``sudo -n sysctl`` if sudoers allows it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
 class Right(NamedTuple):
-    """The way to set a switch. how: "root", "sudo", or "" if there is none; ``reason`` and ``remedy`` then say why."""
+    """The way to set a switch.
+
+    how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and what to do about it.
+    """
 
     how: str
     reason: str = ""
@@ -95,7 +98,7 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Run a command; return its exit code and its stderr in one line. 124: it cannot run, or takes too long."""
+    """Run a command; return its exit code and its stderr in one line. The code is 124 if it cannot run or takes too long."""
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:
         # A file instead of a pipe, so that any amount of output can be written and only its beginning is read.

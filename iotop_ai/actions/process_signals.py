@@ -89,8 +89,8 @@ def why_protected(key: ProcessKey, root: Root) -> str:
 def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
     """Act on each process; return one outcome for all. Never raises.
 
-    ``done`` of the outcome is set if at least one action succeeded. Its text holds their number and the reasons for the
-    failures.
+    ``done`` of the outcome is set if at least one action succeeded. Its text gives the number of successes and the
+    reasons for the failures.
     """
 
     def act() -> Outcome:

@@ -44,7 +44,7 @@ def self_test(
 
     Each call of smartctl may take TIMEOUT_S, or twice that if sudo is tried. smartctl: the path that the user named; ""
     for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is also checked
-    for the disk's identity; None to ask only the disk itself.
+    for the disk's identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.kind})"

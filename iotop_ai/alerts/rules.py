@@ -59,7 +59,7 @@ class Alert(NamedTuple):
 
     state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line, which ends with the
     figures. found: the figures as text. subject, value, unit: the object and the figure of the condition's first
-    clause. each: the messages about each object, if this one is about several objects.
+    clause. each: one message for each object, if this message is about several objects.
     """
 
     rule: str
@@ -155,7 +155,7 @@ class AlertRules:
         self._watches = [_RuleWatch(rule) for rule in rules if rule.enabled]
 
     def add(self, frame: Frame) -> list[tuple[Rule, Alert]]:
-        """Add a Frame; return the alerts that begin or end with it."""
+        """Add a Frame; return the alerts that fire or are resolved with it."""
         found = [(watch.rule, watch.add(frame)) for watch in self._watches]
         return [(rule, alert) for rule, alert in found if alert is not None]
 

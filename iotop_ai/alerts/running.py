@@ -34,7 +34,7 @@ class RunningAlerts:
         return tuple(self._firing.values())
 
     def take(self, frame: Frame) -> list[Alert]:
-        """Check the rules; note and deliver each alert that begins or ends. Never waits."""
+        """Check the rules; note and deliver each alert that fires or is resolved. Never waits."""
         out = []
         for rule, alert in self._rules.add(frame):
             self._note(ALERT, f"{alert.severity} {alert.text}")

@@ -12,8 +12,8 @@ CALM_S = 30.0
 SHARP = 2.0
 """A rate above its running mean times this factor, or below its running mean divided by it, is a sharp change."""
 FLOOR_BYTES_PER_S = 1 << 20
-"""Below this rate a device counts as idle, even if its rate changes sharply."""
 FLOOR_BUSY_RATIO = 0.1
+"""Below these rates a disk or a GPU counts as idle, and a sharp change of its rate is ignored."""
 MEAN_S = 60.0
 """The time constant of the running mean."""
 
@@ -29,7 +29,7 @@ class Burst:
     def wanted(self, frame: Frame) -> bool:
         """Whether the next Snapshots should be taken at the short interval."""
         now = frame.snapshot.at_ns
-        if self._entered(frame) | self._changed(frame):
+        if self._entered(frame) | self._changed(frame):  # not ``or``: each call also updates its own state
             self._changed_ns = now
         return self._changed_ns is not None and now - self._changed_ns < CALM_S * 1e9
 

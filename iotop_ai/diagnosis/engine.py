@@ -150,7 +150,10 @@ def _ranked(
     since: Since,
     slow: SlowDisk | None,
 ) -> tuple[Finding, ...]:
-    """The findings about the leading job and the machine in order, followed by the losses of other jobs."""
+    """The findings about the leading job and the machine in order, followed by the losses of other jobs.
+
+    full: whether the window is long enough for a verdict.
+    """
     findings, others = split_by_job(facts, on, lead)
     # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
@@ -184,7 +187,7 @@ def is_aside(finding: Finding) -> bool:
 
 
 def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
-    """The changes of the last hour; a change to ``word`` is appended if the last change is to another word."""
+    """The changes of the last hour, followed by a change to ``word`` unless the last change is to it already."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
     # Keep the last change before that hour, because it gives the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]

@@ -46,9 +46,9 @@ def drop_caches(
     folder: Path | None = None,
     sync: Callable[[], None] = os.sync,
 ) -> Dropped:
-    """Sync, then drop the caches. Blocks as long as the disks need. Never raises.
+    """Sync, then drop the caches. Blocks until the disks have written all dirty data. Never raises.
 
-    level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
+    mode: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
     time of the last drop is kept.
     """
     effects: list[Effect] = []
@@ -61,7 +61,8 @@ def drop_caches(
         if wait > 0:
             text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
             return Outcome(False, text, f"wait {wait:.0f} s")
-        stamp_error = _stamp(root, clock, folder)  # before the sync, which may take long, so that a second drop waits
+        # Stamped before the sync, which may take long, so that a second drop is refused meanwhile.
+        stamp_error = _stamp(root, clock, folder)
         on_step("sync")
         start_ns = clock.monotonic_ns()
         sync()
@@ -115,7 +116,7 @@ def _stamp(root: Root, clock: Clock, folder: Path) -> str:
 
 
 def _remove_stamp(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # if the stamp stays, the next drop waits for a minute
+    with contextlib.suppress(OSError):  # if the stamp stays, the next drop is refused for a minute
         os.unlink(folder / STAMP)
 
 

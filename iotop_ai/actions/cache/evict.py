@@ -1,8 +1,8 @@
 """Evicts one dataset from the page cache, without root and without an effect on other data.
 
 posix_fadvise(2) with POSIX_FADV_DONTNEED drops the clean pages of a file, except pages that are mapped or locked. Dirty
-pages are written out first. At the first dirty file the whole filesystem is synced, because a call for each small file
-would wait for the disk each time.
+pages are written out first. The first dirty file causes a sync of the whole filesystem, because a sync of each small
+file would wait for the disk each time.
 """
 
 from __future__ import annotations

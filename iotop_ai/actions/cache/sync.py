@@ -7,7 +7,7 @@ import os
 
 
 def sync_filesystem_of(handle: int) -> None:
-    """Write out the dirty data of an open file's filesystem. Blocks as long as its disk needs. Raises OSError."""
+    """Write out the dirty data of an open file's filesystem. Blocks until the disk is done. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syncfs(handle):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import BlockInfo
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
     """Return the target's storage if the source is on it too, such as "vda" or "the same filesystem".
 
-    Returns "" if it is not, or if that is unknown.
+    Returns "" if the source is on other storage, or if its storage or the target's is unknown.
     """
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:

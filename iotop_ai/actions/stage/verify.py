@@ -65,7 +65,7 @@ def verify(
 
 
 def _compare(entry: Entry, folder: int, name: str, content: bool) -> str:
-    """Return the difference between a file and its copy; "" for none. The size checked is that of the open copy."""
+    """Return how a copy differs from its original; "" if it does not. content: whether to compare the content too."""
     if folder < 0:
         return os.strerror(errno.ENOENT)
     try:

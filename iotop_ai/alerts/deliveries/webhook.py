@@ -28,7 +28,7 @@ _LONGEST = 1900
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, so that only the address in the file is contacted."""
+    """Does not follow redirects, so that only the address in the file is contacted."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -44,7 +44,7 @@ class WebhookDelivery:
                 " without spaces, and without a name and password before the host"
             )
         self.name, self.at_most = name, at_most
-        self.per_object = form == "json"
+        self.per_object = form == "json"  # programs read JSON; people, who read Slack and Discord, get one message
         self._url, self._format, self._timeout_s = url, form, timeout_s
 
     def describe(self) -> str:
@@ -60,8 +60,8 @@ class WebhookDelivery:
         )
 
         def post() -> None:
-            # The status shows that the alert has arrived. The rest of the answer is not read, because an error there
-            # would cause the alert to be sent again.
+            # The status shows that the alert has arrived. The rest of the answer is not read, because an error while
+            # it is read would cause the alert to be sent again.
             urllib.request.build_opener(_NoRedirect).open(request, timeout=self._timeout_s).close()
 
         try:

@@ -141,7 +141,7 @@ class Claim(NamedTuple):
     """The main signal divided by its threshold: a claim becomes active at 1, and ends below the ``leave`` of its
     class."""
     at_once: bool = False
-    """Whether the claim needs no window, because it reports an event or a level."""
+    """Whether the claim needs no window, because it reports an event or a present state."""
 
 
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:

@@ -67,7 +67,8 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         uuid
         for uuid, state in states.items()
         if any(p.kind == COMPUTE for p in state.processes or ())
-        # A container hides the processes on its GPUs. On a desktop they are listed, and their work is not training.
+        # In a container the processes are hidden, so memory and utilisation decide. On a desktop the listed processes
+        # are only graphics processes, and the GPU is not counted.
         or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
         or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
     ]
@@ -79,7 +80,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
     listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]
-    # The pid of a process that is not found comes from another namespace: here, another process may have that pid.
+    # A process that is not found has its pid in another PID namespace; in ours, another process may have that pid.
     on_gpu = frozenset(p.pid for p in listed if p.found)
     pids = tree().below(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

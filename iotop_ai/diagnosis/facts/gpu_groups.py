@@ -65,7 +65,7 @@ class GpuGroup(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """The name of the group in a finding, which is the pid of its job."""
+        """The name of the group in a finding: the pid of its job, or "" without a job."""
         return "" if self.job is None else self.job.subject
 
     @property
@@ -126,7 +126,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
 
 def strangers_only(facts: Facts) -> bool:
-    """Whether a job is at work and every process on the GPUs belongs to other programs than the jobs."""
+    """Whether a job is at work, but all processes on the GPUs belong to programs other than the jobs."""
     if facts.gpu.pids is None or not any(job.active for job in facts.jobs):
         return False
     return not any(job.job.gpus for job in facts.jobs)

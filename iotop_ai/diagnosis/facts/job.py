@@ -90,8 +90,7 @@ class JobFacts(NamedTuple):
     """Whether the loader processes compute or wait for a core most of the time. A small share ``host`` may then be time
     that next() takes."""
     handover: float = 0.0
-    """The part of the share ``host`` that is counted in ``stall``: time in which next() takes batches from busy
-    loaders."""
+    """The part of ``time.host`` that is counted in ``stall``: time in which next() takes batches from busy loaders."""
 
     @property
     def workers(self) -> int:
@@ -184,8 +183,8 @@ def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
 def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
     """The shares of the wait for data: (disk, running, net, other). Waits for files on a network count as disk.
 
-    files: the share of time in waits for files on the job's network mount. handed: the part of the share ``host`` that
-    counts as a wait for loaders that compute.
+    files: the share of time in waits for files on the job's network mount. handed: the part of ``time.host`` that counts
+    as a wait for loaders that compute.
     """
     if not time.data:
         return _UNKNOWN
@@ -211,7 +210,7 @@ def _data_wait(
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
-    least: a share ``host`` of at least this is the main thread's own work; below it, ``host`` may be a wait for
+    least: a ``time.host`` of at least this is the main thread's own work; below it, ``time.host`` may be a wait for
     loaders. It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:
