@@ -98,7 +98,7 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Run a command; return its exit code and its stderr in one line. The code is 124 if it cannot run or takes too long."""
+    """Run a command; return its exit code (124 if it cannot run or takes too long) and its stderr in one line."""
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:
         # A file instead of a pipe, so that any amount of output can be written and only its beginning is read.

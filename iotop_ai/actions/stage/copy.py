@@ -183,7 +183,7 @@ def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, i
         if not stat.S_ISREG(here.st_mode):
             break
         trusted = folder.is_private and here.st_uid == os.geteuid() and here.st_nlink == 1
-        # A file that replaced the source may have an older mtime (tar, rsync -t), but its ctime is that of the replacement.
+        # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
         is_of_this = here.st_mtime_ns >= max(found.st_mtime_ns, found.st_ctime_ns)
         if trusted and here.st_size <= found.st_size and is_of_this:
             out = os.open(part, flags, dir_fd=folder.handle)

@@ -21,7 +21,7 @@ TRIES_AFTER_S = (2.0, 10.0)
 LONGEST_WAIT_S = 30.0
 """If a server asks for a longer wait before the next attempt, the wait is this many seconds."""
 TRIED_PER_SENT = 4
-"""At most this many times ``at_most`` messages are tried per hour, sent or failed; ``at_most`` limits only those sent.
+"""The maximum number of messages tried per hour is ``at_most`` times this; ``at_most`` limits only those sent.
 A message counts once, however many attempts it takes.
 """
 MOST_TIMEOUTS = 6

@@ -87,7 +87,7 @@ class JobFacts(NamedTuple):
     """Whether another job computes, or may compute, on its GPUs. Busy GPUs then do not show that this job has its
     data."""
     loaders_compute: bool = False
-    """Whether the loader processes compute or wait for a core most of the time. A small share ``host`` may then be time
+    """Whether the loader processes compute or wait for a core most of the time. A small ``time.host`` may then be time
     that next() takes."""
     handover: float = 0.0
     """The part of ``time.host`` that is counted in ``stall``: time in which next() takes batches from busy loaders."""
@@ -210,7 +210,7 @@ def _data_wait(
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
-    least: a ``time.host`` of at least this is the main thread's own work; below it, ``time.host`` may be a wait for
+    least: a ``time.host`` of at least this is the main thread's own work; a lower ``time.host`` may be a wait for
     loaders. It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:

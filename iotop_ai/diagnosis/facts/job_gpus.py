@@ -22,9 +22,9 @@ _UNREAD: Reading[GpuState] = Reading()
 def gpu_busy(
     window: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
-    """How busy the job keeps its GPUs, and whether other jobs work on them too.
+    """The utilisation of the job's GPUs by the job, 0..1 or None if unknown, and whether other jobs work on them too.
 
-    others: the result of ``others_on``.
+    others: the result of ``others_on``. jobs: the number of all jobs.
     """
     busy = _all_busy(window, job, gpu, jobs)
     if others is None:

@@ -54,7 +54,7 @@ def lost_so_far(
     """The hours that each job has lost, including the time since the last decision.
 
     That time is multiplied by the largest lost share of the job's findings. A job that ended is dropped; while the jobs
-    are unread, the hours stay the same. before: the hours at the last decision. decided_ns: the time of the last
+    are unknown, the hours stay the same. before: the hours at the last decision. decided_ns: the time of the last
     decision; None at the first decision.
     """
     if facts.snapshot.jobs.value is None:

@@ -17,7 +17,9 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """The names that PyTorch gives to DataLoader workers, cut to the 15 characters of comm."""
 _DELAY_SEEN = 0.05
+"""The least share of time blocked by delay accounting that replaces the share of the samples in state D."""
 _FEW = 8
+"""Above this number of tasks, the means of all processes are computed together, which is then faster."""
 _WHO = attrgetter("name", "uid")
 
 
@@ -306,7 +308,7 @@ def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:
 
 
 def blocked_tasks(tasks: Tasks, limits: Thresholds = LIMITS) -> tuple[TaskFacts, ...]:
-    """The tasks that are blocked long enough to keep an active finding about them."""
+    """The tasks that are blocked long enough for a finding about them to stay active."""
     return tasks.blocked(limits.blocked * limits.leave_level)
 
 

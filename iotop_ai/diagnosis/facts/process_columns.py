@@ -44,7 +44,7 @@ class SampleColumns(NamedTuple):
 
 
 class WindowTotals:
-    """The sums of all samples of a window.
+    """The sums of each process's figures over all samples of a window.
 
     keys: the processes that did or waited for something, in the order of their first sample. known: the number of
     samples. no_io, no_cpu: for each process with unknown figures, the number of samples in which they are unknown.

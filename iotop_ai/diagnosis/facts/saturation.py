@@ -6,7 +6,7 @@ from iotop_ai.model.frame import Frame
 
 SATURATED_BUSY_RATIO = 0.95
 SATURATED_AWAIT_MS = 50.0
-"""SMART is not read while a busy device has at least this await: the command would queue with the job and slow it."""
+"""SMART is not read while a busy device has at least this await: the command would delay the job's requests."""
 
 
 def saturated(frame: Frame) -> bool:

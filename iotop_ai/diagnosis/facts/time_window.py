@@ -42,7 +42,7 @@ def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
 
 
 def handover(shares: TimeShares, least: float) -> float:
-    """The part of the share ``host`` that counts as a wait for data, in a job whose loader processes compute.
+    """The part of ``shares.host`` that counts as a wait for data, in a job whose loader processes compute.
 
     next() copies and unpickles batches, and competes with the loaders for a core; from outside this looks like the main
     thread's own work. So a ``host`` below ``least`` counts as a wait for data, if it is at most twice the visible wait.

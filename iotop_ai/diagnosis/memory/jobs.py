@@ -15,6 +15,7 @@ from iotop_ai.model.snapshot import Snapshot
 
 MOST_RESTARTS = 8
 _WAITING = 0.5
+"""A job waits for its new workers while at least this share of an interval is lost."""
 _AT_LEAST_S = 2.0
 """The wait after a restart is watched for at least this long, because batches of the old workers may last until
 then."""

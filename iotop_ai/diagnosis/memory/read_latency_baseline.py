@@ -1,4 +1,4 @@
-"""The fold's memory of each device's read latency while no storage problem is active."""
+"""The fold's memory of each device's usual read latency, which it learns while no storage problem is active."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def learn(
 ) -> Learned:
     """The baselines after one more Sample.
 
-    frozen: whether a storage finding is active; the current minute is then dropped.
+    frozen: whether a storage finding is active. Nothing is then learned, and the figures of the current minute are
+    dropped.
     """
     block, at = sample.block, sample.at_ns
     if frozen:

@@ -12,6 +12,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BASE = 0.85
+"""The confidence when all signals agree. The next constants are upper limits when a signal is missing or weak."""
 WITHOUT_GPU = 0.6
 WITHOUT_MAPPING = 0.75
 WITHOUT_IO = 0.55
@@ -30,7 +31,7 @@ class _Stall(NamedTuple):
 
 
 def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
-    """The device to name: one with no device below it is preferred, then the device farthest above its normal await."""
+    """The device to name: first any device with no device below it, then the device farthest above its normal await."""
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 
 

@@ -12,6 +12,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 SURE, WITHOUT_WAIT = 0.96, 0.8
+"""The confidence with a process in state D, and without one."""
 _FIRST = 1.5
 """The number of intervals after the start in which a stuck count of requests in flight is not trusted, because the
 kernel may have miscounted before the start."""

@@ -105,7 +105,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     """The disk "nvme0n1" for its path "nvme0c0n1"; the first disk of a controller ("nvme0"); else the name itself.
 
-    The recorded links are followed, because the numbers of controller and disk may differ.
+    The recorded links between controllers and disks are used, because their numbers may differ.
     """
     name = nvme_head(name) or name
     if name in infos or not name.startswith("nvme"):

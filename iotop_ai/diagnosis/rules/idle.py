@@ -15,6 +15,7 @@ from iotop_ai.model.sample import Sample
 
 BASE = 0.95
 WITHOUT_GPU = 0.8
+"""The confidence with a GPU, and without one."""
 ACTIVE_NS = 3_000_000_000
 """The machine is not idle if there was activity within this time."""
 

@@ -26,16 +26,18 @@ COMM_BY_TENSOR = 0.9
 COMM_UNCLEAR = 0.65
 IMBALANCE_BASE = 0.7
 IMBALANCE_BY_POWER = 0.85
+"""The confidence of comm_wait and of imbalance, by the signals that agree."""
 _LATE_FEW = 0.5
 """At most this part of the GPUs can be late, because the majority sets the norm."""
 _NO_PARENT = (0, 1)
+"""The parent pids that do not relate processes: none, and init."""
 
 
 class _Comm(NamedTuple):
     """The signs that all GPUs of a job spin.
 
-    power: the highest power of a GPU divided by its limit. tensor: the mean tensor core activity. stopped: whether no
-    batch arrives.
+    power: the highest power of a GPU divided by its limit. tensor, sm: the mean activity of the tensor cores and of the
+    SMs; None if unknown. stopped: whether no batch arrives. level: the level of the claim.
     link, link_busy: the busiest network link and the used share of its speed; if no speeds are known, the link with the
     most traffic; "" and None if neither is known. link_bytes: the bytes per second in the link's busier direction.
     before: the highest power divided by the limit while these processes computed; None if unknown, or if it is not
@@ -142,13 +144,13 @@ def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
     witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
     if not rests and calls is not None and calls >= limits.batch_writes and not witness:
         return None  # Batches arrive, so the job computes a little at a time.
-    # The level is at most 1: a power far below the limit does not make the finding surer.
     before = before if fallen >= 1 else None
+    # The level is at most 1: a power far below the limit does not make the finding surer.
     return _Comm(power, tensor, sm, stopped, link, link_busy, link_bytes, min(1.0, max(level, fallen)), before)
 
 
 def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
-    """All GPUs of a job are never idle and draw little power.
+    """All GPUs of a job are always busy and draw little power.
 
     Claim: comm_wait: they spin in a collective. The ranks wait for a late rank (on another machine, or hung), or for
         the network between them.

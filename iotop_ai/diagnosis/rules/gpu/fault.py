@@ -15,6 +15,7 @@ from iotop_ai.model.reading import Reading, Status
 
 SURE = 0.95
 LESS_SURE = 0.75
+"""The confidence for a fault, and for uncorrected memory errors alone."""
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
 """The figure of each fault whose name differs from the name of its figure."""
 _YES = ("rows_failed", "sram_exceeded")
@@ -34,7 +35,7 @@ def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
         Xid count for 10 minutes. A repaired error (Xid 63, 92) shows on the GPU's own page only. A fault of a GPU that
         answers and has no process is shown beside the verdict while a job runs without that GPU. Source: NVIDIA's
         catalogue of Xids.
-    Blind spot: it misses events, and GPUs that were lost, before the monitor started.
+    Blind spot: it misses events and losses of GPUs from before the monitor started.
     """
     out = []
     details = facts.snapshot.gpu_slow.value or {}

@@ -15,6 +15,7 @@ BOUND_BASE = 0.8
 BOUND_BY_SM = 0.95
 HEALTHY_BASE = 0.75
 WITHOUT_POWER = 0.6
+"""The confidence of gpu_bound and of healthy. The last figure is the upper limit when a signal is missing."""
 
 
 def _most_blocked(facts: Facts) -> float | None:

@@ -23,6 +23,7 @@ from iotop_ai.model.gpu.sharing import COMPUTE, strangers
 LINK_BASE = 0.85
 LINK_UNFELT = 0.6
 MEMORY_BASE = 0.9
+"""The confidence of pcie (LINK_UNFELT: the upper limit if the link's rate is unknown) and of gpu_memory."""
 
 
 class _Link:
@@ -63,7 +64,7 @@ class _Link:
 
 
 def _link_shortfall(gpu: OneGpu, limits: Thresholds) -> tuple[float, float, tuple[int, int]]:
-    """How often the link is below what board and slot can do.
+    """How often the link is below what the board and the slot can do.
 
     Returns the share of readings under load with fewer lanes, the share with a lower generation, and the best
     (generation, width) of all readings.

@@ -21,6 +21,7 @@ THROTTLE_BASE = 0.95
 THROTTLE_BY_MASK = 0.75
 CAPPED_BASE = 0.75
 HOT_BASE = 0.75
+"""The confidence by the driver's counters, by its mask of reasons, at a lowered power limit, and by temperature."""
 _REASONS = (
     ("hw_thermal", "hw_thermal_ratio"),
     ("sw_thermal", "sw_thermal_ratio"),

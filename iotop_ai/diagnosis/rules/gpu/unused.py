@@ -27,7 +27,10 @@ def _work(facts: Facts, job: JobFacts) -> float:
 
 
 def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
-    """The free GPUs: for each sample, whether any was certainly free, and the GPUs free now; ((), ()) when unknown."""
+    """For each sample, whether any GPU was certainly free; and the numbers of the GPUs that are free now.
+
+    The result is ((), ()) when no GPU is free or that is unknown.
+    """
     limits, readings = facts.limits, facts.snapshot.gpu.value or {}
     window = facts.window_over(limits.unused_window_s, ("gpu",))
     free = {}

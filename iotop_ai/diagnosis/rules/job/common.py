@@ -13,8 +13,9 @@ WITHOUT_GPU = 0.75
 BLIND = 0.55
 WEAK = 0.6
 UNCLEAR = 0.6
+"""The upper limits of the confidence; ``caps`` chooses among them."""
 UNEXPLAINED = 0.25
-"""At or above this share of unexplained time, a verdict is not sure."""
+"""Above this share of unexplained time, a verdict is not sure."""
 
 
 def gate(facts: Facts, job: JobFacts) -> float:

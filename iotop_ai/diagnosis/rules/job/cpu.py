@@ -15,6 +15,7 @@ BASE = 0.85
 SINGLE_BASE = 0.75
 SINGLE_WITHOUT_GPU = 0.55
 STREAM_BASE = 0.7
+"""The confidence of each class; SINGLE_WITHOUT_GPU is the upper limit for single_thread without a GPU."""
 
 
 def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
@@ -51,9 +52,9 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _just_had_workers(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job had loaders a moment ago, so that it starts new ones or ends.
+    """Whether the job had loaders a moment ago.
 
-    A notebook may go on without any.
+    A job then starts new loaders or ends; only a notebook may go on without loaders.
     """
     memory = facts.carry.memory.get(job.job.key)
     if memory is None:
@@ -127,8 +128,8 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
         TCP connections. Connections between processes of the job do not count, nor do connections of Ray's processes
         within their machine (measured: with these, Ray Data that decodes too slowly had 16 % network and 7 % CPU;
         without them 0 and 39 %).
-    Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. It sees neither a container's
-        sockets nor data that others send to a port on which the job listens.
+    Blind spot: a server on this machine (a cache, a proxy) counts like a remote one. The rule sees neither a
+        container's sockets nor data that others send to a port on which the job listens.
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
