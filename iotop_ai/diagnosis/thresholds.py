@@ -126,7 +126,8 @@ class Thresholds(NamedTuple):
     container hides processes."""
 
     idle_gpu: float = 0.05
-    """The utilisation below which a GPU is idle. A machine is idle while it is below all five idle_* numbers."""
+    """The utilisation below which a GPU is idle. A machine is idle while it is below all limits from idle_gpu to
+    idle_disk_busy."""
     idle_cpu: float = 0.05
     """The use of all CPUs below which a machine is idle."""
     idle_thread: float = 0.5
@@ -216,11 +217,11 @@ class Thresholds(NamedTuple):
     gpu_hot_celsius: float = 85.0
     """A GPU is hot at or above this temperature, regardless of its slowdown temperature; a classic limit."""
     hot_margin: float = 3.0
-    """A GPU is also hot if it is less than this many degrees below the temperature at which it slows down."""
+    """A GPU is also hot if it is at most this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
     """A loaded GPU runs at least at this part of its highest clock."""
     capped: float = 0.3
-    """A GPU counts as throttled if its power limit is lowered for at least this share of the time."""
+    """A GPU counts as throttled if a lowered power limit holds it back for at least this share of the time."""
     capped_leave: float = 0.15
     """The finding ends below this share."""
     limit_lowered: float = 0.9

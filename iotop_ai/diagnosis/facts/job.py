@@ -210,7 +210,7 @@ def _data_wait(
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
-    least: a ``time.host`` of at least this is the main thread's own work; a lower ``time.host`` may be a wait for
+    least: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for
     loaders. It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:

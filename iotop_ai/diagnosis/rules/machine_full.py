@@ -23,7 +23,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     Evidence: memory pressure (PSI), swapping, file pages that are read again.
     Threshold: some task waits >= 10 % of the time, or >= 1 MB/s are swapped in. Where more than 1 MB/s of file pages
         are read again and less than 1 MB/s is swapped in, the tasks must wait twice as long.
-    Blind spot: without PSI it sees swapping only. File pages that are read again raise PSI too.
+    Blind spot: without PSI the rule sees swapping only. File pages that are read again raise PSI too.
     """
     limits, window = facts.limits, facts.window
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in window.samples]
@@ -90,7 +90,7 @@ def shared_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
     Claim: shm_full: loaders cannot hand over their batches. They fail, or SIGBUS kills them.
     Evidence: used bytes of /dev/shm in the job's own mount namespace (statvfs).
     Threshold: >= 90 % used, until < 80 %; at once.
-    Blind spot: it does not see the batch that does not fit.
+    Blind spot: the rule does not see a batch that is larger than the free space.
     """
     limits, out = facts.limits, []
     for job in facts.jobs:

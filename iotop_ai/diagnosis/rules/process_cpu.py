@@ -13,6 +13,7 @@ BASE = 0.85
 SINGLE_BASE = 0.75
 WITHOUT_GPU = 0.6
 WITHOUT_MAPPING = 0.5
+"""The confidence of both classes, and its upper limits without a GPU or when the processes on the GPUs are hidden."""
 WAITING_CPU = 0.3
 """A training process that uses less CPU than this waits for its workers."""
 

@@ -15,6 +15,7 @@ ENDS = (ENDED, OOM_KILL)
 """The kinds of events that this rule reads."""
 SURE = 0.95
 UNKNOWN_END = 0.6
+"""The confidence with a known exit code, and without one."""
 _HUP, _INT, _BUS, _PIPE, _TERM = -1, -2, -7, -13, -15
 _FAULTS = (KILLED, *CRASHES)
 _WANTED = (0, _INT, 130)

@@ -11,6 +11,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding
 
 BASE = 0.85
 NOT_SEEN = 0.5
+"""The upper limit of the confidence when the I/O of the other programs is unreadable."""
 _MOST_PIDS = 4
 """The most pids that a command lists."""
 
@@ -48,8 +49,8 @@ def job_shares_its_device(facts: Facts) -> tuple[Claim, ...]:
     Threshold: as storage_read without its await. Others have >= 40 % of the device's bytes and the job < 50 %. The
         device is slow or busy, or the job's readers are not in its queue. One program, or an iotop-ai check, accounts
         for the bytes of the others.
-    Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, it infers them (at most 50 %
-        sure). A program's writes count when they enter the page cache.
+    Blind spot: it compares bytes, not requests. Where the I/O of others is unreadable, the rule infers it (at most
+        50 % sure). A program's writes count when they enter the page cache.
     """
     out = []
     for wait in waits_of(facts, "noisy_neighbour"):

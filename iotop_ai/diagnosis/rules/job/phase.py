@@ -19,6 +19,7 @@ WITHOUT_GPU = 0.6
 STARTING_BASE = 0.85
 SAVE_BASE = 0.85
 SAVE_WITHOUT_GPU = 0.8
+"""The confidence of healthy, starting and checkpoint_write; WITHOUT_GPU is an upper limit for the first two."""
 
 
 def _calm(facts: Facts, job: JobFacts) -> bool:

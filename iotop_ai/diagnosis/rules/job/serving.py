@@ -11,6 +11,7 @@ from iotop_ai.model.job.serving import TRAINS
 
 BASE = 0.7
 WITHOUT_GPU = 0.5
+"""The upper limit of the confidence when the job has no GPU or its use is unknown."""
 
 
 def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:

@@ -32,7 +32,9 @@ LIMIT_GUESS = 0.6
 SERIAL_BASE = 0.75
 NEARLY_SLOW = 0.6
 WITHOUT_DEVICE = 0.5
+"""The confidence of each class; NEARLY_SLOW and WITHOUT_DEVICE are upper limits for storage_read."""
 MOST_READS = 0.8
+"""The machine's refaults count as the job's only if it makes at least this part of all disks' reads."""
 
 
 class Wait(NamedTuple):
@@ -181,9 +183,10 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
 
 
 def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> float | None:
-    """Refaulted bytes per second that the reads of others do not explain.
+    """Refaulted bytes per second that the reads of others do not explain; None when unknown.
 
-    usual: the job's mean read rate, which is used if the sample does not have the job's reads.
+    usual: the job's mean read rate, which is used if the sample does not have the job's reads. whole: the read rate of
+    all disks.
     """
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None

@@ -15,6 +15,7 @@ HOST_BASE = 0.8
 COMPILE_BASE = 0.9
 HUNG_BASE = 0.9
 _TRAINED_MS = 1000
+"""A job has trained if at least this much of its time was counted as compute, collective or transfer."""
 
 
 def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:

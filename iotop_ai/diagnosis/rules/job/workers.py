@@ -8,6 +8,7 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
 BASE = 0.9
 WITHOUT_GPU = 0.85
+"""The upper limit of the confidence when the use of the job's GPUs is unknown."""
 _QUIET = 3.0
 """The finding ends after this many epochs of the usual length without a restart."""
 
