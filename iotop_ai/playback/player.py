@@ -276,7 +276,7 @@ class FrameCursor:
         return after
 
     def first_verdict(self) -> Frame:
-        """Step to the first Frame whose verdict names a class, but at most MOST_STEPS.
+        """Step to the first Frame whose verdict names a class, in at most MOST_STEPS steps; return the Frame reached.
 
         At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict.
         """

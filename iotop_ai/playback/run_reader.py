@@ -109,7 +109,7 @@ class RunReader:
                 part.close()
 
     def _summed(self, block: SummedBlock, last: RatedSnapshot | None) -> Generator[RunItem, None, RatedSnapshot | None]:
-        """Yields the items of a block; returns the last RatedSnapshot."""
+        """Yield the items of a block; return the last RatedSnapshot."""
         contents = block.contents
         assert contents.totals is not None
         keyed = (
@@ -119,8 +119,7 @@ class RunReader:
         for rated in _rated_snapshots(keyed, last, spaced=not self._every):
             last = rated
             yield rated
-        # If every Snapshot was read, each has its own events. A keyframe lacks the events of the Snapshots that follow
-        # it.
+        # If every Snapshot was read, each yielded its own events; keyframes alone lack the events between them.
         totals = contents.totals
         yield JudgedSpan(totals.tally, () if self._every else contents.events, totals.wall_ns)
         return last

@@ -123,7 +123,7 @@ def apply_ack_events(acked: Mapping[str, str], events: Iterable[Event]) -> Mappi
 
 
 def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapshot: Snapshot) -> list[Finding]:
-    """The findings that are not acknowledged, or that have become worse since they were."""
+    """The findings that are not acknowledged, or have become worse since their acknowledgement."""
     if not acked:
         return list(findings)
     return [one for one in findings if not _silenced(one, acked, snapshot)]

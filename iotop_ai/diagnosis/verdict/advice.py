@@ -52,8 +52,8 @@ def storage_advice(
 def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> bool:
     """Whether a few blocked readers with one read each may limit the read rate, rather than the device.
 
-    A device with a typical latency that answers far more slowly is known to be at its limit; so is a device that
-    answers more slowly than it did before.
+    A device whose kind has a typical latency is at its limit if it answers far more slowly than that. Any device is at
+    its limit if it answers far more slowly than it used to.
     """
     blocked, queue, limits = job.blocked_tasks, device.queue_size, facts.limits
     if not blocked or queue is None or abs(queue - blocked) > _ONE_READ_EACH * blocked or device.serves_serially:

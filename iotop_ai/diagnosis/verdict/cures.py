@@ -45,7 +45,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 
 
 def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break the others' links."""
+    """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break their links."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
     joined = any(one is not None and (one.nvlinks_active or one.fabric_state) for one in details)
     return Advice("reboot_node", advice.args) if joined else advice

@@ -26,7 +26,7 @@ def busiest_device(facts: Facts) -> DeviceFacts | None:
 
 
 def unknown_disks(facts: Facts) -> tuple[int, int] | None:
-    """(the number of disks without known rates in the window, the number of disks); None if the disks are unread.
+    """(the number of disks without known rates in the window, the number of disks); None if no sample has rates.
 
     Other devices do not count if the machine has a disk, because a loop device says nothing about it.
     """
