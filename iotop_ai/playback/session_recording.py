@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from iotop_ai.store.write.recorder import Recorder
 
 CLOSE_S = 3.0
+"""How long closing a recording may take when the session ends."""
 STOP_S = 30.0
 """How long closing a recording may take while the screen stays live: a sync also waits for other programs' writes."""
 _SECOND = 1_000_000_000
@@ -29,7 +30,7 @@ class SessionRecorder:
 
     ring: makes the ring with the last hour; None for no ring. The ring is made when the second Frame arrives, because
     importing its writer is slow. record: makes the recorder of a file that begins with the given lines, or raises an
-    error; None if recording is not possible. cmdline: how much of the command lines a file contains. pending: returns
+    error; None if recording is not possible. cmdline: the level to which command lines are redacted. pending: returns
     the events that no Snapshot up to a sequence number contains; a file ends with them. why_other_folder: returns why a
     file is not in the current folder; "" if it is there.
     """

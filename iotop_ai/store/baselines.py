@@ -113,7 +113,7 @@ def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tupl
 
 
 def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
-    """Parse a file's content; returns (Unix seconds of the write, parts by size) by serial number.
+    """Parse a file's content; return (Unix seconds of the write, parts by size) by serial number.
 
     Raises ValueError.
     """

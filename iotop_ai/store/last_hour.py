@@ -42,6 +42,7 @@ not refreshed."""
 _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
+"""The longest wait for the ring's thread, in seconds."""
 _SHORT_S = 0.2
 """The longest time, in seconds, that a user who looks back waits for the newest Frames to be compressed."""
 
@@ -98,7 +99,7 @@ class Ring:
         self._thread.start()
 
     def put(self, frame: Frame) -> None:
-        """Add a Frame; returns at once."""
+        """Add a Frame without waiting for its compression."""
         table = frame.snapshot.processes.value
         with self._put_lock:
             self._waiting.append(frame)
@@ -113,7 +114,7 @@ class Ring:
             self._queue.put(frame)
 
     def drained(self, seconds: float = _WAIT_S) -> bool:
-        """Wait at most ``seconds`` until all Frames are compressed; returns whether they are."""
+        """Wait at most ``seconds`` until all Frames are compressed; return whether they are."""
         with self._put_lock:
             self._queue_waiting()
         return self._queue.drained(seconds)
@@ -264,7 +265,7 @@ class RingBlocks:
         self._held_now = held_now
 
     def refresh(self) -> bool:
-        """Add newer blocks; returns whether there were any.
+        """Add newer blocks; return whether there were any.
 
         Blocks that the ring has dropped are kept, so that the indexes of the blocks stay valid.
         """

@@ -48,7 +48,7 @@ def drop_caches(
 ) -> Dropped:
     """Sync, then drop the caches. Blocks until the disks have written all dirty data. Never raises.
 
-    mode: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
+    level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
     time of the last drop is kept.
     """
     effects: list[Effect] = []

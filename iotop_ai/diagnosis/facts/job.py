@@ -183,8 +183,8 @@ def _sampled_parts(rates: Sequence[JobRates], workers: int) -> _Parts:
 def _parts(time: TimeShares, files: float, handed: float) -> _Parts:
     """The shares of the wait for data: (disk, running, net, other). Waits for files on a network count as disk.
 
-    files: the share of time in waits for files on the job's network mount. handed: the part of ``time.host`` that counts
-    as a wait for loaders that compute.
+    files: the share of time in waits for files on the job's network mount. handed: the part of ``time.host`` that
+    counts as a wait for loaders that compute.
     """
     if not time.data:
         return _UNKNOWN

@@ -34,6 +34,7 @@ _CORE, _PROGRAM_IO = _width(CoreRates), _width(ProgramIoRates)
 _NFS, _NFS_OP = _width(NfsRates), _width(NfsOpRates)
 _CGROUP, _CGROUP_IO = _width(CgroupRates), _width(CgroupIoRates)
 _TASK, _JOB = 8, 40
+"""The cells of a job's task and of a job, rounded up."""
 
 
 def _cores(table: CpuTable) -> int:
@@ -71,7 +72,7 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
-    """The number of figures in those tables, without processes, whose rates are computed again for a Snapshot.
+    """The cells of the rates that are computed again for a Snapshot, without those of processes.
 
     before: the previous Snapshot
     """

@@ -51,6 +51,7 @@ FLAGS = _table(
     ("pdftk qpdf pdftotext", "-upw -opw"),
     ("consul nomad", "-token"),
 )
+"""Options that take a password."""
 LOGINS = _table(
     ("docker podman buildah skopeo nerdctl helm oras crane oc cf regctl singularity apptainer", "-p"),
 )

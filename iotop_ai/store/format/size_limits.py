@@ -53,8 +53,8 @@ MOST_ROWS = 8_000_000
 """The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s.
 """
 MOST_CELLS = 20_000_000
-"""The most figures in other tables of rates, summed over the same Snapshots: 2,000 disks at 0.2 s, or 700 at the
-shortest interval. Each takes 32 bytes."""
+"""The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 700 at
+the shortest interval. Each figure takes 32 bytes."""
 MOST_BLOCKS = 600_000
 """The most keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)
@@ -109,9 +109,8 @@ class ReaderBudget:
     def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:
         """Count a decoded Snapshot with the number of its processes and of the figures in its other rates."""
         window = self._window
-        if (
-            window and at_ns <= window[-1][0]
-        ):  # the Snapshot belongs to another session, so it is not paired with this one
+        # A Snapshot that is not later belongs to another session, so it is not paired with the previous one.
+        if window and at_ns <= window[-1][0]:
             window.clear()
             self._bytes = self._rows = self._cells = 0
         while window and window[0][0] <= at_ns - _HISTORY_NS:

@@ -47,7 +47,7 @@ class Blocks(Protocol):
     """The bytes after the last complete block, if the file does not grow."""
 
     def refresh(self) -> bool:
-        """Index the appended part; returns whether there was one.
+        """Index the appended part; return whether there was one.
 
         Raises InputError if the file has no keyframe any more.
         """
@@ -215,7 +215,7 @@ class PlainBlocks:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Index the appended part; returns whether there was one.
+        """Index the appended part; return whether there was one.
 
         A file that became shorter is indexed again from its start. Raises InputError if the file does not contain a
         complete keyframe any more.

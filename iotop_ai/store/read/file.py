@@ -86,7 +86,7 @@ class FileRecording:
         return self._blocks.lines(block)
 
     def refresh(self) -> bool:
-        """Index the appended part; returns whether there was one.
+        """Index the appended part; return whether there was one.
 
         Raises InputError if the file has no keyframe any more.
         """

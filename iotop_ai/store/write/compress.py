@@ -74,7 +74,7 @@ def lower_priority() -> None:
 
 
 def main() -> int:
-    """Compress the file that the first argument names; returns 0, or 2 after printing a one-line error."""
+    """Compress the file that the first argument names; return 0, or 2 after printing a one-line error."""
     lower_priority()
     try:
         compress(sys.argv[1])

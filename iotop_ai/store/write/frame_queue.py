@@ -58,7 +58,7 @@ class FrameQueue:
         return self._closing
 
     def put(self, frame: Frame) -> None:
-        """Queue a Frame; returns at once."""
+        """Queue a Frame without waiting."""
         with self._ready:
             if len(self._queue) >= self._most:
                 self._drop(self._queue.popleft().snapshot.events)
@@ -96,7 +96,7 @@ class FrameQueue:
         self._lost = Lost(self._lost.frames + 1, self._lost.events + over)
 
     def drained(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until all Frames are done; returns whether they are."""
+        """Wait at most ``seconds`` until all Frames are done; return whether they are."""
         with self._ready:
             return self._ready.wait_for(lambda: not self._queue and not self._busy, seconds)
 

@@ -162,7 +162,7 @@ class Recorder:
         self._thread.start()
 
     def put(self, frame: Frame) -> None:
-        """Record a Frame; returns at once."""
+        """Queue a Frame for the file without waiting."""
         self._queue.put(frame)
 
     def state(self) -> RecorderState:
@@ -182,7 +182,7 @@ class Recorder:
         return self._thread.is_alive()
 
     def close(self, seconds: float = 10.0) -> bool:
-        """Write the queued Frames and the end line; returns whether that took at most ``seconds``."""
+        """Write the queued Frames and the end line; return whether that took at most ``seconds``."""
         self._queue.close()
         self._thread.join(seconds)
         return not self._thread.is_alive()

@@ -35,7 +35,7 @@ class Retries:
         return now_ns >= self._next_ns
 
     def failed(self, now_ns: int) -> float:
-        """Count a failure; returns the seconds until the next try."""
+        """Count a failure; return the seconds until the next try."""
         further = self._failures - len(PAUSES_S)
         if further < 0:
             pause_s = PAUSES_S[self._failures]

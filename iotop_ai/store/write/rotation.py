@@ -137,7 +137,7 @@ class Rotator:
         return part_name(path, when)
 
     def finish(self, path: str | None, seconds: float) -> bool:
-        """Run the hook for the last file and wait for all work; returns whether that took at most ``seconds``."""
+        """Run the hook for the last file and wait for all work; return whether that took at most ``seconds``."""
         if path is not None:
             self._closed.put((absolute_path(path), ""))
         self._closed.put(None)
