@@ -150,11 +150,11 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
     source = entry.open()
     try:
         # The open file is copied, even if another file has its name by now.
-        found = os.fstat(source)
-        out, at = _open_part(folder, part, found)
+        original = os.fstat(source)
+        out, at = _open_part(folder, part, original)
         try:
-            written = _fill(out, source, at, found.st_size, on_bytes)
-            _set_attributes(out, found)
+            written = _fill(out, source, at, original.st_size, on_bytes)
+            _set_attributes(out, original)
             os.rename(part, name, src_dir_fd=folder.handle, dst_dir_fd=folder.handle)
             return written
         except BaseException:
@@ -169,7 +169,7 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
         os.close(source)
 
 
-def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, int]:
+def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int, int]:
     """Open the partial file; return its descriptor, and the number of bytes that it already holds.
 
     A partial file is continued only in a folder that no other user can change. In any other folder it could be another
@@ -184,8 +184,8 @@ def _open_part(folder: Folder, part: str, found: os.stat_result) -> tuple[int, i
             break
         trusted = folder.is_private and here.st_uid == os.geteuid() and here.st_nlink == 1
         # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
-        is_of_this = here.st_mtime_ns >= max(found.st_mtime_ns, found.st_ctime_ns)
-        if trusted and here.st_size <= found.st_size and is_of_this:
+        is_newer = here.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
+        if trusted and here.st_size <= original.st_size and is_newer:
             out = os.open(part, flags, dir_fd=folder.handle)
             if os.path.samestat(os.fstat(out), here):
                 return out, here.st_size
@@ -207,9 +207,9 @@ def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
     return at - start
 
 
-def _set_attributes(out: int, found: os.stat_result) -> None:
+def _set_attributes(out: int, original: os.stat_result) -> None:
     """Set the original's mode and times, and its owner when run as root."""
     if os.geteuid() == 0:
-        os.fchown(out, found.st_uid, found.st_gid)
-    os.fchmod(out, mode_of(found))
-    os.utime(out, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.fchown(out, original.st_uid, original.st_gid)
+    os.fchmod(out, mode_of(original))
+    os.utime(out, ns=(original.st_atime_ns, original.st_mtime_ns))

@@ -34,7 +34,7 @@ class Folder(NamedTuple):
 
     path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
     when the folder is missing. is_private: whether this user owns it and no untrusted user can write to it. name: its
-    name in its parent folder. found: the stat of the source folder. gives_owner: whether the folder gets the source's
+    name in its parent folder. original: the stat of the source folder. gives_owner: whether the folder gets the source's
     owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
     """
 
@@ -42,7 +42,7 @@ class Folder(NamedTuple):
     handle: int
     is_private: bool
     name: str = ""
-    found: os.stat_result | None = None
+    original: os.stat_result | None = None
     gives_owner: bool = False
     mode: int | None = None
 
@@ -77,7 +77,7 @@ class Target:
             self._leave()
         return self._open[-1], path.rpartition("/")[2] or self._name
 
-    def enter(self, path: str, found: os.stat_result) -> None:
+    def enter(self, path: str, original: os.stat_result) -> None:
         """Open the folder of this path; with ``change``, create it if it is missing.
 
         Raises OSError, or InputError for an untrusted folder.
@@ -101,7 +101,7 @@ class Target:
                 f"{self.display_path(path)} is a link or a file, not a folder; move it away first"
             ) from None
         try:
-            self._open.append(self._prepare(path, name, handle, parent, found, made))
+            self._open.append(self._prepare(path, name, handle, parent, original, made))
         except BaseException:
             os.close(handle)
             raise
@@ -118,30 +118,32 @@ class Target:
     def _is_private(self, here: os.stat_result) -> bool:
         return here.st_uid == os.geteuid() and not here.st_mode & (_GROUP_OR_OTHERS_WRITE if self._root else 0o002)
 
-    def _prepare(self, path: str, name: str, handle: int, parent: Folder, found: os.stat_result, made: bool) -> Folder:
+    def _prepare(
+        self, path: str, name: str, handle: int, parent: Folder, original: os.stat_result, made: bool
+    ) -> Folder:
         """Check an opened folder, and make sure that this user can create entries in it.
 
-        A new folder in a folder that is not private also gets its owner and mode here. found: the stat of the source
+        A new folder in a folder that is not private also gets its owner and mode here. original: the stat of the source
         folder. made: whether the folder is new. Raises InputError for an untrusted folder.
         """
         here = os.fstat(handle)
         self._device = here.st_dev if self._device is None else self._device
-        why = self._refusal_reason(handle, here, parent, found, made)
+        why = self._refusal_reason(handle, here, parent, original, made)
         if why:
             raise InputError(f"{self.display_path(path)} {why}")
         trusted = made or parent.is_private
-        mode = mode_of(found) if trusted else None
+        mode = mode_of(original) if trusted else None
         if made and not parent.is_private:
             if self._root:
-                os.fchown(handle, found.st_uid, found.st_gid)
-            os.fchmod(handle, mode_of(found) | (0 if self._root else _OWNER_WRITE_AND_SEARCH))
+                os.fchown(handle, original.st_uid, original.st_gid)
+            os.fchmod(handle, mode_of(original) | (0 if self._root else _OWNER_WRITE_AND_SEARCH))
         elif self._change and not self._root and here.st_mode & _OWNER_WRITE_AND_SEARCH != _OWNER_WRITE_AND_SEARCH:
             mode = stat.S_IMODE(here.st_mode) if mode is None else mode
             os.fchmod(handle, here.st_mode & 0o777 | _OWNER_WRITE_AND_SEARCH)
-        return Folder(path, handle, self._is_private(os.fstat(handle)), name, found, trusted and self._root, mode)
+        return Folder(path, handle, self._is_private(os.fstat(handle)), name, original, trusted and self._root, mode)
 
     def _refusal_reason(
-        self, handle: int, here: os.stat_result, parent: Folder, found: os.stat_result, made: bool
+        self, handle: int, here: os.stat_result, parent: Folder, original: os.stat_result, made: bool
     ) -> str:
         """Return why nothing may be copied into an open folder; "" if it is trusted. here: the folder's own stat."""
         if here.st_dev != self._device:
@@ -156,21 +158,21 @@ class Target:
             )
         trusted_owners = {os.geteuid()}
         if self._root:
-            trusted_owners = {0, found.st_uid} if parent.is_private else {found.st_uid}
+            trusted_owners = {0, original.st_uid} if parent.is_private else {original.st_uid}
         if here.st_uid not in trusted_owners:
             return "exists and belongs to another user; choose another folder"
-        if self._root and here.st_mode & _GROUP_OR_OTHERS_WRITE & ~found.st_mode:
+        if self._root and here.st_mode & _GROUP_OR_OTHERS_WRITE & ~original.st_mode:
             return "is writable by users other than its owner; chmod go-w it, or choose another folder"
         return ""
 
     def _leave(self) -> None:
         folder = self._open[-1]
-        if self._change and folder.found is not None:
+        if self._change and folder.original is not None:
             if folder.gives_owner:
-                os.fchown(folder.handle, folder.found.st_uid, folder.found.st_gid)
+                os.fchown(folder.handle, folder.original.st_uid, folder.original.st_gid)
             if folder.mode is not None:
                 os.fchmod(folder.handle, folder.mode)
-            os.utime(folder.handle, ns=(folder.found.st_atime_ns, folder.found.st_mtime_ns))
+            os.utime(folder.handle, ns=(folder.original.st_atime_ns, folder.original.st_mtime_ns))
             self._check_not_moved(folder, self._open[-2].handle)
         self._open.pop()
         if folder.handle >= 0:
@@ -188,13 +190,15 @@ class Target:
         )
 
 
-def mode_of(found: os.stat_result) -> int:
+def mode_of(original: os.stat_result) -> int:
     """Return the mode of the copy: the original's without setuid, setgid and sticky.
 
     A folder that was sticky also loses the write access of others, which only the sticky bit made safe.
     """
-    mode = found.st_mode & 0o777
-    return mode & ~_GROUP_OR_OTHERS_WRITE if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX else mode
+    mode = original.st_mode & 0o777
+    return (
+        mode & ~_GROUP_OR_OTHERS_WRITE if stat.S_ISDIR(original.st_mode) and original.st_mode & stat.S_ISVTX else mode
+    )
 
 
 def _make(name: str, folder: int) -> bool:
