@@ -51,25 +51,27 @@ def _effect_text(done: Evicted) -> str:
 
 def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -> Evicted:
     tree = tree_of_files(top)
-    now = Evicted(clean(tree.top))
-    seen: set[tuple[int, int]] = set()
+    figures = Evicted(clean(tree.top))
+    counted: set[tuple[int, int]] = set()
     synced = False
     for entry in tree:
-        if not entry.regular or not entry.stat.st_size or seen_before(seen, entry.stat):
+        if not entry.regular or not entry.stat.st_size or seen_before(counted, entry.stat):
             continue
         try:
             before, after, synced = _evict_file(entry.open(), cache, synced)
         except OSError as error:
             tree.count_unreadable(entry.path, error)
             continue
-        now = now._replace(files=now.files + 1, size_bytes=now.size_bytes + entry.stat.st_size)
+        figures = figures._replace(files=figures.files + 1, size_bytes=figures.size_bytes + entry.stat.st_size)
         if before is None or after is None:
-            now = now._replace(unknown_files=now.unknown_files + 1)
+            figures = figures._replace(unknown_files=figures.unknown_files + 1)
         else:
-            now = now._replace(before_bytes=now.before_bytes + before, after_bytes=now.after_bytes + after)
-        if now.files % FILES_PER_PROGRESS == 0:
-            on_progress(now)
-    return now._replace(
+            figures = figures._replace(
+                before_bytes=figures.before_bytes + before, after_bytes=figures.after_bytes + after
+            )
+        if figures.files % FILES_PER_PROGRESS == 0:
+            on_progress(figures)
+    return figures._replace(
         unreadable=tree.unreadable, first_unreadable=clean(tree.first_unreadable), elsewhere=tree.elsewhere
     )
 
