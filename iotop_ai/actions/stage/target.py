@@ -34,8 +34,8 @@ class Folder(NamedTuple):
 
     path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
     when the folder is missing. is_private: whether this user owns it and no untrusted user can write to it. name: its
-    name in its parent folder. original: the stat of the source folder. gives_owner: whether the folder gets the source's
-    owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
+    name in its parent folder. original: the stat of the source folder. gives_owner: whether the folder gets the
+    source's owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
     """
 
     path: str | None
