@@ -70,9 +70,9 @@ def _checked(helper: SmartProcess, command: str, target: Target, smartctl: str, 
     def other_in_sysfs() -> bool:
         return root is not None and target.identity.is_other(read_identity(root, target.name))
 
-    answers = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
-    other = answers and target.identity.is_other(_read_answer(helper, target, smartctl))
-    if other or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
+    identity_known = any((target.identity.smart_model, target.identity.smart_serial, target.identity.smart_wwn))
+    replaced = identity_known and target.identity.is_other(_read_answer(helper, target, smartctl))
+    if replaced or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
         return Outcome(False, f"not done: {replaced_text(target.name)}")
     outcome = _ask(helper, command, target, smartctl)
     if other_in_sysfs():
