@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import attrgetter
 
 from iotop_ai.diagnosis.facts.fold_cache import FoldCache
-from iotop_ai.diagnosis.facts.process_columns import CPU, DELAY, LOOKS, READ, WRITE, WindowTotals, window_totals
+from iotop_ai.diagnosis.facts.process_columns import CPU, DELAY, READ, STATE_D, WRITE, WindowTotals, window_totals
 from iotop_ai.diagnosis.facts.window import Window, mean
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -20,7 +20,7 @@ _DELAY_SEEN = 0.05
 """The least share of time blocked by delay accounting that replaces the share of the samples in state D."""
 _FEW = 8
 """Above this number of tasks, the means of all processes are computed together, which is then faster."""
-_WHO = attrgetter("name", "uid")
+_NAME_AND_UID = attrgetter("name", "uid")
 
 
 class TaskFacts(NamedTuple):
@@ -75,15 +75,15 @@ class _Ratios:
 
     def __init__(self, sums: WindowTotals) -> None:
         self._sums = sums
-        self._known = sums.known or 1
+        self._known = sums.sample_count or 1
 
     @cached_property
     def blocked(self) -> list[float]:
-        delays, looks, known = self._sums.column(DELAY), self._sums.column(LOOKS), self._known
+        delays, in_state_d, known = self._sums.column(DELAY), self._sums.column(STATE_D), self._known
         # ``_blocked`` is written inline, because a call per process is too slow.
         return [
-            min(1.0, d) if (d := delay / known) >= _DELAY_SEEN else look / known
-            for delay, look in zip(delays[:-1], looks, strict=False)
+            min(1.0, d) if (d := delay / known) >= _DELAY_SEEN else in_d / known
+            for delay, in_d in zip(delays[:-1], in_state_d, strict=False)
         ]
 
     @cached_property
@@ -106,7 +106,7 @@ class _Ratios:
     def of(self, i: int) -> _Row:
         """The means of the process at index ``i``; cheaper than ``rows`` for a few processes."""
         of, known = self._sums.of, self._known
-        blocked = _blocked(of(DELAY, i) / known, of(LOOKS, i) / known)
+        blocked = _blocked(of(DELAY, i) / known, of(STATE_D, i) / known)
         return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
 
     def _mean(self, number: int) -> list[float]:
@@ -114,9 +114,9 @@ class _Ratios:
         return [summed / known for summed in self._sums.column(number)[:-1]]
 
 
-def _blocked(delay: float, look: float) -> float:
+def _blocked(delay: float, in_d: float) -> float:
     # Delay accounting is exact but covers block devices only. Where it shows no delay, the samples in state D decide.
-    return min(1.0, delay) if delay >= _DELAY_SEEN else look
+    return min(1.0, delay) if delay >= _DELAY_SEEN else in_d
 
 
 class Tasks:
@@ -174,9 +174,9 @@ class Tasks:
             known = [task for task in self.all() if task.cpu_ratio is not None]
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
         cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
-        most = next(self._made([max(places, key=cpu.__getitem__)] if places else ()), None)
+        most = next(self._tasks_at([max(places, key=cpu.__getitem__)] if places else ()), None)
         # The busiest process is rarely excluded, so sorting them all is rarely needed.
-        return most or next(self._made(sorted(places, key=cpu.__getitem__, reverse=True)), None)
+        return most or next(self._tasks_at(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
         """The blocked tasks in groups, as ``grouped`` makes them."""
@@ -226,21 +226,21 @@ class Tasks:
             for (name, uid), alike in by.items()
         )
 
-    def _once(self, what: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+    def _once(self, selection: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
         if self._table is None:
             return ()
-        found = self._selected.get((what, least))
+        found = self._selected.get((selection, least))
         if found is None:
             selected = [*places()]
             if len(selected) > _FEW:
                 self._rows = self._ratios.rows
-            found = self._selected[what, least] = tuple(self._made(selected))
+            found = self._selected[selection, least] = tuple(self._tasks_at(selected))
         return found
 
     def _where_blocked(self, least: float) -> list[int]:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
 
-    def _made(self, places: Iterable[int]) -> Iterator[TaskFacts]:
+    def _tasks_at(self, places: Iterable[int]) -> Iterator[TaskFacts]:
         """The tasks at these indices, in this order; kernel threads and the monitor's processes are excluded."""
         known = self._known
         for i in places:
@@ -262,14 +262,14 @@ class Tasks:
         write: float | None
         blocked, cpu, read, write = self._rows[i] if self._rows else self._ratios.of(i)
         if key in sums.no_cpu:
-            times = sums.known - sums.no_cpu[key]
-            cpu = sums.column(CPU)[i] / times if times else None
+            count = sums.sample_count - sums.no_cpu[key]
+            cpu = sums.column(CPU)[i] / count if count else None
         if key in table.denied:
             # The process is listed because it used CPU; its I/O is still unknown.
             read = write = None
         elif key in sums.no_io:
-            times = sums.known - sums.no_io[key]
-            read, write = (sums.column(column)[i] / times if times else None for column in (READ, WRITE))
+            count = sums.sample_count - sums.no_io[key]
+            read, write = (sums.column(column)[i] / count if count else None for column in (READ, WRITE))
         return TaskFacts(key, info.name, info.uid, stat.ppid, stat.threads, blocked, cpu, read, write)
 
 
@@ -300,7 +300,7 @@ def grouped(tasks: Iterable[TaskFacts], table: ProcessTable | None) -> tuple[Gro
 
 def _alive(table: ProcessTable) -> Mapping[tuple[str, int], int]:
     """The number of living processes of each name and user."""
-    return Counter(map(_WHO, filter(None, map(table.info.get, table.stat))))
+    return Counter(map(_NAME_AND_UID, filter(None, map(table.info.get, table.stat))))
 
 
 def _in_order(groups: Iterable[Group]) -> tuple[Group, ...]:

@@ -21,7 +21,7 @@ _NAMES = ("read_bytes_per_s", "write_bytes_per_s", "cpu_ratio", "io_delay_ratio"
 _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 _FEW = 256
 """A column with up to this many entries is summed entry by entry, because preparing the sum in C takes longer."""
-READ, WRITE, CPU, DELAY, LOOKS = range(5)
+READ, WRITE, CPU, DELAY, STATE_D = range(5)
 """The numbers of the columns: bytes read, bytes written, CPU, time blocked by delay accounting, samples in state D."""
 
 Figures = tuple[tuple[float, ...], ...]
@@ -46,13 +46,13 @@ class SampleColumns(NamedTuple):
 class WindowTotals:
     """The sums of each process's figures over all samples of a window.
 
-    keys: the processes that did or waited for something, in the order of their first sample. known: the number of
-    samples. no_io, no_cpu: for each process with unknown figures, the number of samples in which they are unknown.
+    keys: the processes that did or waited for something, in the order of their first sample. sample_count: the number
+    of samples. no_io, no_cpu: for each process with unknown figures, the number of samples in which they are unknown.
     """
 
     def __init__(self, parts: tuple[SampleColumns, ...]) -> None:
         self.keys = _keys_of_all(parts)
-        self.known = len(parts)
+        self.sample_count = len(parts)
         self.no_io = _counts([part.no_io for part in parts if part.no_io])
         self.no_cpu = _counts([part.no_cpu for part in parts if part.no_cpu])
         self._parts = parts
@@ -138,15 +138,17 @@ def _make(sample: Sample, only: Collection[ProcessKey] | None = None) -> SampleC
     no_io: tuple[ProcessKey, ...] = ()
     no_cpu: tuple[ProcessKey, ...] = ()
     if None in read or None in write:
-        lacks = [a is None or b is None for a, b in zip(read, write, strict=True)]
-        no_io = tuple(key for key, lack in zip(listed, lacks, strict=True) if lack)
-        read, write = (tuple(0.0 if lack else v for v, lack in zip(row, lacks, strict=True)) for row in (read, write))
+        unknown = [a is None or b is None for a, b in zip(read, write, strict=True)]
+        no_io = tuple(key for key, is_unknown in zip(listed, unknown, strict=True) if is_unknown)
+        read, write = (
+            tuple(0.0 if is_unknown else v for v, is_unknown in zip(row, unknown, strict=True)) for row in (read, write)
+        )
     if None in cpu:
         no_cpu = tuple(key for key, v in zip(listed, cpu, strict=True) if v is None)
         cpu = tuple(v or 0.0 for v in cpu)
     if None in delay:
         delay = tuple(v or 0.0 for v in delay)
     zeros = (0.0,) * more
-    looks = (*(1 if key in waits else 0 for key in keys), 0)
-    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), looks)
+    in_d = (*(1 if key in waits else 0 for key in keys), 0)
+    figures = (*((*row, *zeros) for row in (read, write, cpu, delay)), in_d)
     return SampleColumns(keys, {key: i for i, key in enumerate(keys)}, figures, no_io, no_cpu)
