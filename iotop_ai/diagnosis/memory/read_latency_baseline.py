@@ -22,14 +22,16 @@ def identity(info: BlockInfo) -> str:
     return info.serial or info.name
 
 
-def seeded(learned: Learned, known: Learned) -> Learned:
+def seeded(learned: Learned, earlier: Learned) -> Learned:
     """The baselines, completed with those of an earlier session for devices that have none yet."""
     fresh = {
-        name: learned.get(name, DeviceBaseline())._replace(sizes=one.sizes)
-        for name, one in known.items()
+        name: learned.get(name, DeviceBaseline())._replace(sizes=baseline.sizes)
+        for name, baseline in earlier.items()
         if name not in learned or not any(size.minutes for size in learned[name].sizes)
     }
-    return {**fresh, **{name: one for name, one in learned.items() if name not in fresh}} if fresh else learned
+    return (
+        {**fresh, **{name: baseline for name, baseline in learned.items() if name not in fresh}} if fresh else learned
+    )
 
 
 def without_replaced(learned: Learned, history: Sequence[Sample]) -> Learned:
@@ -38,11 +40,11 @@ def without_replaced(learned: Learned, history: Sequence[Sample]) -> Learned:
     A device with a serial number keeps its baseline. history: the Samples so far, oldest first.
     """
     now = history[-1].block.value
-    before = next((table for one in reversed(history[:-1]) if (table := one.block.value) is not None), None)
+    before = next((table for sample in reversed(history[:-1]) if (table := sample.block.value) is not None), None)
     if not learned or now is None or before is None:
         return learned
     replaced = {key.name for key in now.keys() - before.keys()} & learned.keys()
-    return {name: one for name, one in learned.items() if name not in replaced} if replaced else learned
+    return {name: baseline for name, baseline in learned.items() if name not in replaced} if replaced else learned
 
 
 def learn(
@@ -55,8 +57,10 @@ def learn(
     """
     block, at = sample.block, sample.at_ns
     if frozen:
-        running = any(one.minute is not None for one in learned.values())
-        return {name: DeviceBaseline(sizes=one.sizes) for name, one in learned.items()} if running else learned
+        running = any(baseline.minute is not None for baseline in learned.values())
+        return (
+            {name: DeviceBaseline(sizes=baseline.sizes) for name, baseline in learned.items()} if running else learned
+        )
     if block.value is None or not block.renewed or sample.gap or not block.seconds:
         return learned
     out: dict[str, DeviceBaseline] | None = None
@@ -76,20 +80,22 @@ def learn(
     return out
 
 
-def _added(one: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, limits: Thresholds) -> DeviceBaseline:
+def _added(
+    baseline: DeviceBaseline, at_ns: int, rates: BlockRates, seconds: float, limits: Thresholds
+) -> DeviceBaseline:
     minute = at_ns // MINUTE_NS
     reads = round((rates.reads_per_s or 0.0) * seconds)
-    if one.minute != minute:
-        sizes = one.sizes
-        if one.minute is not None and one.reads >= limits.baseline_reads:
-            bucket = size_of(one.size_bytes / one.reads)
-            full = with_minute(sizes[bucket], one.minute * MINUTE_NS, one.wait_us / one.reads / 1000)
+    if baseline.minute != minute:
+        sizes = baseline.sizes
+        if baseline.minute is not None and baseline.reads >= limits.baseline_reads:
+            bucket = size_of(baseline.size_bytes / baseline.reads)
+            full = with_minute(sizes[bucket], baseline.minute * MINUTE_NS, baseline.wait_us / baseline.reads / 1000)
             sizes = (*sizes[:bucket], full, *sizes[bucket + 1 :])  # type: ignore[assignment]
-        one = DeviceBaseline(minute, sizes=sizes)
-    return one._replace(
-        reads=one.reads + reads,
-        wait_us=one.wait_us + round(reads * (rates.read_await_ms or 0.0) * 1000),
-        size_bytes=one.size_bytes + round(reads * (rates.read_size_bytes or 0.0)),
+        baseline = DeviceBaseline(minute, sizes=sizes)
+    return baseline._replace(
+        reads=baseline.reads + reads,
+        wait_us=baseline.wait_us + round(reads * (rates.read_await_ms or 0.0) * 1000),
+        size_bytes=baseline.size_bytes + round(reads * (rates.read_size_bytes or 0.0)),
     )
 
 
@@ -97,8 +103,8 @@ def baseline_ms(
     learned: Learned, info: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS
 ) -> float | None:
     """The 10th percentile of the device's one-minute mean awaits for reads of this size; None with too few minutes."""
-    one = learned.get(identity(info))
-    if one is None or size_bytes is None:
+    device = learned.get(identity(info))
+    if device is None or size_bytes is None:
         return None
-    baseline = one.sizes[size_of(size_bytes)]
-    return baseline.low_ms() if baseline.minutes >= limits.baseline_minutes else None
+    by_size = device.sizes[size_of(size_bytes)]
+    return by_size.low_ms() if by_size.minutes >= limits.baseline_minutes else None
