@@ -74,7 +74,7 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def child_compiles(facts: Facts, job: JobFacts) -> str:
+def compiler_below(facts: Facts, job: JobFacts) -> str:
     """The name of a compiler that runs below the job; "" if there is none."""
     table = facts.snapshot.processes.value
     if table is None:
@@ -123,7 +123,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     for job in facts.jobs:
         if job.workers or job.age_s is None or job.age_s >= limits.starting_s or _has_used_a_gpu(facts, job, job.age_s):
             continue
-        compiler, grown = child_compiles(facts, job), job.grown_bytes_per_s
+        compiler, grown = compiler_below(facts, job), job.grown_bytes_per_s
         if not compiler and (grown or 0.0) < limits.growing_bytes_per_s * limits.leave_level:
             continue
         level = 1.0 if compiler else (grown or 0.0) / limits.growing_bytes_per_s

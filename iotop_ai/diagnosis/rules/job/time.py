@@ -6,7 +6,7 @@ from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, confidence
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.time_window import largest_other
 from iotop_ai.diagnosis.rules.job.common import gated_evidence, job_args, job_claim
-from iotop_ai.diagnosis.rules.job.phase import child_compiles
+from iotop_ai.diagnosis.rules.job.phase import compiler_below
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 from iotop_ai.model.job.serving import may_rest
 from iotop_ai.model.job.time_shares import TimeShares
@@ -90,7 +90,7 @@ def job_compiles(facts: Facts) -> tuple[Claim, ...]:
         if time is None:
             continue
         # Before the first step of a job that compiles, the time of its start counts as compiling.
-        compiles = max(time.compile, time.startup if child_compiles(facts, job) else 0.0)
+        compiles = max(time.compile, time.startup if compiler_below(facts, job) else 0.0)
         if compiles < limits.phase_share * limits.leave_level:
             continue
         args: Args = (*job_args(facts, job), ("compile", compiles), ("framework", job.job.framework))
