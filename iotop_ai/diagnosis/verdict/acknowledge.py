@@ -67,13 +67,13 @@ def _figures(finding: Finding) -> dict[str, float]:
     out = {
         one.metric.rpartition(".")[2]: one.value
         for one in finding.evidence
-        if one.value is not None and one.metric.startswith(_SOURCES) and _counts(one.metric.rpartition(".")[2])
+        if one.value is not None and one.metric.startswith(_SOURCES) and _is_compared(one.metric.rpartition(".")[2])
     }
     rules = dict(finding.args).get("rules")
     return out | {f"is:{rule}": 1.0 for rule in str(rules or "").split()}
 
 
-def _counts(name: str) -> bool:
+def _is_compared(name: str) -> bool:
     return not name.endswith(_GROWTH) or name.removesuffix(_GROWTH) in _KEEPS_RISING
 
 
@@ -82,22 +82,22 @@ def worse(finding: Finding, value: str) -> bool:
     severity, *words = value.split() or [""]
     if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
         return True
-    then = {}
+    acknowledged = {}
     for word in words:
-        name, _, figure = word.partition("=")
+        name, _, text = word.partition("=")
         try:
-            then[name] = float(figure)
+            acknowledged[name] = float(text)
         except ValueError:
             return True
     now = _figures(finding)
     keeps_rising = (*_KEEPS_RISING, *(("errors",) if _CABLE_IN_LOG in now else ()))
-    for name, one in now.items():
-        if name not in then:
+    for name, figure in now.items():
+        if name not in acknowledged:
             # Values that earlier versions acknowledged have no growth.
             if not name.endswith(_GROWTH):
                 return True
         # The acknowledged value has six digits; a large count must not seem worse because of rounding.
-        elif _worse(name, float(f"{one:g}"), then[name], name.removesuffix(_GROWTH) in keeps_rising):
+        elif _worse(name, float(f"{figure:g}"), acknowledged[name], name.removesuffix(_GROWTH) in keeps_rising):
             return True
     return False
 

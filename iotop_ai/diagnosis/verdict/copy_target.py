@@ -50,10 +50,10 @@ def faster_disk(
     device and the mount of the data, which are excluded.
     """
     infos, usage = facts.snapshot.disks.value or {}, usage_of(facts)
-    slow = [one for one in facts.devices if share(one.slow) >= facts.limits.leave_share]
+    slow = [device for device in facts.devices if share(device.slow) >= facts.limits.leave_share]
     if reads_from is not None:
         slow.append(reads_from)
-    avoided = frozenset().union(*(_members(one.info, infos) for one in slow))
+    avoided = frozenset().union(*(_members(device.info, infos) for device in slow))
     best: Target | None = None
     for info in infos.values():
         if not _is_local_nvme(base_of(info, infos)) or not avoided.isdisjoint(_members(info, infos)):
@@ -61,8 +61,8 @@ def faster_disk(
         for mount in info.mounts:
             if mount.path == source:
                 continue
-            known = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
-            room = _room_on(usage[mount.path]) if known else 0
+            usable = mount.path in usage and not mount.read_only and top_folder(mount.path) not in _NO_TARGET
+            room = _room_on(usage[mount.path]) if usable else 0
             if room >= needed_bytes and room > 0 and (best is None or room > best.room_bytes):
                 best = Target(mount.path, info.label or info.name, room)
     return best

@@ -30,7 +30,7 @@ def _job(facts: Facts, finding: Finding) -> Job | None:
     return next((job for job in jobs if job.key.pid == pid), jobs[0] if pid is None and jobs else None)
 
 
-def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _with_framework(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with the argument ``framework``, whose calls the sentence names; "" if the framework is unknown."""
     job = _job(facts, finding)
     loader = job is not None and "loader" in job.evidence
@@ -40,7 +40,7 @@ def _in_its_words(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    fitted = _in_its_words(facts, finding, advice)
+    fitted = _with_framework(facts, finding, advice)
     return fitted if dict(fitted.args)["framework"] in ("torch", "") else None
 
 
@@ -118,7 +118,7 @@ _FITS: dict[str, _Fit] = {
             *("keep_compiled", "more_workers", "more_readers", "one_worker", "more_reads_at_once", "less_memory"),
             "more_in_flight",
         ),
-        _in_its_words,
+        _with_framework,
     ),
     "worker_options": _only_torch,
     "keep_workers": _only_torch,

@@ -75,7 +75,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         evidence.append(Evidence("cpu.all.busy_ratio", facts.cpu_busy_ratio, "ratio"))
     advice: tuple[Advice, ...] = ()
     if reason != MEASURING:
-        args += _without_job(facts, lead, group, since.state, slow)
+        args += _calm_or_busy(facts, lead, group, since.state, slow)
         advice = _advice(facts, job, group)
     finding = Finding("unknown", Severity.INFO, 0.0, "", args, tuple(evidence), advice=advice)
     # An unchanged state keeps its start time. A new state starts now, and so does the first state.
@@ -109,7 +109,7 @@ def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Ad
     return advice
 
 
-def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
+def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:
     """("state", CALM or BUSY) with the figures that show it; () for UNSURE, if something is slow or hidden."""
     snapshot, limits = facts.snapshot, facts.limits
     known = snapshot.processes.value is not None and snapshot.disks.value is not None and disks_are_known(facts)
@@ -119,10 +119,10 @@ def _without_job(facts: Facts, lead: JobFacts | None, group: Group | None, befor
     if lead is not None:
         # A job that has its data is not slow, even while its loaders read ahead. Showing that the job is healthy takes
         # longer.
-        others = group is not None and all(key.pid != group.pid for key in lead.job.members)
+        others_wait = group is not None and all(key.pid != group.pid for key in lead.job.members)
         explained = lead.time is None or lead.time.unexplained < limits.gate
-        seen = lead.stall is not None and lead.stall < limits.gate and explained and not others
-        return (("state", State.CALM.value),) if seen else ()
+        is_calm = lead.stall is not None and lead.stall < limits.gate and explained and not others_wait
+        return (("state", State.CALM.value),) if is_calm else ()
     factor = limits.leave_level if before == State.BUSY.value else 1.0
     at_limit = _disk_at_limit(slow)
     if not at_limit and group is not None:
@@ -142,14 +142,14 @@ def _cpu_at_limit(facts: Facts, factor: float) -> Args:
     if (facts.cpu_busy_ratio or 0.0) < facts.limits.busy_cpu * factor:
         return ()
     busy = grouped(facts.all_tasks.busy(_LEAST_CPU), facts.snapshot.processes.value)
-    most = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.alike_count, default=None)
+    busiest = max(busy, key=lambda group: (group.cpu_ratio or 0.0) * group.alike_count, default=None)
     out: Args = (("limit", "cpu"), ("cores", None if (n := facts.allowed_cores) is None else float(n)))
-    if most is not None:
-        used = (most.cpu_ratio or 0.0) * most.alike_count
+    if busiest is not None:
+        used = (busiest.cpu_ratio or 0.0) * busiest.alike_count
         out += (
-            ("top", most.name),
-            ("top_pid", float(most.pid)),
-            ("top_count", float(most.alike_count)),
+            ("top", busiest.name),
+            ("top_pid", float(busiest.pid)),
+            ("top_count", float(busiest.alike_count)),
             ("top_cpu", used),
         )
     return out
