@@ -66,7 +66,7 @@ class RunReader:
         parts = recorded.source.parts
         self._folds = folded or not parts or not same_rules(parts)
         if every is None:
-            every = self._folds or _number_of(recorded) <= MOST_SNAPSHOTS
+            every = self._folds or _snapshot_count(recorded) <= MOST_SNAPSHOTS
         self._every = every or self._folds
         self._block_step = 1
         if not self._every:
@@ -132,7 +132,7 @@ def _rated_snapshots(
         yield RatedSnapshot(snapshot._replace(events=()) if spaced else snapshot, sample)
 
 
-def _number_of(recorded: RecordedFrames) -> float:
+def _snapshot_count(recorded: RecordedFrames) -> float:
     """The approximate number of Snapshots in the selected time. Each session has its own interval."""
     parts, (first_ns, last_ns), number = recorded.source.parts, recorded.source.span(), 0.0
     begin_ns, end_ns = recorded.begin_ns or first_ns, recorded.end_ns or last_ns

@@ -49,13 +49,14 @@ class TimelineReader:
         self._begin = begin_wall_ns
         self._part = self._block = 0
         self._changes: list[tuple[int, str]] = []
-        self._keys: list[int] = []
+        self._change_times: list[int] = []
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
         self._ends: list[tuple[int, str, bool]] = []
         self._alerts: list[tuple[int, str, bool]] = []
         self._lines_read = 0
-        self._seen = begin_wall_ns
+        self._newest_ns = begin_wall_ns
+        """The wall time of the newest Snapshot that was read."""
         self._usual_ns = 0
         self._gap_ns = 0
         """The length of the last step if it was a gap, otherwise 0."""
@@ -64,15 +65,15 @@ class TimelineReader:
 
     def timeline(self, end_wall_ns: int) -> Timeline:
         """The part of the time line that has been read so far."""
-        end = max(end_wall_ns, self._seen, self._begin + 1)
+        end = max(end_wall_ns, self._newest_ns, self._begin + 1)
         return Timeline(
-            *(self._begin, end, self._seen, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),
+            *(self._begin, end, self._newest_ns, tuple(self._changes), tuple(self._marks), tuple(self._gaps)),
             *(tuple(self._ends), tuple(self._alerts)),
         )
 
     def next_change(self, wall_ns: int, step: int) -> int | None:
         """The wall time of the verdict's next (step +1) or previous (step -1) change; None if none is known yet."""
-        return _next(self._keys, wall_ns, step)
+        return _next(self._change_times, wall_ns, step)
 
     def next_mark(self, wall_ns: int, step: int) -> tuple[int, str] | None:
         """The next or previous mark, alert, fault or end of a job's process.
@@ -147,18 +148,18 @@ class TimelineReader:
             self._ends.append((event.wall_ns, event.text, event.role != TRAINER or bool(event.code)))
 
     def _snap(self, wall_ns: int) -> None:
-        step_ns = wall_ns - self._seen
+        step_ns = wall_ns - self._newest_ns
         if self._usual_ns and step_ns > max(_LEAST_GAP_NS, GAP_FACTOR * self._usual_ns):
             if self._gap_ns and abs(step_ns - self._gap_ns) * _ALIKE <= self._gap_ns:
                 # A second step of this length: the first was not a gap, but the interval has become longer.
                 self._gaps.pop()
                 self._usual_ns, self._gap_ns = step_ns, 0
             else:
-                self._gaps.append((self._seen, wall_ns))
+                self._gaps.append((self._newest_ns, wall_ns))
                 self._gap_ns = step_ns
-        elif step_ns > 0 and self._seen > self._begin:
+        elif step_ns > 0 and self._newest_ns > self._begin:
             self._usual_ns, self._gap_ns = step_ns, 0
-        self._seen = max(self._seen, wall_ns)
+        self._newest_ns = max(self._newest_ns, wall_ns)
 
     def _judge(self, wall_ns: int, state: str, key: tuple[str, str, str]) -> None:
         if key == self._key:
@@ -166,10 +167,10 @@ class TimelineReader:
         self._key = key
         # Times before the start are not shown, but the last verdict before it is shown at the start.
         wall_ns = max(wall_ns, self._begin)
-        if self._keys and self._keys[-1] == wall_ns == self._begin:
-            self._keys.clear()
+        if self._change_times and self._change_times[-1] == wall_ns == self._begin:
+            self._change_times.clear()
             self._changes.clear()
-        self._keys.append(wall_ns)
+        self._change_times.append(wall_ns)
         if not self._changes or self._changes[-1][1] != state:
             self._changes.append((wall_ns, state))
 

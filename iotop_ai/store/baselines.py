@@ -51,8 +51,8 @@ class Baselines:
         out = {}
         for serial, (written_s, sizes) in self._entries().items():
             if wall_s - written_s <= OLDEST_S:
-                here = [Baseline(_here(parts, at_ns // PART_NS, wall_s)) for parts in sizes]
-                out[serial] = DeviceBaseline(sizes=(here[0], here[1], here[2]))
+                by_size = [Baseline(_to_this_boot(parts, at_ns // PART_NS, wall_s)) for parts in sizes]
+                out[serial] = DeviceBaseline(sizes=(by_size[0], by_size[1], by_size[2]))
         return out
 
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
@@ -64,7 +64,7 @@ class Baselines:
         """
         serials = {info.serial for info in infos.values() if info.serial}
         written = {
-            serial: (wall_s, [_kept(size, at_ns // PART_NS, wall_s) for size in one.sizes])
+            serial: (wall_s, [_to_unix_time(size, at_ns // PART_NS, wall_s) for size in one.sizes])
             for serial, one in own.items()
             if serial in serials and any(size.minutes for size in one.sizes)
         }
@@ -96,20 +96,20 @@ class Baselines:
         keep_file(self._folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode(), lasting=True)
 
 
-def _kept(size: Baseline, number: int, wall_s: int) -> list[tuple[int, Bins]]:
+def _to_unix_time(size: Baseline, period: int, wall_s: int) -> list[tuple[int, Bins]]:
     """The parts with Unix seconds instead of the period numbers of this boot."""
-    return [(wall_s - (number - part) * _PART_S, bins) for part, bins in size.parts]
+    return [(wall_s - (period - part) * _PART_S, bins) for part, bins in size.parts]
 
 
-def _here(parts: list[tuple[int, Bins]], number: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
+def _to_this_boot(parts: list[tuple[int, Bins]], period: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
     """The parts with the period numbers of this boot instead of Unix seconds, oldest first."""
-    together: dict[int, dict[int, int]] = {}
+    by_period: dict[int, dict[int, int]] = {}
     for part_s, bins in parts:
         age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)
-        counts = together.setdefault(number - age, {})
-        for place, minutes in bins:
-            counts[place] = counts.get(place, 0) + minutes
-    return tuple((part, tuple(sorted(counts.items()))) for part, counts in sorted(together.items()))
+        counts = by_period.setdefault(period - age, {})
+        for bin_index, minutes in bins:
+            counts[bin_index] = counts.get(bin_index, 0) + minutes
+    return tuple((part, tuple(sorted(counts.items()))) for part, counts in sorted(by_period.items()))
 
 
 def parse_baselines(raw: bytes) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
@@ -134,18 +134,18 @@ def _entry(entry: Any) -> tuple[int, list[list[tuple[int, Bins]]]]:
     written_s, sizes = entry
     if len(sizes) != 3 or any(len(parts) > PARTS for parts in sizes):
         raise ValueError
-    return _whole(written_s, 1 << 40), [[_part(part) for part in parts] for parts in sizes]
+    return _int_below(written_s, 1 << 40), [[_part(part) for part in parts] for parts in sizes]
 
 
 def _part(part: Any) -> tuple[int, Bins]:
     part_s, bins = part
     if len(bins) > len(BOUNDS_NS):
         raise ValueError
-    read = tuple((_whole(place, len(BOUNDS_NS)), _whole(minutes, _MOST_MINUTES)) for place, minutes in bins)
-    return _whole(part_s, 1 << 40), read
+    read = tuple((_int_below(place, len(BOUNDS_NS)), _int_below(minutes, _MOST_MINUTES)) for place, minutes in bins)
+    return _int_below(part_s, 1 << 40), read
 
 
-def _whole(value: Any, below: int) -> int:
+def _int_below(value: Any, below: int) -> int:
     if type(value) is not int or not 0 <= value < below:
         raise ValueError
     return value
