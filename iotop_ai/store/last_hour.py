@@ -129,10 +129,10 @@ class Ring:
 
     def recording(self) -> RingRecording | None:
         """A recording of the ring's current contents, which can be refreshed later; None while the ring is empty."""
-        packed, header = self._held(), self._header
-        return None if not packed or header is None else RingRecording(RingBlocks(packed, self._held), header)
+        packed, header = self._contents(), self._header
+        return None if not packed or header is None else RingRecording(RingBlocks(packed, self._contents), header)
 
-    def _held(self) -> tuple[_Packed, ...]:
+    def _contents(self) -> tuple[_Packed, ...]:
         self.drained(_SHORT_S)
         with self._lock:
             if self._open is None:
@@ -154,9 +154,9 @@ class Ring:
         blocks = [block for block in recording.blocks if block.session == session and block.at_ns < before_ns]
         if not blocks:
             return ()
-        far = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
+        older = [block for block in blocks if block.at_ns <= before_ns - HISTORY_S * 1e9]
         out = []
-        for block in blocks[blocks.index((far or blocks[:1])[-1]) :]:
+        for block in blocks[blocks.index((older or blocks[:1])[-1]) :]:
             for raw in recording.raw_lines(block):
                 head = parse_head(raw)
                 if head is not None and head.kind == "snap" and head.at_ns is not None and head.at_ns < before_ns:
@@ -254,22 +254,22 @@ class Ring:
 class RingBlocks:
     """The blocks of a ring at the time of creation or of the last ``refresh``.
 
-    held_now: a function that returns the current contents of the ring
+    contents_now: a function that returns the current contents of the ring
     """
 
     cut_bytes = 0
 
-    def __init__(self, packed: tuple[_Packed, ...], held_now: Callable[[], tuple[_Packed, ...]]) -> None:
-        self.index = [one.block for one in packed]
-        self._data = {one.block.offset: one.data for one in packed}
-        self._held_now = held_now
+    def __init__(self, packed: tuple[_Packed, ...], contents_now: Callable[[], tuple[_Packed, ...]]) -> None:
+        self.index = [entry.block for entry in packed]
+        self._data = {entry.block.offset: entry.data for entry in packed}
+        self._contents_now = contents_now
 
     def refresh(self) -> bool:
         """Add newer blocks; return whether there were any.
 
         Blocks that the ring has dropped are kept, so that the indexes of the blocks stay valid.
         """
-        packed = self._held_now()
+        packed = self._contents_now()
         newest = packed[-1] if packed else None
         # The compressor may keep back a short line, so only the flushed data shows whether there are new lines.
         if newest is None or self._data.get(newest.block.offset) == newest.data:
@@ -277,8 +277,11 @@ class RingBlocks:
         if self._kept_bytes(packed[0].block.offset) > MOST_KEPT_BYTES:
             return False
         first = packed[0].block.offset
-        self.index = [*(block for block in self.index if block.offset < first), *(one.block for one in packed)]
-        self._data |= {one.block.offset: one.data for one in packed}
+        self.index = [
+            *(block for block in self.index if block.offset < first),
+            *(entry.block for entry in packed),
+        ]
+        self._data |= {entry.block.offset: entry.data for entry in packed}
         return True
 
     def _kept_bytes(self, first: int) -> int:

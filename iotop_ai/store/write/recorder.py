@@ -62,7 +62,7 @@ class Sink(Protocol):
         """The number of bytes that may still be written; None if there is no limit or it is unknown."""
         ...
 
-    def beside(self) -> Sink | None:
+    def replacement(self) -> Sink | None:
         """A new file in the same folder; None for a pipe. Raises OSError or IotopError."""
         ...
 
@@ -112,7 +112,7 @@ class Recorder:
         it is called on the recorder's thread
     rotate: a function that takes the full sink and returns the next one; if it raises OSError or IotopError, the full
         sink stays in use
-    ended: a function that is called on the recorder's thread when the recorder stops
+    on_end: a function that is called on the recorder's thread when the recorder stops
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Recorder:
         rotate: Callable[[Sink], Sink] | None = None,
         min_free_bytes: int = MIN_FREE_BYTES,
         origin: str = "",
-        ended: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
         keyframe_every: int = KEYFRAME_EVERY,
     ) -> None:
         self._sink = sink
@@ -137,7 +137,7 @@ class Recorder:
         self._rotate = rotate
         self._min_free = min_free_bytes
         self._origin = origin
-        self._ended = ended
+        self._on_end = on_end
         self._queue = FrameQueue()
         self._header: Header | None = None
         self._continues = False
@@ -205,8 +205,8 @@ class Recorder:
         finally:
             self._close_sink()
             self._busy_ns = None
-            if self._ended is not None:
-                self._ended()
+            if self._on_end is not None:
+                self._on_end()
 
     def _end(self) -> None:
         self._busy_ns = self._clock.monotonic_ns()
@@ -270,7 +270,7 @@ class Recorder:
         if self._header is not None and snapshot.host.boot_id != self._header.boot_id:
             self._write(self._totals_line())
             self._header, self._continues, self._totals = None, False, None
-        elif self._header is not None and self._rotate is not None and self._due(now):
+        elif self._header is not None and self._rotate is not None and self._rotation_is_due(now):
             self._next_file(self._rotate, snapshot.at_ns, now)
         if self._header is None:
             self._begin(frame)
@@ -330,19 +330,19 @@ class Recorder:
         if not (self._retries.due(now) or self._queue.closing):
             return False
         # A new file that is still empty is tried again instead of being replaced.
-        return not (self._retries.given_up and self._sink.size) or self._go_on_beside(now)
+        return not (self._retries.given_up and self._sink.size) or self._continue_in_new_file(now)
 
-    def _go_on_beside(self, now: int) -> bool:
+    def _continue_in_new_file(self, now: int) -> bool:
         try:
-            beside = self._sink.beside()
+            new_sink = self._sink.replacement()
         except (OSError, IotopError) as error:
             self._failed(error)
             return False
-        if beside is None:
+        if new_sink is None:
             return False
-        log.warning("%s cannot be written; %s goes on", self._sink.path, beside.path)
+        log.warning("%s cannot be written; the recording continues in %s", self._sink.path, new_sink.path)
         self._close_sink()
-        self._after, self._sink = os.path.basename(self._sink.path), beside
+        self._after, self._sink = os.path.basename(self._sink.path), new_sink
         self._header, self._continues, self._totals = None, True, None
         self._opened_ns = self._synced_ns = now
         return True
@@ -385,7 +385,7 @@ class Recorder:
             return True
         return False
 
-    def _due(self, now: int) -> bool:
+    def _rotation_is_due(self, now: int) -> bool:
         size, seconds = self._rotation
         # The pre-roll does not count, because it may be larger than a small limit.
         return (size is not None and self._sink.size - self._begin_bytes >= size) or (
@@ -400,7 +400,7 @@ class Recorder:
         try:
             self._sink = rotate(self._sink)
         except (OSError, IotopError) as error:
-            log.warning("no next file: %s", error)
+            log.warning("the next file cannot be created: %s", error)
             self._encoder.restart()
             return
         self._header, self._continues = None, True

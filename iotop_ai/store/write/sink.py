@@ -108,7 +108,7 @@ class FileSink:
         with contextlib.suppress(OSError):
             self._cut()
 
-    def beside(self) -> FileSink | None:
+    def replacement(self) -> FileSink | None:
         """A new file in the same folder, with which the recording can continue. Raises OSError or InputError."""
         return FileSink.new(self._first)
 
@@ -169,7 +169,7 @@ class PipeSink:
         """Return None, because a pipe does not have a limit."""
         return None
 
-    def beside(self) -> None:
+    def replacement(self) -> None:
         """Return None, because a new file cannot replace a pipe."""
 
     def is_named(self) -> bool:
@@ -201,14 +201,14 @@ class TextSink:
     def write(self, text: str) -> None:
         """Write all text. Raises OSError; a part that was already written to a regular file is cut off again."""
         data = text.encode()
-        done = 0
+        written = 0
         try:
-            while done < len(data):
-                done += os.write(self._fd, data[done:])
+            while written < len(data):
+                written += os.write(self._fd, data[written:])
         except OSError:
-            if done:
+            if written:
                 with contextlib.suppress(OSError):
-                    self._cut(done)
+                    self._cut(written)
             raise
 
     def _cut(self, size: int) -> None:

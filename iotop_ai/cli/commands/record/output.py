@@ -73,7 +73,7 @@ class Output:
             rotation=options.rotation,
             rotate=None if self._rotator is None else self._next_file,
             min_free_bytes=options.min_free_bytes,
-            ended=self._end,
+            on_end=self._end,
         )
         if self.path != STREAM:
             say(f"to {clean(self.path)}")
