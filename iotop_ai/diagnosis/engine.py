@@ -68,11 +68,11 @@ def fold(
     claims = [c for rule in RULES for c in rule(facts)]
     held, pending = decide_active(carry, claims, facts, watched - needed)
     since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
-    on = open_findings((one.finding for one in held.values()), acked, snapshot)
-    lost = lost_so_far(carry.lost, facts, on, decided)
-    lead = leading_job(facts, on, lost)
+    opened = open_findings((one.finding for one in held.values()), acked, snapshot)
+    lost = lost_so_far(carry.lost, facts, opened, decided)
+    lead = leading_job(facts, opened, lost)
     slow = slow_disk(facts, None if carry.verdict is None else carry.verdict.slow_disk)
-    findings = _ranked(facts, on, lead, lost, watched >= needed, since, slow)
+    findings = _ranked(facts, opened, lead, lost, watched >= needed, since, slow)
     seen, missing = signal_groups(snapshot)
     verdict = Verdict(findings, watched, needed, seen, GROUP_COUNT, missing, _pid(lead), slow)
     states = _with_change(carry.states, verdict.state.value, now)
@@ -108,10 +108,10 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
     if job is None or job.key.pid == verdict.job_pid:
         return verdict
     facts = gather(frame.snapshot, frame.history, LIMITS, carry, cache)
-    lead = next(one for one in facts.jobs if one.job is job)
+    lead = next(job_facts for job_facts in facts.jobs if job_facts.job is job)
     since = Since(verdict.state.value, verdict.primary.since_ns)
-    on = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)
-    findings = _ranked(facts, on, lead, carry.lost, not verdict.measuring, since, verdict.slow_disk)
+    opened = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)
+    findings = _ranked(facts, opened, lead, carry.lost, not verdict.measuring, since, verdict.slow_disk)
     return verdict._replace(findings=findings, job_pid=job.key.pid)
 
 
@@ -143,7 +143,7 @@ def _active(carry: FoldState, history: tuple[Sample, ...], now: int) -> dict[str
 
 def _ranked(
     facts: Facts,
-    on: list[Finding],
+    opened: list[Finding],
     lead: JobFacts | None,
     lost: Mapping[ProcessKey, float],
     full: bool,
@@ -152,9 +152,9 @@ def _ranked(
 ) -> tuple[Finding, ...]:
     """The findings about the leading job and the machine in order, followed by the losses of other jobs.
 
-    full: whether the window is long enough for a verdict.
+    opened: the active findings that are not acknowledged. full: whether the window is long enough for a verdict.
     """
-    findings, others = split_by_job(facts, on, lead)
+    findings, others = split_by_job(facts, opened, lead)
     # Drop OK findings while a problem is active: an OK finding may be active only because of its minimum stay.
     if any(f.state in (State.STARVED, State.BLOCKED, State.STARTING) and not is_aside(f) for f in findings):
         findings = [f for f in findings if f.state not in (State.OK, State.CALM)]

@@ -137,8 +137,8 @@ def _spread(values: list[float], level: float) -> float:
 
 def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
     """Whether a stacked device counts its requests but does not time them, as md does in kernels before 5.14."""
-    done = [one for one in rates if one is not None and (one.reads_per_s or one.writes_per_s)]
-    return bool(info.slaves and done) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in done)
+    active = [r for r in rates if r is not None and (r.reads_per_s or r.writes_per_s)]
+    return bool(info.slaves and active) and not any(r.read_await_ms or r.await_ms or r.queue_size for r in active)
 
 
 def _timed_by_members(
@@ -186,10 +186,10 @@ def device_facts(
     serial = serves_serially(base)
     awaits = [None if r is None else r.await_ms if r.read_await_ms is None else r.read_await_ms for r in rates]
     size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
-    await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
+    read_await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
     normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)
-    both_ms = mean([r.await_ms for r in known])
-    judged = await_ms if await_ms is not None else both_ms
+    await_ms = mean([r.await_ms for r in known])
+    judged = read_await_ms if read_await_ms is not None else await_ms
     if serial:
         busy = [None if r is None else r.busy_ratio for r in rates]
         saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
@@ -204,15 +204,17 @@ def device_facts(
             saturated = at_least(awaits, limits.inflation_severe * normal)
             critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
     reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
-    level, utilised = mean(reads), mean([r.busy_ratio for r in known])
-    flat = level and len(reads) >= window.needed and _spread(reads, level) <= limits.steady_variation * level
+    read_rate, utilised = mean(reads), mean([r.busy_ratio for r in known])
+    flat = (
+        read_rate and len(reads) >= window.needed and _spread(reads, read_rate) <= limits.steady_variation * read_rate
+    )
     return DeviceFacts(
         name=key.name,
         info=info,
-        read_bytes_per_s=level,
+        read_bytes_per_s=read_rate,
         write_bytes_per_s=mean([r.write_bytes_per_s for r in known]),
-        read_await_ms=await_ms,
-        await_ms=both_ms,
+        read_await_ms=read_await_ms,
+        await_ms=await_ms,
         read_size_bytes=size,
         busy_ratio=utilised,
         normal_ms=normal,

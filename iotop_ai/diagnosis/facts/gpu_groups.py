@@ -100,7 +100,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
     tables = [sample.gpu.value or {} for sample in window.samples]
     details = facts.snapshot.gpu_slow.value or {}
 
-    def one(uuid: str) -> OneGpu | None:
+    def gpu_of(uuid: str) -> OneGpu | None:
         state = readings[uuid].value
         detail = details.get(uuid)
         if state is None:
@@ -110,18 +110,18 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
 
     used, out = facts.gpu.uuids, []
     for job in facts.jobs:
-        own = job.job.gpus
-        mine = [uuid for uuid in used if uuid in own]
-        if not mine and len(facts.jobs) == 1 and facts.gpu.pids is None:
+        job_gpus = job.job.gpus
+        own_uuids = [uuid for uuid in used if uuid in job_gpus]
+        if not own_uuids and len(facts.jobs) == 1 and facts.gpu.pids is None:
             # In a container the processes on the GPUs are hidden, so the only job gets all GPUs in use.
-            mine = list(used)
-        out.append((job, mine))
-    left = [uuid for uuid in used if not any(uuid in mine for _, mine in out)]
+            own_uuids = list(used)
+        out.append((job, own_uuids))
+    left = [uuid for uuid in used if not any(uuid in own_uuids for _, own_uuids in out)]
     groups: list[tuple[JobFacts | None, list[str]]] = [*out, (None, left)]
     return tuple(
-        GpuGroup(job, found, window)
+        GpuGroup(job, gpus, window)
         for job, uuids in groups
-        if (found := tuple(gpu for uuid in uuids if (gpu := one(uuid)) is not None))
+        if (gpus := tuple(gpu for uuid in uuids if (gpu := gpu_of(uuid)) is not None))
     )
 
 

@@ -59,8 +59,8 @@ def disk_neighbour(
     if device is None or job.read_bytes_per_s is None:
         return None
     own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
-    on = facts.is_active("noisy_neighbour", job.subject)
-    ease = facts.limits.leave_level if on else 1.0
+    is_active = facts.is_active("noisy_neighbour", job.subject)
+    ease = facts.limits.leave_level if is_active else 1.0
     sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
         return sync
@@ -73,14 +73,14 @@ def disk_neighbour(
     )
     if not pressed:
         return None
-    inside = {key.pid for key in job.job.members}
-    strangers = [task for task in facts.tasks if task.key.pid not in inside]
+    job_pids = {key.pid for key in job.job.members}
+    strangers = [task for task in facts.tasks if task.key.pid not in job_pids]
     needed = ease * facts.limits.other_share * whole
-    found = _storage_check(facts, needed, _BOUND * others)
-    if found is None:
-        found = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
-    if found is not None:
-        return found._replace(theirs=others, own=own)
+    neighbour = _storage_check(facts, needed, _BOUND * others)
+    if neighbour is None:
+        neighbour = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
+    if neighbour is not None:
+        return neighbour._replace(theirs=others, own=own)
     table = facts.snapshot.processes.value
     hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None

@@ -276,12 +276,12 @@ def _less_busy(
     known: list[OneGpu], late: OneGpu, others: tuple[OneGpu, ...], most: float, level: float, limits: Thresholds
 ) -> _Late:
     """A GPU that is less busy than the others: either they spin while they wait for it, or it has less to compute."""
-    mine, theirs = late.watts, mean(gpu.watts for gpu in others)
-    peers = mean(gpu.busy for gpu in others) or 0.0
+    watts, peer_watts = late.watts, mean(gpu.watts for gpu in others)
+    peer_busy = mean(gpu.busy for gpu in others) or 0.0
     how = ""
-    if mine is not None and theirs is not None:
+    if watts is not None and peer_watts is not None:
         # Power is proportional to computing: peers that are busier but do not draw more only spin.
-        how = "spins" if theirs * (late.busy or 0.0) < limits.peer_power * mine * peers else "less"
+        how = "spins" if peer_watts * (late.busy or 0.0) < limits.peer_power * watts * peer_busy else "less"
     apart = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
     others_wait = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
     return _Late(late, others, level, how, others_wait, max(0.0, 1 - (late.busy or 0.0)) if others_wait else None)

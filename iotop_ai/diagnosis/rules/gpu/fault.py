@@ -17,8 +17,9 @@ SURE = 0.95
 LESS_SURE = 0.75
 """The confidence for a fault, and for uncorrected memory errors alone."""
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
-"""The figure of each fault whose name differs from the name of its figure."""
-_YES = ("rows_failed", "sram_exceeded")
+"""The name of the figure of each fault whose figure has another name."""
+_YES_OR_NO = ("rows_failed", "sram_exceeded")
+"""The faults whose figure is a bool."""
 _BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}
 
@@ -121,7 +122,7 @@ def _finding(
     facts: Facts,
     uuid: str,
     name: str,
-    what: str,
+    fault: str,
     figure: int,
     sure: float,
     urgent: bool,
@@ -138,18 +139,18 @@ def _finding(
         ("gpu", name),
         ("gpus", 1.0),
         ("gpus_all", float(facts.gpu.total)),
-        ("what", what),
-        ("xid", float(figure) if what == "xid" else None),
-        ("errors", float(figure) if what in ("ecc", "reset") else None),
-        ("recovery", float(figure) if what == "recovery" else None),
+        ("what", fault),
+        ("xid", float(figure) if fault == "xid" else None),
+        ("errors", float(figure) if fault in ("ecc", "reset") else None),
+        ("recovery", float(figure) if fault == "recovery" else None),
         ("reason", reason),
         ("ago_s", ago),
         ("bus", "" if state is None else state.bus_id),
     )
     short = name.removeprefix("GPU ")
-    field = _FIELDS.get(what, what)
-    value = 0.0 if what == "lost" else 1.0 if what in _YES else float(figure)
-    unit = "bool" if what == "lost" or what in _YES else "count"
+    field = _FIELDS.get(fault, fault)
+    value = 0.0 if fault == "lost" else 1.0 if fault in _YES_OR_NO else float(figure)
+    unit = "bool" if fault == "lost" or fault in _YES_OR_NO else "count"
     severity = Severity.CRITICAL if urgent else Severity.WARNING
     return Finding(
         "gpu_fault",
@@ -157,6 +158,6 @@ def _finding(
         sure,
         uuid,
         args,
-        (Evidence(f"gpus.{short}.{field}", value, unit, 1.0 if what == "lost" else 0.0),),
+        (Evidence(f"gpus.{short}.{field}", value, unit, 1.0 if fault == "lost" else 0.0),),
         advice=(Advice(template, args),),
     )

@@ -112,8 +112,8 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
     # A link whose rate is unknown may be the cause, unless another cause is known.
     unknown = worst.degraded and worst.rate is None and (group.job is None or (group.job.stall or 0.0) < limits.gate)
     # An idle link has a lower generation, so only readings under load are compared.
-    loaded = (one for one in reversed(gpu.rates) if (one.busy_ratio or 0.0) >= limits.gpu_loaded)
-    last = next((one for one in loaded if one.pcie_generation is not None), gpu.rates[-1])
+    loaded = (rates for rates in reversed(gpu.rates) if (rates.busy_ratio or 0.0) >= limits.gpu_loaded)
+    last = next((rates for rates in loaded if rates.pcie_generation is not None), gpu.rates[-1])
     args: Args = (
         *group_args(facts, group, affected),
         ("worst", f"GPU {state.number}"),
@@ -170,13 +170,13 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
                 used = gpu.rates[-1].memory_used_bytes
             level = graded(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
             if level >= limits.leave_level and used is not None and total:
-                end = _seconds_left(group, gpu, used, total)
-                found.append((gpu, level, used, total, end))
+                full_in_s = _seconds_left(group, gpu, used, total)
+                found.append((gpu, level, used, total, full_in_s))
         if not found or not group.settled:
             continue
-        found.sort(key=lambda one: (one[4] if one[4] is not None else 1e9, -one[2] / one[3], one[0].state.number))
-        gpu, level, used, total, end = found[0]
-        finding = _memory_finding(facts, group, [one[0] for one in found], gpu, used, total, end)
+        found.sort(key=lambda row: (row[4] if row[4] is not None else 1e9, -row[2] / row[3], row[0].state.number))
+        gpu, level, used, total, full_in_s = found[0]
+        finding = _memory_finding(facts, group, [row[0] for row in found], gpu, used, total, full_in_s)
         out.append(group_claim(group, finding, level))
     return tuple(out)
 
@@ -200,7 +200,13 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
 
 
 def _memory_finding(
-    facts: Facts, group: GpuGroup, affected: list[OneGpu], gpu: OneGpu, used: float, total: float, end: float | None
+    facts: Facts,
+    group: GpuGroup,
+    affected: list[OneGpu],
+    gpu: OneGpu,
+    used: float,
+    total: float,
+    full_in_s: float | None,
 ) -> Finding:
     limits = facts.limits
     count = sum(process.kind == COMPUTE for process in gpu.state.processes or ())
@@ -208,14 +214,14 @@ def _memory_finding(
     if group.job is not None:
         listed = [process.pid for process in gpu.state.processes or () if process.found]
         others = strangers(gpu.state, pids_of(facts.snapshot, group.job.job, listed))
-    soon = end is not None and end <= limits.gpu_memory_end_s
+    soon = full_in_s is not None and full_in_s <= limits.gpu_memory_end_s
     args: Args = (
         *group_args(facts, group, affected),
         ("worst", f"GPU {gpu.state.number}"),
         ("used", used),
         ("total", total),
         ("ratio", used / total),
-        ("end_s", end),
+        ("end_s", full_in_s),
         ("soon", float(soon)),
         ("sharers", float(len(others))),
         ("other_pid", float(others[0].pid) if others and others[0].found else None),
@@ -223,14 +229,14 @@ def _memory_finding(
     )
     evidence = (
         Evidence(metric(gpu, "memory_used_ratio"), used / total, "ratio", limits.gpu_memory),
-        Evidence(metric(gpu, "memory_full_in_s"), end, "s", limits.gpu_memory_end_s),
+        Evidence(metric(gpu, "memory_full_in_s"), full_in_s, "s", limits.gpu_memory_end_s),
         Evidence(metric(gpu, "processes"), float(count), "count"),
     )
-    loud = Severity.CRITICAL if soon else Severity.WARNING if others else Severity.INFO
+    severity = Severity.CRITICAL if soon else Severity.WARNING if others else Severity.INFO
     advice = (Advice("end_sharer", args),) if others else ()
     return Finding(
         "gpu_memory",
-        loud,
+        severity,
         confidence(MEMORY_BASE, 3),
         group.subject,
         args,

@@ -29,31 +29,31 @@ def job_restarts_its_workers(facts: Facts) -> tuple[Claim, ...]:
         memory = facts.carry.memory.get(job.job.key)
         if memory is None:
             continue
-        turns = [turn for turn in memory.restarts if turn.lost_s >= limits.respawn_s]
-        if len(turns) < limits.respawn_turns:
+        restarts = [restart for restart in memory.restarts if restart.lost_s >= limits.respawn_s]
+        if len(restarts) < limits.respawn_turns:
             continue
-        period_s = (turns[-1].at_ns - turns[0].at_ns) / 1e9 / (len(turns) - 1)
+        period_s = (restarts[-1].at_ns - restarts[0].at_ns) / 1e9 / (len(restarts) - 1)
         # The current epoch has not ended, so it counts as an epoch of the usual length.
-        span_s = period_s * len(turns)
-        if period_s <= 0 or (now - turns[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
+        span_s = period_s * len(restarts)
+        if period_s <= 0 or (now - restarts[-1].at_ns) / 1e9 > _QUIET * period_s + limits.respawn_most_s:
             continue
-        cost_s = sum(turn.lost_s for turn in turns)
-        whole_s = cost_s + sum(turn.other_s for turn in memory.restarts)
+        cost_s = sum(restart.lost_s for restart in restarts)
+        whole_s = cost_s + sum(restart.other_s for restart in memory.restarts)
         ratio = min(1.0, cost_s / span_s)
         level = min(ratio / limits.long_gate, cost_s / whole_s / 0.5)
         name = f"jobs.{job.subject}"
         evidence = (
-            Evidence(f"{name}.worker_turns", float(len(turns)), "count", float(limits.respawn_turns)),
+            Evidence(f"{name}.worker_turns", float(len(restarts)), "count", float(limits.respawn_turns)),
             Evidence(f"{name}.lost_at_turns_ratio", ratio, "ratio", limits.long_gate),
-            Evidence(f"{name}.lost_a_turn_s", cost_s / len(turns), "s", limits.respawn_s),
+            Evidence(f"{name}.lost_a_turn_s", cost_s / len(restarts), "s", limits.respawn_s),
             Evidence(f"{name}.epoch_s", period_s, "s"),
         )
         args: Args = (
             *(pair for pair in job_args(facts, job) if pair[0] != "lost"),
             ("lost", ratio),
-            ("turn_s", cost_s / len(turns)),
+            ("turn_s", cost_s / len(restarts)),
             ("epoch_s", period_s),
-            ("turns", float(len(turns))),
+            ("turns", float(len(restarts))),
         )
         limit = [WITHOUT_GPU] if job.gpu_busy is None else []
         finding = Finding(
