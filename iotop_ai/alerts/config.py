@@ -58,29 +58,33 @@ def read_alerts(path: str) -> AlertConfig:
 
     Raises UsageError for an invalid file or one that other users can change, and InputError if it cannot be read.
     """
-    shown = clean(path)
+    display_path = clean(path)
     owner = os.geteuid()
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise UsageError(f"{shown} is not a regular file")
+                raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
                 own = why.endswith(f"can write to {clean(path)}")
-                cure = f"chmod go-w {shown}" if own else "keep it in a folder of your own, such as ~/.config/iotop-ai"
-                raise UsageError(f"{shown} is not read, as it names programs and addresses: {why}; {cure}")
+                cure = (
+                    f"chmod go-w {display_path}"
+                    if own
+                    else "keep it in a folder of your own, such as ~/.config/iotop-ai"
+                )
+                raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {cure}")
             raw = file.read(LONGEST + 1)
     except OSError as error:
-        raise InputError(f"{shown}: {error.strerror}") from None
+        raise InputError(f"{display_path}: {error.strerror}") from None
     if len(raw) > LONGEST:
-        raise UsageError(f"{shown} is not read: it has more than {LONGEST // 1024} KiB")
+        raise UsageError(f"{display_path} is not read: it has more than {LONGEST // 1024} KiB")
     try:
         return parse_alerts(path, parse_toml(raw.decode()))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{shown}: not UTF-8 (line {line})") from None
+        raise UsageError(f"{display_path}: not UTF-8 (line {line})") from None
     except UsageError as error:
-        raise UsageError(f"{shown}: {clean(str(error))}") from None
+        raise UsageError(f"{display_path}: {clean(str(error))}") from None
 
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
@@ -93,8 +97,8 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     tables = tree.get("rule", [])
     if not isinstance(tables, list) or len(tables) > MOST_RULES or len(deliveries) > MOST_DELIVERIES:
         raise UsageError(f"write [[rule]] for each rule; at most {MOST_RULES} rules and {MOST_DELIVERIES} deliveries")
-    known = frozenset(one.name for one in deliveries)
-    rules = [_rule(_table(table, "rule"), known) for table in tables]
+    known_deliveries = frozenset(delivery.name for delivery in deliveries)
+    rules = [_rule(_table(table, "rule"), known_deliveries) for table in tables]
     enable = _names(tree.get("enable", []), "enable")
     defaults = {rule.name: rule for rule in default_rules()}
     if unknown := [name for name in enable if name not in defaults]:
@@ -120,7 +124,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
     if severity not in (*Severity,):
         raise UsageError(f"{where}: severity is not one of {', '.join(Severity)}")
     deliver = _names(table.get("deliver", []), f"{where}: deliver")
-    if unknown := [one for one in deliver if one not in deliveries]:
+    if unknown := [name for name in deliver if name not in deliveries]:
         raise UsageError(f"{where}: [deliver.{clean(unknown[0])}] is missing")
     return Rule(
         name,
@@ -198,7 +202,11 @@ def _command(value: Any, where: str) -> tuple[str, ...]:
 
     Raises UsageError for a program that other users can replace.
     """
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) and "\0" not in one for one in value):
+    if (
+        not isinstance(value, list)
+        or not value
+        or not all(isinstance(word, str) and "\0" not in word for word in value)
+    ):
         raise UsageError(f"{where}: command is a list of words, as ['/usr/local/bin/hook', '--now']; no shell reads it")
     if not value[0].startswith("/"):
         raise UsageError(f"{where}: name the command by its absolute path")
@@ -225,7 +233,7 @@ def _name(value: Any, what: str) -> str:
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise UsageError(f"{where} is not a list of names")
     return tuple(value)
 

@@ -18,7 +18,7 @@ SIGNALS = ("# a command that signals another user's process", "CapabilityBoundin
 
 def drop_in(deliveries: Sequence[Delivery]) -> list[str]:
     """The lines of the drop-in; [] if no delivery needs one."""
-    commands = any(isinstance(one, CommandDelivery) for one in deliveries)
-    network = commands or any(not isinstance(one, MailDelivery) or one.smtp for one in deliveries)
+    commands = any(isinstance(delivery, CommandDelivery) for delivery in deliveries)
+    network = commands or any(not isinstance(delivery, MailDelivery) or delivery.smtp for delivery in deliveries)
     lines = [*(NETWORK if network else ()), *(SIGNALS if commands else ())]
     return ["[Service]", *lines] if lines else []

@@ -95,8 +95,8 @@ class _RuleWatch:
 
     def add(self, frame: Frame) -> Alert | None:
         rule, now_ns = self.rule, frame.snapshot.at_ns
-        seen = self._watch.add(frame)
-        met = all_met(seen)
+        results = self._watch.add(frame)
+        met = all_met(results)
         if met is None:
             return None
         if met:
@@ -105,8 +105,10 @@ class _RuleWatch:
                 if self._fired_ns is not None and now_ns - self._fired_ns < rule.cooldown_s * 1e9:
                     return None
                 self._firing, self._fired_ns = True, now_ns
-            names = self._unreported((seen[0].name, *sorted(seen[0].all_met)), frame)
-            return _together([alert_of(rule, FIRING, self._watch.about(one, seen, now_ns), frame) for one in names])
+            names = self._unreported((results[0].name, *sorted(results[0].all_met)), frame)
+            return _together(
+                [alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names]
+            )
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
@@ -114,8 +116,8 @@ class _RuleWatch:
             reported, self._reported = list(self._reported), {}
             if len(reported) == 1:
                 # The receiver uses the subject to find the alert that ends.
-                seen = self._watch.about(reported[0], seen, now_ns)
-            ended = alert_of(rule, RESOLVED, seen, frame)
+                results = self._watch.about(reported[0], results, now_ns)
+            ended = alert_of(rule, RESOLVED, results, frame)
             named = any(reported)
             return _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}") if named else ended
         return None
@@ -135,7 +137,7 @@ def _together(alerts: Sequence[Alert]) -> Alert | None:
     """One message for the messages about several objects; None if there are none."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None
-    others = [one.subject for one in alerts[1:]]
+    others = [alert.subject for alert in alerts[1:]]
     return _with_more(alerts[0], f"also {_listed(others, MOST_NAMED - 1)}")._replace(each=tuple(alerts))
 
 
@@ -160,14 +162,14 @@ class AlertRules:
         return [(rule, alert) for rule, alert in found if alert is not None]
 
 
-def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Frame) -> Alert:
+def alert_of(rule: Rule, state: str, results: tuple[ClauseResult, ...], frame: Frame) -> Alert:
     """The message about a rule that fires or is resolved."""
     if state == RESOLVED:
         # The message about a resolved rule shows the current value, not how long the comparison was true.
-        seen = tuple(one._replace(clause=one.clause._replace(hold_s=0.0)) for one in seen)
-    first = seen[0]
+        results = tuple(result._replace(clause=result.clause._replace(hold_s=0.0)) for result in results)
+    first = results[0]
     figure = first.clause.figure
-    text = outcome_text(ConditionResult(rule.when, state == FIRING, seen))
+    text = outcome_text(ConditionResult(rule.when, state == FIRING, results))
     if state == FIRING and figure is not None and first.clause.hold_s and first.value is not None:
         text += f", now {value_text(figure, first.value)}"
     return Alert(
@@ -183,5 +185,5 @@ def alert_of(rule: Rule, state: str, seen: tuple[ClauseResult, ...], frame: Fram
         f"{frame.verdict.state.value} {frame.verdict.primary.class_id}",
         frame.snapshot.wall_ns,
         rule.deliver,
-        found_text(seen),
+        found_text(results),
     )

@@ -64,8 +64,8 @@ class MailDelivery(NamedTuple):
         try:
             mail = message(alert, self.sender, self.to)
             if self.smtp:
-                whole_s = MOST_TIMEOUTS * self.timeout_s
-                call_with_timeout(whole_s, f"mail {self.name}", lambda: self._by_server(mail))
+                longest_s = MOST_TIMEOUTS * self.timeout_s
+                call_with_timeout(longest_s, f"mail {self.name}", lambda: self._by_server(mail))
             else:
                 self._by_sendmail(mail)
         except (InputError, UsageError) as error:
@@ -101,7 +101,7 @@ class MailDelivery(NamedTuple):
         if not program:
             raise NotDelivered("sendmail is not installed; name an SMTP server: smtp = 'host:25'")
         try:
-            done = run(
+            finished = run(
                 [program, "-oi", "-t"],
                 input=bytes(mail),
                 stdout=subprocess.DEVNULL,
@@ -112,8 +112,8 @@ class MailDelivery(NamedTuple):
             raise NotDelivered(
                 f"sendmail: {getattr(error, 'strerror', None) or 'took too long and was ended'}"
             ) from None
-        if done.returncode:
-            raise NotDelivered(f"sendmail ended with status {done.returncode}", again=True)
+        if finished.returncode:
+            raise NotDelivered(f"sendmail ended with status {finished.returncode}", again=True)
 
 
 def _refusal(refused: Iterable[str]) -> str:
@@ -133,10 +133,10 @@ def check_address(text: str) -> None:
     mail = EmailMessage()
     try:
         mail["To"] = text
-        found = [one.username for one in mail["To"].addresses]
+        users = [address.username for address in mail["To"].addresses]
     except Exception:  # for an incomplete address the parser raises IndexError, AttributeError and others
-        found = []
-    if not found or not all(found):
+        users = []
+    if not users or not all(users):
         raise UsageError(f"{clean(text, 80)!r} is not an address; write 'you@example.org'")
 
 
@@ -153,6 +153,6 @@ def message(alert: Alert, sender: str, to: str) -> EmailMessage:
     mail["Date"] = format_datetime(datetime.fromtimestamp(alert.wall_ns // 10**9, UTC))
     # Without a domain, make_msgid would ask a name server for the name of this machine.
     mail["Message-ID"] = make_msgid(domain=alert.host if _HOST.fullmatch(alert.host) else "localhost")
-    objects = "\n".join(json.dumps(alert_object(one), indent=1) for one in alert.each or (alert,))
+    objects = "\n".join(json.dumps(alert_object(part), indent=1) for part in alert.each or (alert,))
     mail.set_content(f"{title(alert)}\n\n{objects}\n")
     return mail

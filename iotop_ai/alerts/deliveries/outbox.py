@@ -87,8 +87,8 @@ class Outbox:
         self._deliveries = tuple(deliveries)
         self._say = say
         self._clock = Clock()
-        self._sent = {one.name: _LastHour() for one in deliveries}
-        self._tried = {one.name: _LastHour() for one in deliveries}
+        self._sent = {delivery.name: _LastHour() for delivery in deliveries}
+        self._tried = {delivery.name: _LastHour() for delivery in deliveries}
         self._queue: queue.Queue[Alert | None] = queue.Queue(WAITING)
         self._stop = threading.Event()
         self._unsent: list[tuple[Delivery, Alert]] = []
@@ -134,7 +134,7 @@ class Outbox:
             lost += alert is not None and bool(self._deliveries_of(alert))
 
     def _deliveries_of(self, alert: Alert) -> list[Delivery]:
-        return [one for one in self._deliveries if not alert.deliver or one.name in alert.deliver]
+        return [delivery for delivery in self._deliveries if not alert.deliver or delivery.name in alert.deliver]
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -144,13 +144,13 @@ class Outbox:
             messages = [
                 (delivery, one)
                 for delivery in self._deliveries_of(alert)
-                for one in (delivery.per_object and alert.each) or (alert,)
+                for part in (delivery.per_object and alert.each) or (alert,)
             ]
             for number, (delivery, one) in enumerate(messages):
                 self._unsent = messages[number:]
                 if self._stop.is_set():
                     return
-                self._deliver(delivery, one)
+                self._deliver(delivery, part)
             self._unsent = []
 
     def _deliver(self, delivery: Delivery, alert: Alert) -> None:
