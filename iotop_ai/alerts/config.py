@@ -77,7 +77,7 @@ def read_alerts(path: str) -> AlertConfig:
     except OSError as error:
         raise InputError(f"{display_path}: {error.strerror}") from None
     if len(raw) > LONGEST:
-        raise UsageError(f"{display_path} is not read: it has more than {LONGEST // 1024} KiB")
+        raise UsageError(f"{display_path} is not read: it is larger than {LONGEST // 1024} KiB")
     try:
         return parse_alerts(path, parse_toml(raw.decode()))
     except UnicodeDecodeError as error:
@@ -122,7 +122,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
         raise UsageError(f"{where}: {error}") from None
     severity = table.get("severity", Severity.WARNING.value)
     if severity not in (*Severity,):
-        raise UsageError(f"{where}: severity is not one of {', '.join(Severity)}")
+        raise UsageError(f"{where}: severity must be one of {', '.join(Severity)}")
     deliver = _names(table.get("deliver", []), f"{where}: deliver")
     if unknown := [name for name in deliver if name not in deliveries]:
         raise UsageError(f"{where}: [deliver.{clean(unknown[0])}] is missing")
@@ -147,20 +147,20 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
     timeout_s = _seconds(table.get("timeout", TIMEOUT_S), f"{where}: timeout")
     at_most = table.get("at_most", AT_MOST)
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
-        raise UsageError(f"{where}: timeout is more than 0 and at most {LONGEST_TIMEOUT_S:g} s")
+        raise UsageError(f"{where}: timeout must be more than 0 and at most {LONGEST_TIMEOUT_S:g} s")
     if isinstance(at_most, bool) or not isinstance(at_most, int) or not 1 <= at_most <= 1000:
-        raise UsageError(f"{where}: at_most is 1 to 1000 messages an hour")
+        raise UsageError(f"{where}: at_most must be 1 to 1000 messages an hour")
     if kind == "command":
         return CommandDelivery(name, _command(table["command"], where), timeout_s, at_most)
     if kind == "webhook":
         form = table.get("format", "json")
         if form not in FORMATS:
-            raise UsageError(f"{where}: format is not one of {', '.join(FORMATS)}")
-        return WebhookDelivery(name, _text(table["webhook"], where), form, timeout_s, at_most)
+            raise UsageError(f"{where}: format must be one of {', '.join(FORMATS)}")
+        return WebhookDelivery(name, _text(table["webhook"], f"{where}: webhook"), form, timeout_s, at_most)
     if kind == "apprise":
         if not is_installed():
             raise UsageError(f"{where}: apprise is not installed: pip install 'iotop-ai[notify]'")
-        return ServiceDelivery(name, _text(table["apprise"], where), timeout_s, at_most)
+        return ServiceDelivery(name, _text(table["apprise"], f"{where}: apprise"), timeout_s, at_most)
     return _mail(name, table, where)._replace(timeout_s=timeout_s, at_most=at_most)
 
 
@@ -169,16 +169,20 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
 
     Raises UsageError for invalid values, and for a login that would be sent unencrypted.
     """
-    smtp, user, secret = (_text(table[key], where) if key in table else "" for key in ("smtp", "user", "password_file"))
+    smtp, user, secret = (
+        _text(table[key], f"{where}: {key}") if key in table else "" for key in ("smtp", "user", "password_file")
+    )
     tls = table.get("tls", "starttls" if user else "no")
     if tls not in (*PORTS,):
-        raise UsageError(f"{where}: tls is not one of {', '.join(PORTS)}")
+        raise UsageError(f"{where}: tls must be one of {', '.join(PORTS)}")
     if (user or "tls" in table) and not smtp:
         raise UsageError(f"{where}: name the server: smtp = 'host:587'")
     if bool(user) != bool(secret):
-        raise UsageError(f"{where}: a login has both user and password_file")
+        raise UsageError(f"{where}: a login needs both user and password_file")
     if user and tls == "no":
-        raise UsageError(f"{where}: a password goes only over an encrypted connection: tls = 'starttls' or 'tls'")
+        raise UsageError(
+            f"{where}: a password is sent only over an encrypted connection; write tls = 'starttls' or 'tls'"
+        )
     if secret:
         if not secret.startswith("/"):  # services and children of iotop-ai run in the folder "/"
             raise UsageError(f"{where}: name the password_file by its absolute path")
@@ -188,7 +192,8 @@ def _mail(name: str, table: Mapping[str, Any], where: str) -> MailDelivery:
             raise UsageError(f"{where}: {error}") from None
     if smtp and not is_server(smtp):
         raise UsageError(f"{where}: smtp: {clean(smtp, 80)!r} is not a server; write 'host:587'")
-    to, sender = _text(table["mail"], where), _text(table.get("sender", "iotop-ai"), where)
+    to = _text(table["mail"], f"{where}: mail")
+    sender = _text(table.get("sender", "iotop-ai"), f"{where}: sender")
     for key, address in (("mail", to), ("sender", sender)):
         try:
             check_address(address)
@@ -207,7 +212,7 @@ def _command(value: Any, where: str) -> tuple[str, ...]:
         or not value
         or not all(isinstance(word, str) and "\0" not in word for word in value)
     ):
-        raise UsageError(f"{where}: command is a list of words, as ['/usr/local/bin/hook', '--now']; no shell reads it")
+        raise UsageError(f"{where}: command must be a list of words, such as ['/usr/local/bin/hook', '--now']")
     if not value[0].startswith("/"):
         raise UsageError(f"{where}: name the command by its absolute path")
     if why := why_untrusted(value[0], os.geteuid()):
@@ -222,31 +227,31 @@ def _only(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise UsageError(f"{where} is not a table")
+        raise UsageError(f"{where} must be a table")
     return value
 
 
 def _name(value: Any, what: str) -> str:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise UsageError(f"{what} is missing, or not 1 to 40 letters, digits, _ and -")
+        raise UsageError(f"{what} must be 1 to 40 letters, digits, _ or -")
     return value
 
 
 def _names(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise UsageError(f"{where} is not a list of names")
+        raise UsageError(f"{where} must be a list of names")
     return tuple(value)
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise UsageError(f"{where}: a value is not a text of one line")
+        raise UsageError(f"{where} must be one line of text")
     return value
 
 
 def _switch(value: Any, where: str) -> bool:
     if not isinstance(value, bool):
-        raise UsageError(f"{where} is neither true nor false")
+        raise UsageError(f"{where} must be true or false")
     return value
 
 
@@ -254,7 +259,7 @@ def _seconds(value: Any, where: str) -> float:
     try:
         seconds = parse_duration_s(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError, OverflowError, UsageError):
-        raise UsageError(f"{where} is not a duration; write '90s' or '10m'") from None
+        raise UsageError(f"{where} must be a duration, such as '90s' or '10m'") from None
     if isinstance(value, bool) or not 0 <= seconds <= 7 * 86_400:
-        raise UsageError(f"{where} is not between 0 and 7 days")
+        raise UsageError(f"{where} must be between 0 and 7 days")
     return seconds

@@ -75,9 +75,9 @@ def test_a_server_without_tls_gets_no_password(password: str) -> None:
 @pytest.mark.parametrize(
     ("table", "error"),
     [
-        ({"tls": "always"}, "tls is not one of no, starttls, tls"),
+        ({"tls": "always"}, "tls must be one of no, starttls, tls"),
         ({"user": "x"}, "name the server: smtp = 'host:587'"),
-        ({"smtp": "h", "user": "x"}, "a login has both user and password_file"),
+        ({"smtp": "h", "user": "x"}, "a login needs both user and password_file"),
         ({"smtp": "h", "user": "x", "password_file": "/f", "tls": "no"}, "only over an encrypted connection"),
         ({"smtp": "h", "user": "x", "password_file": "/nonexistent"}, "/nonexistent: No such file"),
         ({"smtp": "h", "user": "x", "password_file": "password"}, "name the password_file by its absolute path"),
