@@ -113,7 +113,7 @@ class FrameCursor:
         """
         self._index()
         if not self._shown_blocks:
-            raise InputError("only a pre-roll in this recording")
+            raise InputError("this recording contains only a pre-roll")
 
     @property
     def parts(self) -> Sequence[RecordingPart]:

@@ -152,7 +152,7 @@ def test_a_hanging_command_is_ended_with_its_children(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     hook = script(tmp_path, f"sleep 1000 & echo $! > {pid}.new; mv {pid}.new {pid}; wait")
     delivery = CommandDelivery("hook", (hook,), 5.0, 12)
-    with pytest.raises(NotDelivered, match="took longer than 5 s and was ended"):
+    with pytest.raises(NotDelivered, match="took longer than 5 s and was killed"):
         delivery.send(alert(), threading.Event())
     sleeper = int(pid.read_text())
     wait_for(lambda: not alive(sleeper), "end of the hook's child")
@@ -175,7 +175,7 @@ def test_a_hanging_command_ends_with_the_monitor(tmp_path: Path) -> None:
     thread = outbox._thread._thread
     assert thread is not None
     assert not thread.is_alive()
-    assert messages == [f"alert disk is not sent to hook: {hook} still ran as the monitor ended and was ended"]
+    assert messages == [f"alert disk is not sent to hook: {hook} still ran when the monitor ended and was killed"]
 
 
 def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +185,7 @@ def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", no_thread)
             outbox.put(alert())
-        assert lines == ["alert disk waits for the next alert: can't start new thread"]
+        assert lines == ["alert disk stays queued until the next alert: can't start new thread"]
         outbox.put(alert())
         outbox.close(60.0)
     assert (len(bodies), len(lines)) == (2, 1)
@@ -194,7 +194,7 @@ def test_an_alert_that_gets_no_thread_is_delivered_with_the_next_one(monkeypatch
 def test_a_command_that_gets_no_input_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hook = script(tmp_path, f"echo $$ > {tmp_path}/pid; sleep 1000")
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    with pytest.raises(NotDelivered, match=r"got no input and was ended: can't start new thread"):
+    with pytest.raises(NotDelivered, match=r"got no input and was killed: can't start new thread"):
         CommandDelivery("hook", (hook,), 600.0, 12).send(alert(), threading.Event())
 
 
@@ -206,7 +206,7 @@ def test_messages_an_hour_are_limited() -> None:
             outbox.put(alert())
         outbox.close(60.0)
     assert len(bodies) == 2
-    assert messages == ["alert disk is not sent to web: 2 an hour were sent"] * 2
+    assert messages == ["alert disk is not sent to web: 2 messages were sent in the last hour"] * 2
 
 
 class BlockedDelivery:
@@ -291,7 +291,10 @@ class Recovering:
         return ""
 
 
-@pytest.mark.parametrize(("failures", "sent", "last"), [(3, 2, "2 an hour were sent"), (99, 0, "8 an hour were tried")])
+@pytest.mark.parametrize(
+    ("failures", "sent", "last"),
+    [(3, 2, "2 messages were sent in the last hour"), (99, 0, "8 messages were tried in the last hour")],
+)
 def test_failed_tries_do_not_count_towards_the_limit_of_messages(failures: int, sent: int, last: str) -> None:
     web, messages = Recovering(failures), list[str]()
     outbox = Outbox([web], messages.append)
@@ -483,7 +486,7 @@ def test_a_command_that_runs_as_another_user_delays_no_alert(tmp_path: Path) -> 
 
     def act() -> None:
         threading.Thread(target=become_nobody).start()
-        with pytest.raises(NotDelivered, match="took longer than 3 s and cannot be ended, as it runs as another user"):
+        with pytest.raises(NotDelivered, match="took longer than 3 s and cannot be killed, as it runs as another user"):
             CommandDelivery("hook", (hook,), 3.0, 12).send(alert(), threading.Event())
 
     try:

@@ -59,7 +59,7 @@ def drop_caches(
             return Outcome(False, f"level {level} does not exist; choose 1, 2 or 3")
         wait = wait_s(root, clock, folder)
         if wait > 0:
-            text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, once a minute is the limit"
+            text = f"not done: the last drop was {LEAST_S - wait:.0f} s ago, and the limit is one drop a minute"
             return Outcome(False, text, f"wait {wait:.0f} s")
         # Stamped before the sync, which may take long, so that a second drop is refused meanwhile.
         stamp_error = _stamp(root, clock, folder)

@@ -31,7 +31,7 @@ CHUNK = 8 << 20
 OnBytes = Callable[[int], None]
 _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 _TRIES = 4
-WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; --by own copies by descriptors"
+WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -147,7 +147,7 @@ class Target:
     ) -> str:
         """Return why nothing may be copied into an open folder; "" if it is trusted. here: the folder's own stat."""
         if here.st_dev != self._device:
-            return "is on another filesystem than the copy; unmount it, or stage that part on its own"
+            return "is not on the filesystem of the copy; unmount it, or stage that part separately"
         if made:
             # Between mkdir and open, another folder may have been moved to this name. That is harmless if it is empty
             # and belongs to this user.

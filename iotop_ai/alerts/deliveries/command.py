@@ -70,7 +70,7 @@ class CommandDelivery(NamedTuple):
             stop.wait(_POLL_S)
             left_s -= _POLL_S
         if child.poll() is None:
-            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran as the monitor ended"
+            why = f"took longer than {self.timeout_s:g} s" if left_s <= 0 else "still ran when the monitor ended"
             raise NotDelivered(f"{clean(self.argv[0])} {why} and {_end(child)}")
         if child.returncode:
             raise NotDelivered(f"{clean(self.argv[0])} ended with status {child.returncode}")
@@ -91,10 +91,10 @@ def _end(child: subprocess.Popen[bytes]) -> str:
         os.killpg(child.pid, signal.SIGKILL)  # the child is not reaped yet, so no other process group has its id
         child.wait(_END_S)
     except PermissionError:  # the command has become root, for example through sudo
-        return "cannot be ended, as it runs as another user"
+        return "cannot be killed, as it runs as another user"
     except subprocess.TimeoutExpired:  # the command waits in the kernel, for example for a disk that does not answer
-        return "does not end"
-    return "was ended"
+        return "does not exit"
+    return "was killed"
 
 
 def _write(child: subprocess.Popen[bytes], data: bytes) -> None:

@@ -110,7 +110,7 @@ class MailDelivery(NamedTuple):
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NotDelivered(
-                f"sendmail: {getattr(error, 'strerror', None) or 'took too long and was ended'}"
+                f"sendmail: {getattr(error, 'strerror', None) or 'took too long and was killed'}"
             ) from None
         if finished.returncode:
             raise NotDelivered(f"sendmail ended with status {finished.returncode}", again=True)

@@ -103,7 +103,7 @@ class Outbox:
         except queue.Full:
             self._say(f"alert {alert.rule} is not delivered: {WAITING} alerts are waiting")
         except RuntimeError as error:
-            self._say(f"alert {alert.rule} waits for the next alert: {error}")
+            self._say(f"alert {alert.rule} stays queued until the next alert: {error}")
 
     def close(self, seconds: float, end_s: float = 5.0) -> None:
         """Deliver the queued alerts for up to ``seconds``, then end the thread.
@@ -156,9 +156,9 @@ class Outbox:
     def _deliver(self, delivery: Delivery, alert: Alert) -> None:
         now_ns, at_most = self._clock.monotonic_ns(), delivery.at_most
         sent, tried = self._sent[delivery.name], self._tried[delivery.name]
-        why = f"{at_most} an hour were sent" if sent.count(now_ns) >= at_most else ""
+        why = f"{at_most} messages were sent in the last hour" if sent.count(now_ns) >= at_most else ""
         if not why and tried.count(now_ns) >= TRIED_PER_SENT * at_most:
-            why = f"{TRIED_PER_SENT * at_most} an hour were tried"
+            why = f"{TRIED_PER_SENT * at_most} messages were tried in the last hour"
         if why:
             self._say(f"alert {alert.rule} is not sent to {delivery.name}: {why}")
             return

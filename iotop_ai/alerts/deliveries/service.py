@@ -55,7 +55,7 @@ class ServiceDelivery(NamedTuple):
             sent = self._notify(service, alert)
             lines = [line.partition(_STAMP)[2] for line in log.getvalue().splitlines()]
         if not sent:
-            raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not take it", 200), again=True)
+            raise NotDelivered(clean(" ".join(filter(None, lines)) or "the service did not accept it", 200), again=True)
 
     def _notify(self, service: Any, alert: Alert) -> bool:
         def notify() -> bool:

@@ -30,7 +30,7 @@ class KeyText:
         A small cache makes most equal keys the same object.
         """
         if type(text) is not str:
-            raise ShapeError("expected a key")
+            raise ShapeError("a key expected")
         key = self._cached.get(text)
         if key is not None:
             return key

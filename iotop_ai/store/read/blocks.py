@@ -99,7 +99,7 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or 'no file name'}") from None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise InputError("not a regular file; a stream is read with -")
+            raise InputError("not a regular file; use - to read a stream")
         if os.pread(fd, 2, 0) == GZIP_MAGIC:
             return GzipBlocks(fd)
         return PlainBlocks(fd)
@@ -226,7 +226,7 @@ class PlainBlocks:
         self.index, self._end, self._session, self._lead_end = [], 0, 0, -1
         self._index_up_to(whole_length(self._fd, size))
         if not self.index:
-            raise InputError("no complete keyframe is left in it")
+            raise InputError("it no longer has a complete keyframe")
         return True
 
     def _index_up_to(self, end: int) -> bool:

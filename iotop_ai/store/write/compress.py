@@ -34,7 +34,7 @@ def _compress(path: str, name: str, folder: int) -> None:
     blocks = open_blocks(path)
     try:
         if not is_named(blocks.fileno(), name, folder):
-            raise InputError(f"{clean(path)} is not the file itself; nothing is packed")
+            raise InputError(f"{clean(path)} is a symbolic link or was replaced; nothing is packed")
         fd = create_part(part, folder, path + ".gz.part")
         try:
             session = 0

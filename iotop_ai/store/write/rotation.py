@@ -193,7 +193,7 @@ class Rotator:
         try:
             code = self._run_child(list(self._hook), {**os.environ, HOOK_VARIABLE: path}, HOOK_S)
         except subprocess.TimeoutExpired:
-            self._report(f"the hook took longer than {HOOK_S:g} s for {clean(os.path.basename(path))} and was ended")
+            self._report(f"the hook took longer than {HOOK_S:g} s for {clean(os.path.basename(path))} and was killed")
             return
         if code:
             self._report(f"the hook ended with status {code} for {clean(os.path.basename(path))}")

@@ -83,7 +83,7 @@ def test_a_second_drop_waits_while_the_first_still_syncs(tmp_path: Path) -> None
         sync=lambda: second.append(machine.drop()),
     )
     assert not second[0].outcome.done
-    assert "once a minute is the limit" in second[0].outcome.text
+    assert "the limit is one drop a minute" in second[0].outcome.text
 
 
 def test_a_drop_that_the_kernel_refuses_does_not_delay_the_next(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ def test_another_filesystem_in_the_target_is_refused(open_path: Path) -> None:
     if subprocess.run(mount, capture_output=True, check=False).returncode:
         pytest.skip("mounting is not allowed here")
     try:
-        with pytest.raises(InputError, match="is on another filesystem"):
+        with pytest.raises(InputError, match="is not on the filesystem of the copy"):
             stage(source, fast)
         assert not os.listdir(fast / "data" / "sub")
     finally:

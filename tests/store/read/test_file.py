@@ -176,7 +176,7 @@ def test_a_file_that_lost_its_keyframes_while_it_is_open_is_an_error(tmp_path: P
     assert recorder.close()
     recording = FileRecording(str(path))
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:left]))
-    with pytest.raises(InputError, match=f"{path}: no complete keyframe is left in it"):
+    with pytest.raises(InputError, match=f"{path}: it no longer has a complete keyframe"):
         recording.refresh()
     recording.close()
 
