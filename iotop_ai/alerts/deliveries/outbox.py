@@ -142,11 +142,11 @@ class Outbox:
             if alert is None:
                 return
             messages = [
-                (delivery, one)
+                (delivery, part)
                 for delivery in self._deliveries_of(alert)
                 for part in (delivery.per_object and alert.each) or (alert,)
             ]
-            for number, (delivery, one) in enumerate(messages):
+            for number, (delivery, part) in enumerate(messages):
                 self._unsent = messages[number:]
                 if self._stop.is_set():
                     return
