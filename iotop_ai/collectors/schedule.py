@@ -9,9 +9,9 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.reading import Reading
 
 EARLY_NS = 20_000_000
-"""How much too early a tick may come, in nanoseconds.
+"""How early a tick may come, in nanoseconds, for a collector that is due at this tick.
 
-Without this tolerance, a collector that is due at a tick would wait for the next tick if this tick came slightly early.
+Without this tolerance, the collector would wait for the next tick whenever its own tick came slightly early.
 """
 
 

@@ -97,7 +97,7 @@ def _flag(root: Root, path: str) -> bool | None:
 
 
 def _active_scheduler(scheduler: str) -> str:
-    """Return the name in brackets of ``none [mq-deadline] kyber``.
+    """Return the active scheduler, which has brackets: "mq-deadline" for ``none [mq-deadline] kyber``.
 
     Some kernels write a lone "none" without brackets.
     """
@@ -149,7 +149,7 @@ def _dm(root: Root, base: str, info: BlockInfo) -> BlockInfo:
         detail = "mpath partition"
     label = name or info.name
     if detail == "LVM":
-        # LVM joins the names of group and volume by a hyphen, and doubles the hyphens that belong to a name.
+        # LVM joins the names of group and volume with a hyphen, and doubles the hyphens that belong to a name.
         group, *volume = _LVM_SPLIT.split(name, maxsplit=1)
         label = "/".join(part.replace("--", "-") for part in (group, *volume)) or info.name
     return info._replace(label=label, detail=detail or "device mapper")

@@ -22,6 +22,7 @@ REFRESH_NS = 30_000_000_000
 _MOST_MOUNTS = 8
 NO_POOLS: Mapping[str, str] = {}
 _CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
+"""Files on which container runtimes mount a file of the host."""
 
 
 class MountSource(Protocol):
@@ -92,7 +93,7 @@ class BlockInfoCollector:
         return self._at_ns
 
     def _list(self, now: int) -> bool:
-        """Read new and replaced devices, and forget removed ones; return whether there were any."""
+        """Read new and replaced devices, and forget removed ones; return whether the list changed."""
         if self._block is not None:
             self._active |= self._block.changed
             if self._block.generation == self._generation:
@@ -114,7 +115,7 @@ class BlockInfoCollector:
         return bool(fresh or removed)
 
     def _refresh(self, now: int) -> bool:
-        """Read again a few devices whose facts are older than 30 s; return whether these changed."""
+        """Read again a few devices whose facts are older than 30 s; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
         most = max(8, len(self._alone) // 25)
         changed = False
@@ -171,7 +172,7 @@ class BlockInfoCollector:
 def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """Return the loop device with the filesystem of its file and the devices that hold the file.
 
-    There are no such devices if the file is on another machine.
+    No devices hold the file if it is on another machine.
     """
     mount = mount_of(info.detail.removeprefix("loop "), mounts)
     if mount is None:
@@ -189,9 +190,9 @@ def mounts_by_device(
 ) -> dict[str, list[Mount]]:
     """Return the mounts by the kernel name of their devices.
 
-    The devices are found by device number; those of btrfs and bcachefs by the filesystem's list of devices; those of
-    ZFS by ``zfs``, the pool of each device by device number. A bind mount is listed only if the whole filesystem is not
-    mounted, as when a container sees a part of a disk.
+    The devices of a mount are found by its device number; for btrfs and bcachefs, by the filesystem's list of devices;
+    for ZFS, by ``zfs``, which has the pool of each device by device number. A bind mount is listed only if the whole
+    filesystem is not mounted, as in a container that has only a part of a disk.
     """
     by_number = {f"{i.major}:{i.minor}": i.name for i in infos.values() if i.major}
     by_source = {f"/dev/{i.name}": i.name for i in infos.values()}

@@ -12,7 +12,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey
 
 
 def read_temperature(root: Root, name: str) -> float | None:
-    """Return the °C of a whole disk from the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
+    """Return the temperature of a whole disk in °C from the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
 
     Source: https://docs.kernel.org/hwmon/drivetemp.html, drivers/nvme/host/hwmon.c: temp1_input in 1/1000 °C.
     """
@@ -61,7 +61,7 @@ class Temperatures:
             except RuntimeError:  # this user has too many threads; a later call may be able to start one
                 self._busy.release()
         else:
-            # A sensor does not answer, so the earlier values are not the present temperatures.
+            # A sensor does not answer, so the earlier values may be out of date.
             self.celsius = {}
 
     def _round(self, keys: list[BlockKey]) -> None:

@@ -1,6 +1,6 @@
 """Finds out why the clocks of an AMD GPU are lowered, from the table ``gpu_metrics`` of its firmware.
 
-Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v*, chosen by the first four bytes) and
+Source: drivers/gpu/drm/amd/include/kgd_pp_interface.h (struct gpu_metrics_v*, selected by the first four bytes) and
 drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h (SMU_THROTTLER_*_BIT). In a value that a model does not report, all bits
 are set.
 """

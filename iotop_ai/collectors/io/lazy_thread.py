@@ -1,4 +1,4 @@
-"""A daemon thread that the first reading starts."""
+"""A daemon thread that starts when it is first needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 class LazyThread:
     """A daemon thread that is started once, by whichever caller of ``start`` comes first.
 
-    A thread that cannot start is started by the next call. Any thread may call the methods.
+    If the thread cannot start, the next call tries again. Any thread may call the methods.
     """
 
     def __init__(self, name: str, run: Callable[[], None]) -> None:
@@ -25,7 +25,7 @@ class LazyThread:
         return self._thread is not None
 
     def start(self) -> None:
-        """Start the thread unless it was started. Raises RuntimeError when this user has too many threads."""
+        """Start the thread unless it has been started. Raises RuntimeError when this user has too many threads."""
         if self._thread is None:
             with self._starting:
                 if self._thread is None:

@@ -33,6 +33,7 @@ from iotop_ai.model.job.steps import StepCounts, step_counts_of
 log = logging.getLogger(__name__)
 
 LARGEST_BYTES = 4096
+"""The largest message, in bytes; a larger one is discarded."""
 PER_SECOND = 10
 """The most marks that the monitor accepts from one process in a second."""
 _MESSAGES_PER_SECOND = 20
@@ -43,8 +44,11 @@ OLDEST_NS = 60_000_000_000
 An older time comes from another clock, so the time of arrival replaces it.
 """
 _CREDENTIALS = struct.Struct("iII")
+"""The kernel's struct ucred: PID, UID and GID."""
 _MOST_SENDERS = 1000
+"""The most processes whose messages are counted in one second; messages of further processes are not accepted."""
 _UNLINK_S = 0.3
+"""How long ``close`` waits for the removal of the socket's file, in seconds."""
 
 
 def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
@@ -127,8 +131,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # The place differs from that of ``listen``, whose late call may be the caller of this method: a call for
-            # the same place would fail.
+            # Name another place than ``listen`` does: a late call of ``listen`` may call this method, and a second call
+            # for its place would fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -153,7 +157,7 @@ class MarksSocket:
     def _sender(self, sent: list[tuple[int, int, bytes]]) -> int | None:
         """Return the PID of an accepted sender.
 
-        None for a process of another user. The PID is 0 for a process that our PID namespace does not show.
+        None for a process of another user. The PID is 0 for a process that is not in our PID namespace.
         """
         for level, kind, data in sent:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
@@ -176,9 +180,10 @@ def listen(
     take_steps: Callable[[int, StepCounts], None] | None = None,
     opened: Callable[[MarksSocket], None] | None = None,
 ) -> MarksSocket | None:
-    """Open the socket of this monitor and return it, or None if no folder can hold it. Raises OSError or IotopError.
+    """Open the socket of this monitor and return it; None if no folder can hold it.
 
-    opened: called with the socket on the thread that opens it, even if that is after the TimeoutError.
+    opened: called with the socket, on the thread that opened it, even when this happens after the timeout. Raises
+    IotopError, and OSError, which is TimeoutError when the user's home does not answer.
     """
 
     def open_socket() -> MarksSocket | None:

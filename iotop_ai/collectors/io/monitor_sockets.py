@@ -16,6 +16,7 @@ from iotop_ai.model.errors import UsageError
 
 SOCKET_VARIABLE = "IOTOP_AI_SOCKET"
 LONGEST_TEXT = 200
+"""The longest text of a mark, in characters."""
 
 
 def marks_folder(environment: Mapping[str, str], euid: int) -> str | None:
@@ -30,7 +31,7 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
     """Send a mark to every monitor of this user; return how many monitors received it.
 
     A text longer than LONGEST_TEXT characters is cut. A monitor whose queue is full does not receive the mark and is
-    not counted. Raises UsageError for an empty text.
+    not counted. Raises UsageError if the text is empty.
     """
     cleaned = clean(text.strip(), LONGEST_TEXT)
     if not cleaned:
@@ -39,10 +40,10 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
 
 
 def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Collection[str] = ()) -> int:
-    """Send a message to every monitor of this user, or only to the one that IOTOP_AI_SOCKET names.
+    """Send a message to every monitor of this user, or only to the socket that IOTOP_AI_SOCKET names.
 
     Returns how many monitors received the message. skip: the names of sockets that get no message. Raises UsageError
-    if IOTOP_AI_SOCKET names a file that is not such a socket.
+    if IOTOP_AI_SOCKET names a file that is not a socket.
     """
     import json
 
@@ -62,7 +63,7 @@ def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Co
 def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
     """Send to the socket that IOTOP_AI_SOCKET names; return whether the message was sent.
 
-    Raises UsageError if the path is a file of another kind.
+    Raises UsageError if the file is not a socket.
     """
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):

@@ -1,10 +1,9 @@
-"""Opens files to create or append to them, and recordings as root, but never a file of an untrusted user.
+"""Creates files, opens files for appending, and opens recordings as root, but never a file of an untrusted user.
 
 On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
 Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
-path to the file is opened folder by folder. A symbolic link that another user put into a folder that every user may
-write is not followed (the kernel's fs.protected_symlinks does the same, but may be off), and root follows no link of
-another user at all.
+path to the file is opened folder by folder. In a folder that every user may write to, another user's symbolic link is
+not followed (the kernel's fs.protected_symlinks does the same, but may be off). Root never follows another user's link.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from iotop_ai.model.errors import InputError
 
 _PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHARED = stat.S_IWOTH | stat.S_ISVTX
+"""The mode bits of a folder like /tmp: every user may write to it, but only replace files of their own."""
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -158,8 +158,8 @@ def why_not_own_file(found: os.stat_result) -> str:
 def create_part(name: str, folder: int, label: str = "") -> int:
     """Create a temporary file and return its descriptor; the file stays locked (flock) while it is open.
 
-    folder: the descriptor of the folder. label: the name of the file in error messages. A file of this name that a
-    dead process of ours left behind is replaced: the kernel released its lock when the process ended. Raises
+    folder: the descriptor of the folder. label: the name of the file in error messages. A file of this name that an
+    ended process of this user left behind is replaced: the kernel released its lock when the process ended. Raises
     FileExistsError when the existing file belongs to another user or is still being written, and other OSErrors.
     """
     for _ in range(_TRIES):
@@ -169,7 +169,7 @@ def create_part(name: str, folder: int, label: str = "") -> int:
             if not remove_left_over(name, folder):
                 raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name) from None
             continue
-        # Until we lock the file, another process of ours may regard it as left over and remove it.
+        # Until we lock the file, another process of this user may regard it as left over and remove it.
         if locked(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)

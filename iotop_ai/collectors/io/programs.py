@@ -1,6 +1,6 @@
 """Finds the programs that we start, in system folders.
 
-Root does not search PATH, because sudo keeps part of the caller's PATH on some systems and all of it on others.
+As root, PATH is not searched, because sudo keeps part of the caller's PATH on some systems and all of it on others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRUSTED_FOLDERS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""The folders that are searched for a program. The last two are NixOS's; its setuid wrappers come first."""
+"""The folders that are searched for a program. The last two belong to NixOS, where setuid programs are in the wrappers."""
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """The value of PATH for the system programs that we start."""
 

@@ -116,12 +116,12 @@ class PsutilProcess:
 
     @contextlib.contextmanager
     def _os_errors(self) -> Iterator[None]:
-        """Raise the OSError that each exception of psutil stands for."""
+        """Turn the exceptions of psutil into the OSErrors that they stand for."""
         try:
             yield
         except self._psutil.AccessDenied:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
-        except self._psutil.NoSuchProcess:  # also raised for a zombie, which has no data any more
+        except self._psutil.NoSuchProcess:  # also raised for a zombie, which has no data
             raise ProcessLookupError(errno.ESRCH, "it has ended") from None
 
 

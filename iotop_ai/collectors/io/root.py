@@ -1,4 +1,4 @@
-"""The only reader of /proc and /sys: those of this machine, of the host of a container, or of a captured tree."""
+"""The only reader of /proc and /sys: of this machine, of a container's host, or of a captured tree."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class KeptFile:
 class Root:
     """A directory that holds ``proc``, ``sys`` and ``dev``. Its methods take relative paths such as "proc/diskstats".
 
-    proc, sys: folders to use for these two (--procfs, --sysfs); "" to use those in the directory. has_given_trees:
-    whether at least one of the two is given. foreign: whether the given folders belong to another machine. join: a
+    proc, sys: folders to use in place of the directory's own ``proc`` and ``sys`` (--procfs, --sysfs); "" for none.
+    has_given_trees: whether ``proc`` or ``sys`` is given. foreign: whether the given folders belong to another machine. join: a
     function that makes a relative path absolute.
     """
 
@@ -90,7 +90,7 @@ class Root:
         self.path = path if path.endswith("/") else path + "/"
         self.has_given_trees = bool(proc or sys)
         self._tops = {"proc": proc or f"{self.path}proc", "sys": sys or f"{self.path}sys"}
-        # A tick opens thousands of files, so the usual root joins paths with a C function and without Python code.
+        # A tick opens thousands of files, so the default root joins paths with a C function, not in Python.
         self.join: Callable[[str], str] = self._join if self.has_given_trees else self.path.__add__
         self.foreign = self.has_given_trees and self.text_or(_BOOT) != Root().text_or(_BOOT)
 
@@ -105,9 +105,9 @@ class Root:
 
     @property
     def view(self) -> str:
-        """The entry in /proc of the process that has the machine's mounts and namespaces.
+        """The name, in /proc, of a process that has the machine's mounts and namespaces.
 
-        It is "self", or "1" with --procfs or --sysfs.
+        The name is "self", or "1" with --procfs or --sysfs.
         """
         return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 
@@ -120,9 +120,9 @@ class Root:
         return int(pid) if pid.isdecimal() else -1
 
     def place(self, path: str) -> str:
-        """Return where we can open an absolute path of the machine.
+        """Return the path at which this process can open an absolute path of the machine.
 
-        With --procfs or --sysfs, this is below the root directory of PID 1.
+        With --procfs or --sysfs, it is below the root directory of PID 1.
         """
         return self.join(f"proc/1/root{path}" if self.has_given_trees else path.lstrip("/"))
 
@@ -269,7 +269,7 @@ def root_from_options(procfs: str, sysfs: str) -> Root:
 
 
 def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
-    """Return the absolute path of a given tree; "" when it is our own."""
+    """Return the absolute path of a given tree; "" when none is given, or when it is our own."""
     if not path:
         return ""
     if not os.path.isdir(path):
@@ -284,7 +284,8 @@ def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
 
 
 def absolute_path(path: str) -> str:
-    """Return the path from "/". It keeps "..", because LINK/.. is the folder above the link's target, not the link's.
+    """Return the path from "/". It keeps "..", because LINK/.. is the folder above the
+    target of the link, not above the link.
 
     Raises FileNotFoundError if the current folder is gone.
     """

@@ -1,4 +1,4 @@
-"""Creates the file of a Unix socket without replacing any other file, and removes it only while it is still ours.
+"""Creates the file of a Unix socket without replacing any other file, and removes it only if it is still the same file.
 
 A path is used only if no file is there, or if the file is a socket of our own user on which no program listens.
 """

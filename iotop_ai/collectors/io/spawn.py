@@ -1,4 +1,4 @@
-"""Starts child processes: with no signal blocked, in the folder "/", and Python children with our own modules.
+"""Starts child processes in the folder "/", with no signal blocked; a Python child loads our own modules.
 
 ``python -m`` searches the current folder first, which another user may own; the option ``-P`` prevents that search.
 """
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SAFE_FOLDER = "/"
 MODULE_FOLDERS = ("site-packages", "dist-packages")
+"""The names of folders in which Python finds installed packages."""
 
 
 @contextlib.contextmanager
@@ -100,7 +101,7 @@ def run(argv: Sequence[str], **options: Any) -> subprocess.CompletedProcess[byte
 
 
 async def start_async(argv: Sequence[str], **options: Any) -> Process:
-    """Start a program like ``start``, but for asyncio, which does not block signals. Raises OSError."""
+    """Start a program like ``start``, but for asyncio. Signals that this thread blocks stay blocked. Raises OSError."""
     import asyncio
 
     _must_be_absolute(argv[0])

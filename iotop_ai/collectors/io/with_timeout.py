@@ -1,4 +1,4 @@
-"""Runs each call that may hang on a daemon thread, so that a dead server blocks only the thread of its own call.
+"""Runs each call that may hang on a daemon thread, so that a dead server blocks only that thread.
 
 Any access outside /proc, /sys and /dev may hang while a server is down: to the user's home, a name service, or a
 mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.
@@ -24,10 +24,10 @@ HOME_TIMEOUT_S = 1.0
 """How long the start, a key press or the exit waits for the user's home, in seconds."""
 
 _stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
-"""The thread of each call that exceeded its timeout, and the mount that held the place then, by place.
+"""By place: the thread of the call that exceeded its timeout, and the mount that contained the place at that time.
 
-While such a thread hangs, new calls for the same place fail at once, unless another mount holds the place now: a thread
-that hangs in a dead mount keeps hanging after the mount is replaced.
+While such a thread hangs, new calls for the same place fail at once, unless another mount contains the place now: a
+thread that hangs in a dead mount keeps hanging after the mount is replaced.
 """
 
 
@@ -54,13 +54,13 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
     def run() -> None:
         try:
             results.append(call())
-        except BaseException as error:  # it is raised again in the thread of the caller
+        except BaseException as error:  # the thread of the caller raises it again
             errors.append(error)
 
     thread = threading.Thread(target=run, name="with-timeout", daemon=True)
     try:
         thread.start()
-    except RuntimeError as error:  # this user has too many threads; without one, the call could block us for ever
+    except RuntimeError as error:  # this user has too many threads; on our own thread, the call could block us forever
         raise TimeoutError(errno.EAGAIN, str(error), place) from None
     thread.join(seconds)
     if thread.is_alive():
@@ -72,7 +72,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
 
 def _mount_of(place: str) -> Mount | None:
-    """Return the mount that holds a place, without access to it; None if the place is not an absolute path."""
+    """Return the mount that contains a place, without access to the place; None if the place is not an absolute path."""
     if not place.startswith("/"):
         return None
     from iotop_ai.collectors.machine.mounts import every_mount, mount_of  # imported here, because it is rarely needed
@@ -115,7 +115,7 @@ class BackgroundWorker:
     def submit(self, job: Callable[[], None]) -> bool:
         """Start a job; return whether it was started.
 
-        It is not started while the previous job runs, when no thread can be started, and after ``close``.
+        The job is not started while the previous job runs, when no thread can be started, and after ``close``.
         """
         if self._closed or not self._running.acquire(blocking=False):
             return False
@@ -132,7 +132,7 @@ class BackgroundWorker:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the job to end; return whether it has ended. True when there is no job."""
+        """Wait at most ``seconds`` for the job to end; return whether it has ended. True if there is no job."""
         if not self._running.acquire(timeout=seconds):
             return False
         self._running.release()

@@ -10,7 +10,7 @@ from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
 _CPUS = "sys/devices/system/cpu"
 _FIELDS = 9
-"""The number of fields that are read of a /proc/stat line: the name and eight counts.
+"""The number of fields that are read from a /proc/stat line: the name and eight counts.
 
 The last two, guest and guest_nice, are left out, because user and nice include them.
 """
@@ -35,7 +35,7 @@ class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
     The first reading has None for the number of physical cores, because counting them reads a file for each core.
-    psutil counts them only if the kernel does not give its topology, because the import of psutil takes a megabyte.
+    psutil counts them only if the kernel does not give its topology, because importing psutil costs a megabyte.
     """
 
     field = "cpu"

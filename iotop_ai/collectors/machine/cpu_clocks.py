@@ -10,9 +10,9 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_A_READING = 64
-"""The most cores in one reading, as each core has two or three files that take 10 us each.
+"""The most cores that one reading reads: each core has two or three files, which take 10 µs each.
 
-If there are more cores, they are read in rotation.
+If there are more cores, the readings read them in rotation.
 """
 _OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttle/package_throttle_count"
 
@@ -69,7 +69,7 @@ class ClocksCollector:
         )
 
     def _find(self) -> None:
-        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and fixed clocks."""
+        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and the fixed clocks."""
         names = [name for name in self._root.entries(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
         found = [
             name

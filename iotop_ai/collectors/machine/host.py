@@ -18,7 +18,7 @@ _CONTAINER = pattern(r"(docker|kubepods|libpod|lxc|containerd|crio)")
 class HostReader:
     """Reads the Host of this session once. A user name that the name service did not have is looked up again later.
 
-    look_up: a function like ``look_up_name``. Only one thread at a time may use it.
+    look_up: a function like ``look_up_name``. Only one thread at a time may use a HostReader.
     """
 
     def __init__(self, root: Root, clock: Clock, look_up: Lookup = look_up_name) -> None:
@@ -61,8 +61,7 @@ def _boot_time(root: Root) -> str:
 def _reads_others(root: Root) -> bool:
     """Whether we can read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
 
-    The capabilities are tested, and not the file of a process, because even root may be denied /proc/1/io (a VM's
-    init).
+    This tests the capabilities and does not open a file, because even root may be denied /proc/1/io (a VM's init).
     """
     for line in root.lines("proc/self/status"):
         if line.startswith("CapEff:"):
@@ -75,8 +74,8 @@ def read_container(root: Root) -> str:
     """Return the kind of container that we run in: "docker", "podman", "kubernetes", "lxc", ...; "" outside containers.
 
     Trees given by --procfs or --sysfs belong to the whole machine, so the result is "". A VM whose root filesystem was
-    made from a container image has the marks of the image too. Its processes, however, are in the initial PID
-    namespace, which has a fixed number (PROC_PID_INIT_INO).
+    made from a container image has the image's marker files too. The processes of the VM, however, are in the initial
+    PID namespace, which has a fixed number (PROC_PID_INIT_INO).
     """
     if root.has_given_trees or root.link("proc/self/ns/pid") == "pid:[4026531836]":
         return ""
@@ -105,7 +104,7 @@ class OwnCostReader:
     def read(self, collect_ns: int, late_ns: int) -> OwnCost:
         """Return the cost so far. collect_ns: the duration of the tick. late_ns: how late the tick began.
 
-        CPU time is cumulative. The resident memory is the present one; None when it cannot be read.
+        CPU time is cumulative. The resident memory is the present amount; None when it cannot be read.
         """
         rss = None
         if self._statm is not None:

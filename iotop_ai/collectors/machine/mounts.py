@@ -25,7 +25,7 @@ _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fus
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
 _MOST_FOLLOWED = 4
-"""The most filesystems, stacked on each other, that are followed down to a disk."""
+"""The most stacked filesystems that are followed down to a disk."""
 
 
 def _unescape(raw: bytes) -> str:
@@ -173,7 +173,7 @@ def resolve_path_devices(
 
 
 def is_of_another_mount(device: int, mount: Mount) -> bool:
-    """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this one.
+    """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this mount.
 
     False for btrfs, zfs and overlay: they give other device numbers to their files, so a difference proves nothing.
     """
@@ -205,7 +205,7 @@ def _follow(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], 
 
 
 def _lies_on_a_folder(mount: Mount) -> bool:
-    """Whether the mount's source is a folder or file of this machine: ecryptfs, bindfs, gocryptfs, squashfuse."""
+    """Whether the mount's source is a folder or file of this machine, as for ecryptfs, bindfs or squashfuse."""
     stacked = mount.fstype == "ecryptfs" or (is_fuse(mount.fstype) and not is_remote(mount.fstype, mount.source))
     return stacked and mount.source.startswith("/") and mount.source != mount.path
 

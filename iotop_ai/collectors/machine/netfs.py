@@ -12,7 +12,9 @@ from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 
 _BYTES = 6
+"""The number of counts in the line ``bytes`` that are read."""
 _OP_FIELDS = (9, 8)
+"""The numbers of columns that the line of an operation can have, with and without errors."""
 _SENDS_AT = {b"tcp": 5, b"rdma": 5, b"udp": 2, b"local": 4}
 """The column of ``sends`` after the name of the transport; the backlog is four columns further.
 

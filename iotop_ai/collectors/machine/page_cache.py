@@ -27,6 +27,7 @@ CACHESTAT = 451
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 FILES_PER_PROGRESS = 200
 _WINDOW = 1 << 30
+"""The most bytes that are mapped at once for mincore."""
 _PROT_READ, _MAP_SHARED = 1, 1
 _OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
 """The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
@@ -65,7 +66,7 @@ class PageCache:
         self.how = how
 
     def resident(self, handle: int) -> Resident | None:
-        """Return the part of a file that is in memory; None when this user cannot know. Raises OSError."""
+        """Return the part of a file that is in memory; None when it is unknown. Raises OSError."""
         found = os.fstat(handle)
         kind = self._filesystem(handle)
         if kind == _ZFS:
@@ -159,7 +160,7 @@ def _read_resident(handle: int, cache: PageCache) -> Resident | None:
 
 
 def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
-    """Whether this file was already seen under another name. Only files with several names are remembered."""
+    """Whether this file was already seen under another name. Only files with several names are added to ``seen``."""
     if found.st_nlink < 2:
         return False
     key = found.st_dev, found.st_ino

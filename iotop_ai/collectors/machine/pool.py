@@ -44,9 +44,9 @@ def parse_kstat(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_pool_io(raw: bytes) -> ProgramIo | None:
-    """Parse a pool's file ``io`` about its disks.
+    """Parse a pool's file ``io``, which counts the I/O of the pool's disks.
 
-    Its second line has the titles: ``nread nwritten reads writes ...``.
+    The second line has the titles: ``nread nwritten reads writes ...``.
     """
     lines = [line.split() for line in raw.splitlines()[1:3]]
     if len(lines) < 2 or b"nread" not in lines[0]:
@@ -110,7 +110,7 @@ class DatasetSum:
 
 
 class PoolCollector:
-    """Reads the kernel's counts of the mounted pools and clients."""
+    """Reads the kernel's counts of mounted ZFS pools, btrfs filesystems and Lustre clients."""
 
     field = "pools"
     every_s = 2.0

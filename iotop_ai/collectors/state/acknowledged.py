@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FILE = "acknowledged.json"
 FORMAT = 1
 LONGEST = 200
+"""The longest identity that is kept, in characters; a longer one is cut."""
 _LONGEST_VALUE = 2000
 """The longest value that is kept, in characters.
 
@@ -86,8 +87,8 @@ class Acknowledged:
 
         The value of a removed entry is None.
 
-        A file that cannot be read counts as unchanged, and is tried again if its content is not the reason. Without a
-        change, the call costs one stat() of the file.
+        A file that cannot be read counts as unchanged; the next call tries again unless the file's content is the
+        reason. Without a change, the call costs one stat() of the file.
         """
         try:
             found = os.stat(self._file, follow_symlinks=False)
@@ -98,7 +99,7 @@ class Acknowledged:
             return []
         try:
             now = self.read()
-        except OSError:  # the file's server may answer again
+        except OSError:  # the file server may answer the next call
             return []
         except ValueError:
             self._seen = seen

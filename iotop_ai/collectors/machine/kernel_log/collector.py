@@ -1,4 +1,4 @@
-"""Reads new records of the kernel log from /dev/kmsg, one record with each read() and without waiting.
+"""Reads new records of the kernel log from /dev/kmsg, one record per read() and without waiting.
 
 Source: https://docs.kernel.org/admin-guide/abi-testing.html (/dev/kmsg). The file needs CAP_SYSLOG when
 kernel.dmesg_restrict is 1.
@@ -42,13 +42,13 @@ _MOST_RECORDS = 2000
 _MOST_EVENTS = 8
 """The most events of each kind that one tick returns. Further events are left out."""
 _RETRY_NS = 30_000_000_000
-"""The nanoseconds from an error that may pass, such as too many open files, until the log is opened again."""
+"""How long after a passing error, such as too many open files, the log is opened again, in nanoseconds."""
 _MOST_DEVICES = 256
-"""The most names whose errors are kept. A further name replaces the one whose last error is the oldest."""
+"""The most devices whose errors are kept. A further device replaces the device whose last error is the oldest."""
 _INCIDENT_NS = 2_000_000_000
 """A line that comes at most this many nanoseconds after an error may describe that error."""
 _CAUSE_NS = 600_000_000_000
-"""How long the known cause of a device's errors is kept, in nanoseconds since its last error.
+"""How long the known cause of a device's errors is kept after the last error, in nanoseconds.
 
 Until then, an error without a cause does not replace the cause.
 """
@@ -83,7 +83,7 @@ class KernelLogCollector:
         self._cgroups: dict[int | None, str] = {}
         self._replaced = ReplacedDisks(root)
         self._check_ns = 0
-        """The time at which the disks with recent errors are checked for a replacement."""
+        """The time of the next check whether disks with recent errors were replaced."""
 
     def read(self) -> KernelLog:
         """Return the counts so far.
@@ -92,7 +92,7 @@ class KernelLogCollector:
         the log is not opened again; after any other error, it is opened again from time to time.
         """
         if self._unavailable is not None and not self._may_retry():
-            # Without this, each raise would lengthen the traceback of the exception.
+            # Without the reset, each raise would lengthen the traceback of this exception.
             raise self._unavailable.with_traceback(None)
         try:
             if self._fd is None:
@@ -112,7 +112,7 @@ class KernelLogCollector:
         return self._log
 
     def _may_retry(self) -> bool:
-        """Whether the log may be opened again, after an error that may pass."""
+        """Whether it is time to open the log again after a passing error."""
         unavailable = self._unavailable
         return (
             unavailable is not None
@@ -123,7 +123,7 @@ class KernelLogCollector:
     def events(self) -> list[LogEvent]:
         """Return the events since the last call, oldest first.
 
-        Events of the same kind, device and process become one event, with the number of further ones in its text.
+        Events of the same kind, device and process become one event, whose text ends with the number of further events.
         """
         if not self._found:
             return []
@@ -183,7 +183,7 @@ class KernelLogCollector:
             self._log = KernelLog(dict(self._errors), self._log.lost)
 
     def _forget_replaced(self, names: Iterable[str]) -> bool:
-        """Forget the errors of the names that belong to another disk now; return whether there were any."""
+        """Forget the errors of the names that belong to another disk now; return whether any were forgotten."""
         found = [name for name in names if self._replaced.is_replaced(name) and name in self._errors]
         for name in found:
             del self._errors[name]
@@ -191,7 +191,7 @@ class KernelLogCollector:
         return bool(found)
 
     def _count(self, one: LogEvent, now: int) -> None:
-        """Count an error, or take the line as a description of the error before it.
+        """Count an error, or add the line to the description of the device's previous error.
 
         For one failed command, libata writes several lines, and then the block layer writes a line with fewer details.
         """

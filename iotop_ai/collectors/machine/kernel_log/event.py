@@ -20,8 +20,9 @@ class LogEvent(NamedTuple):
     kind: the kind of event, one of the constants above. text: the event in words.
     subject: the device, GPU address, server or process that the event concerns.
     what: the kind of error of a device; "" when the line only adds to an earlier line.
+    pid: the process that was killed or is stuck. number: the number of an Xid.
     counts: whether the line is one more error of its subject.
-    recovery: what the driver asks for in an Xid 154, as a code of GpuDetail.recovery.
+    recovery: the action that the driver asks for in an Xid 154, as a code of GpuDetail.recovery.
     """
 
     kind: str

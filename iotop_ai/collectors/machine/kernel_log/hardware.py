@@ -55,7 +55,7 @@ _XE_RESET = pattern(
 def ata(text: str) -> LogEvent | None:
     """Parse a line of libata about a disk's link or command.
 
-    Of the lines of one failed command, only the first, its exception, counts as an error.
+    Of the lines of one failed command, only the first, which reports the exception, counts as an error.
     """
     if match := _EXCEPTION.match(text):
         frozen = ", frozen" if match[3] else ""

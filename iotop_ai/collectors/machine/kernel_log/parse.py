@@ -3,7 +3,7 @@
 The forms of the lines are those of Linux 4.18 to 6.18 in block/blk-core.c (blk_print_req_error),
 drivers/nvme/host/pci.c (nvme_timeout), mm/oom_kill.c (__oom_kill_process, dump_oom_summary), kernel/hung_task.c,
 drivers/md/md.c and raid*.c, fs/ext4/super.c, fs/xfs/{xfs_fsops,xfs_error,xfs_log}.c, fs/btrfs/{messages,volumes}.c,
-net/sunrpc/clnt.c and fs/smb/client/connect.c; those of Xids are in https://docs.nvidia.com/deploy/xid-errors/.
+net/sunrpc/clnt.c and fs/smb/client/connect.c; https://docs.nvidia.com/deploy/xid-errors/ lists the Xids.
 hardware.py parses the lines about hardware errors.
 """
 
@@ -86,7 +86,7 @@ NOT_THE_DISKS = frozenset(
 )
 """Errors of requests that are not faults of the disk.
 
-They are unsupported operations, retries, a reservation by another host, and too many open zones.
+These are unsupported operations, retries, a reservation by another host, and too many open zones.
 """
 NO_SPACE = "critical space allocation"
 """The error of a thin volume whose pool is full; the disk itself works."""

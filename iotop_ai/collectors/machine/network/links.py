@@ -11,10 +11,11 @@ from iotop_ai.model.machine.network import LinkCounters
 _COUNTERS = ("rx_bytes", "tx_bytes", "rx_errors", "tx_errors", "rx_dropped", "tx_dropped")
 _IB_COUNTERS = ("port_rcv_data", "port_xmit_data", "port_rcv_errors", "port_xmit_discards")
 _IB_WORD_BYTES = 4
+"""The unit of the InfiniBand data counters, in bytes."""
 _EFA_RECEIVED = ("recv_bytes", "rdma_read_bytes", "rdma_write_recv_bytes")
 _EFA_SENT = ("send_bytes", "rdma_write_bytes", "rdma_read_resp_bytes")
 _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
-"""The counters of AWS's adapter. It has counters of its own, in bytes, and no port counters.
+"""The counters of AWS's adapter (EFA), which counts bytes and does not have the usual port counters.
 
 Source: drivers/infiniband/hw/efa/efa_verbs.c.
 """
@@ -118,7 +119,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the devices of the links again when the list has changed, and at every 30th read for a new bond."""
+        """Find the devices of the links again when the list has changed, and every 30 reads, as a bond may be new."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
@@ -203,7 +204,7 @@ class NetworkCollector:
 
 
 _LinkCounts = tuple[int, int, int | None, int | None, int | None, int | None]
-"""The counts in the order of the first fields of LinkCounters: bytes, errors, drops, each received and sent."""
+"""The counts in the order of the first fields of LinkCounters: bytes, errors and drops, each received, then sent."""
 
 
 def _ib_counts(found: dict[str, int]) -> _LinkCounts | None:

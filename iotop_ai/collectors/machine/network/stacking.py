@@ -34,7 +34,7 @@ _REPEATING = (
     "lxc",
     "podman",
 )
-"""The first letters of the names of virtual interfaces whose bytes also pass another interface of this machine."""
+"""The prefixes of the names of virtual interfaces whose bytes also pass another interface of this machine."""
 _REPRESENTOR = pattern(r"(?:c\d+)?pf\d+(?:vf|sf)\d+")
 """The phys_port_name of the host's end of a virtual function, whose bytes also pass the physical port."""
 

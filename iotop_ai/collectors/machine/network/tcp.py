@@ -1,4 +1,4 @@
-"""Reads TCP's own counts of the machine's network namespace. Source: /proc/net/snmp."""
+"""Reads the TCP counts of a network namespace. Source: /proc/net/snmp."""
 
 from __future__ import annotations
 
