@@ -36,8 +36,8 @@ def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
     Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
     Lines have 14 columns before Linux 4.18, 18 from 4.18 to 5.4, and 20 since then; further columns are ignored. Before
     2.6.25, the line of a partition has 7 columns without times, and such lines are left out. Some drivers decrement the
-    count of requests in flight once too often; a count below 0 (printed as 4294967295) becomes None. Source: block/genhd.c
-    diskstats_show.
+    count of requests in flight once too often; a count below 0 (printed as 4294967295) becomes None.
+    Source: block/genhd.c diskstats_show.
     """
     fields = line.split()
     count = len(fields)
@@ -184,7 +184,7 @@ class BlockCollector:
                 self._unnumbered.add(disk)
             return 0
         except OSError:
-            # An error such as too many open files does not mean that the disk was replaced; a kept file that failed does.
+            # Too many open files, for example, does not mean that the disk was replaced; a kept file that failed does.
             return 0 if kept is not None else next((key.diskseq for key in self._table if key.name == disk), 0)
         try:
             number = int(file.read_record())

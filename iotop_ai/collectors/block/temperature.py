@@ -12,7 +12,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey
 
 
 def read_temperature(root: Root, name: str) -> float | None:
-    """Return the temperature of a whole disk in °C from the kernel's nvme or drivetemp sensor; None without a sensor or an answer.
+    """Return a disk's temperature in °C from the nvme or drivetemp sensor; None without a sensor or an answer.
 
     Source: https://docs.kernel.org/hwmon/drivetemp.html, drivers/nvme/host/hwmon.c: temp1_input in 1/1000 °C.
     """

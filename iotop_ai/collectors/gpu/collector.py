@@ -34,7 +34,9 @@ Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds
 SLOW_EVERY = 5
 """The details are read once in this number of sweeps."""
 WATCH_ENDS_S = 2.0
+"""How long ``close`` waits for the end of the thread that receives Xids, in seconds."""
 _LEAD_S = 0.02
+"""How long before the next tick a sweep should end, in seconds."""
 _NVIDIA = "NVIDIA"
 """The name of the entry that says why NVML has not listed any GPUs."""
 
@@ -45,8 +47,8 @@ class GpuCollector:
     The thread reads all GPUs every ``every_s``. It times these sweeps so that each tick of the reader finds a sweep
     that is a few milliseconds old. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
     is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
-    The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's. root: None to leave
-    /proc and /sys unread.
+    The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's GPUs. root: None to
+    leave /proc and /sys unread.
     """
 
     field = "gpu"
@@ -212,7 +214,7 @@ class GpuCollector:
             self._newest = unavailable
 
     def _publish_drm_alone(self) -> bool:
-        """Publish the cards of AMD and Intel, and why NVIDIA's are not read; return whether there is a card."""
+        """Publish the cards of AMD and Intel, and why NVIDIA GPUs are not read; return whether a card was found."""
         unread = self._unread()
         cards = None if self._drm is None else self._drm.read(len(self._table))
         if self._drm is not None and cards:
@@ -221,7 +223,7 @@ class GpuCollector:
         return bool(cards)
 
     def _unread(self) -> dict[str, Reading[GpuState]]:
-        """Return the GPUs that NVML listed before it failed. If it never answered, one entry says why."""
+        """Return a Reading with the reason for each GPU that NVML listed before it failed, or one if it listed none."""
         unavailable, now_ns = self._unavailable, self._clock.monotonic_ns()
         if unavailable is None:
             return {}
@@ -234,7 +236,7 @@ class GpuCollector:
             }
         if unavailable.status is Status.ABSENT:
             return {}
-        # Not "failed", which would mean that a GPU was lost: it is unknown whether there is one.
+        # FAILED would mean that a GPU was lost, but it is unknown whether the machine has a GPU.
         return {_NVIDIA: Reading(None, Status.ABSENT, unavailable.reason, unavailable.remedy, now_ns)}
 
     def _plan_reopening(self) -> None:

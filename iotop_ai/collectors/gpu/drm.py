@@ -42,9 +42,9 @@ class DrmSweep:
         self.details_at_ns: int | None = None
 
     def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
-        """Return the Reading of each card; {} without a card. first: the number of the first card.
+        """Return the Reading of each card; {} without a card.
 
-        The numbers begin after those of other drivers' GPUs.
+        first: the number of the first card, which follows the numbers of other drivers' GPUs.
         """
         if self._sweeps % SEARCH_EVERY_SWEEPS == 0:
             self._find_cards()

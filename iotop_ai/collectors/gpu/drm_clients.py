@@ -31,7 +31,10 @@ _KFD = "sys/class/kfd/kfd"
 
 
 class Client(NamedTuple):
-    """One open device of a process. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles)."""
+    """One open device of a process.
+
+    number: the client's ID. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles).
+    """
 
     device: str
     number: str
@@ -119,7 +122,7 @@ class DrmClients:
         for pid in sorted(self._open):
             for number in self._open[pid]:
                 client = parse_client(self._root.lines(f"proc/{pid}/fdinfo/{number}"))
-                # Processes may share a device that they inherited open; it is counted for the first of them.
+                # Processes may share an open device that they inherited; it is counted for the first of them.
                 if client is not None:
                     clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
@@ -149,7 +152,7 @@ class DrmClients:
     def _note(
         self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
-        """Add the work of a client's engines since the previous sweep; return the busy time of its main engines.
+        """Add the work of a client's engines since the previous sweep; return the main engines' busy ns.
 
         None at the first sweep of an engine that counts cycles, because the count at the previous sweep is unknown.
         """

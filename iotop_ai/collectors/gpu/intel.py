@@ -20,7 +20,7 @@ _REASONS = {
     "thermal": 0x20, "ratl": 0x20, "vr_thermalert": 0x20,
     "prochot": 0x40,
 }  # fmt: skip
-"""The bit of nvmlClocksEventReasons for each reason of the drivers: power and current limits, heat, heat signal."""
+"""The bit of nvmlClocksEventReasons for each of the drivers' reasons: limits of power and current, heat, PROCHOT."""
 
 
 class IntelCards:

@@ -77,7 +77,7 @@ class PidMapping:
         return None
 
     def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """Return the local process for each PID that is missing.
+        """Return the local process for each of these PIDs for which it is found.
 
         It is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
         open.

@@ -25,8 +25,8 @@ _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 class PciTopology(NamedTuple):
     """Where a GPU is connected.
 
-    slot_max_generation, slot_max_width: the limits of the bridge above the card. A value is None or "" when it is
-    unknown, as in a virtual machine or for an APU.
+    cpus: the list of the local CPUs. slot_max_generation, slot_max_width: the limits of the bridge above the card. A
+    value is None or "" when it is unknown, as in a virtual machine or for an APU.
     """
 
     numa_node: int | None = None
@@ -52,7 +52,7 @@ def pci_address(bus_id: str) -> str:
 
 
 def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
-    """Return (the port of the card that is connected to the slot, the bridge above it) by PCI address; "" if missing.
+    """Return (the card's port that is connected to the slot, the bridge above it), as PCI addresses; "" if missing.
 
     The port is the GPU itself, or the upper end of the card's own switch. The link below the switch has the internal
     speed of the card, which does not depend on the slot.

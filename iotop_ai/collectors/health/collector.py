@@ -41,9 +41,10 @@ SmartTable = Mapping[str, Reading[SmartState]]
 
 TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
-"""If the interval is shorter, in seconds, the helper is kept between rounds; otherwise it ends, to free its memory."""
+"""If the rounds are closer together than this, in seconds, the helper keeps running; otherwise it frees its memory."""
 _POLL_S = 10.0
 _CALLS_A_DISK = 3
+"""The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
 """A disk in a self-test is queried again after the test's running time divided by this number.
 
@@ -57,7 +58,7 @@ class SmartCollector:
 
     ``read`` returns the newest states at once. The thread queries the disks one after the other every
     ``settings.smart_interval_s``, a new disk soon after it appears, and a disk in a self-test more often. A sleeping
-    disk is not woken: it keeps its last state and that state's age. The disks of a captured tree are queried only if
+    disk is not woken: it keeps its last state, whose age grows. The disks of a captured tree are queried only if
     the user named a smartctl.
 
     history: the store of earlier states; None to keep none. only: the names of the disks to query; () to query all.
@@ -130,7 +131,7 @@ class SmartCollector:
         return self._without_replaced(table) if self._unchecked else table
 
     def _without_replaced(self, table: SmartTable) -> SmartTable:
-        """Leave out the states of disks whose names belong to other disks now. The thread may be busy for minutes."""
+        """Leave out disks whose names belong to other disks now; the thread may notice it minutes later."""
         known = self._diskseqs
         now = {name: self._diskseq(name) for name in table}
         left = {name: one for name, one in table.items() if now[name] in (None, known.get(name, now[name]))}
@@ -150,15 +151,13 @@ class SmartCollector:
         return self._thread.started and self._first.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
-        """Stop or resume the queries. suspend: True while a disk is saturated; a round that is due waits for False."""
+        """Suspend or resume the queries. suspend: True while a disk is saturated; a round that is due waits."""
         self._suspended = suspend
         if not suspend:
             self._wake.set()
 
     def refresh(self) -> None:
-        """Query every disk now because the user asked for it, even while the queries are stopped by
-        ``suspend_queries``.
-        """
+        """Query every disk now because the user asked for it, even while the queries are suspended."""
         self._now = True
         self._wake.set()
 
@@ -286,9 +285,7 @@ class SmartCollector:
         self._table = dict(table)
 
     def _wait_until_free(self) -> bool:
-        """Wait while ``suspend_queries`` stops the queries, unless the user asks for one. Return False if the collector
-        closes.
-        """
+        """Wait while the queries are suspended, unless the user asks for one; return False if the collector closes."""
         while self._suspended and not (self._urgent or self._stopping):
             self._wake.wait(_POLL_S)
             self._wake.clear()

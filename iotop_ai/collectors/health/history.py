@@ -2,10 +2,10 @@
 
 A disk is identified by serial number, model and world-wide name. The serial number alone is not enough, because some
 USB bridges report the same number, such as "123456789012", for every disk. Each disk has one file in ``health/`` of the
-state folder, with mode 0600. To write it, a new file is made, flushed to disk and renamed over the old one, so that one
-complete file exists even after a power cut or a kill. A lock keeps two monitors from writing at the same time. A file
-that cannot be read is renamed and reported, and never overwritten. A file of an earlier version, which was named by the
-serial number alone, gets its new name when a disk of the same model is read.
+state folder, with mode 0600. To write a history, a new file is made, flushed to disk and renamed over the old one, so
+that one complete file exists even after a power cut or a kill. A lock keeps two monitors from writing at the same time.
+A file that cannot be read is renamed and reported, and never overwritten. A file of an earlier version, which was named
+by the serial number alone, gets its new name when a disk of the same model is read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SUFFIX = ".json"
 
 
 class DiskHistory(NamedTuple):
-    """The stored readings of one disk, oldest first. note: why some are missing; "" when none is missing."""
+    """The stored readings of one disk, oldest first. note: why readings are missing; "" when none is missing."""
 
     serial: str
     model: str

@@ -73,9 +73,7 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 
 def self_test_log(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[SelfTest, ...]:
-    """Return the disk's self-tests, newest first. pysmart_values: pySMART's values, used if smartctl does not write
-    JSON.
-    """
+    """Return the disk's self-tests, newest first. pysmart_values: pySMART's values, for a smartctl without JSON."""
     found: list[SelfTest] = []
     for kind in ("extended", "standard"):
         found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]

@@ -27,6 +27,7 @@ from iotop_ai.model.reading import Status
 
 ASLEEP_EXIT = 3
 NVME_UNIT_BYTES = 512_000
+"""The size of an NVMe data unit: 1000 sectors of 512 bytes."""
 _NO_DATA = 0b11
 _DENIED = pattern(r"permission denied|operation not permitted|requires root", re.IGNORECASE)
 _LEAST_TRIP_CELSIUS = 45

@@ -23,7 +23,7 @@ NEVER_QUERIED: tuple[tuple[str, str], ...] = (
     ("xvd", "a Xen disk has no SMART here: read its health on the host"),
     ("mmcblk", "smartctl does not read eMMC and SD cards"),
 )
-"""Pairs of (the first letters of the names of disks that are never queried, the reason)."""
+"""Pairs of (the prefix of the names of disks that are never queried, the reason)."""
 
 
 class Disk(NamedTuple):

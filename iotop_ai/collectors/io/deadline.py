@@ -36,8 +36,8 @@ class Deadline:
             self._watched.close()
 
     def watch(self, connection: socket.socket) -> None:
-        """Guard this connection from now on. Call this method once. Raises TimeoutError when the time is already over."""
-        # Duplicate the descriptor: TLS takes over the caller's descriptor, and the number of a closed descriptor may be reused.
+        """Guard this connection from now on. Call it once. Raises TimeoutError when the time is already over."""
+        # Duplicate the descriptor: TLS takes over the caller's, and the number of a closed descriptor may be reused.
         self._watched = socket.socket(fileno=os.dup(connection.fileno()))
         if self.late:
             raise TimeoutError

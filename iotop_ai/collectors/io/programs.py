@@ -17,7 +17,7 @@ TRUSTED_FOLDERS = (
     "/run/wrappers/bin",
     "/run/current-system/sw/bin",
 )
-"""The folders that are searched for a program. The last two belong to NixOS, where setuid programs are in the wrappers."""
+"""The folders that are searched for a program. The last two belong to NixOS: first its setuid wrappers."""
 SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """The value of PATH for the system programs that we start."""
 

@@ -72,7 +72,7 @@ def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Calla
 
 
 def _mount_of(place: str) -> Mount | None:
-    """Return the mount that contains a place, without access to the place; None if the place is not an absolute path."""
+    """Return the mount that contains a place, without access to it; None unless the place is an absolute path."""
     if not place.startswith("/"):
         return None
     from iotop_ai.collectors.machine.mounts import every_mount, mount_of  # imported here, because it is rarely needed

@@ -35,6 +35,7 @@ AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
 INSPECTIONS_A_TICK = 4
 PLACE_S = 2.0
+"""The seconds between two reads of the jobs' environments."""
 
 
 class JobCollector:
@@ -75,7 +76,7 @@ class JobCollector:
         return self._jobs
 
     def see(self, table: ProcessTable | None, gpus: GpuTable | None) -> None:
-        """Set the processes and GPUs of this tick; None for what is unknown. Call this method before ``read``."""
+        """Set the processes and GPUs of this tick; None if they are unknown. Call this method before ``read``."""
         self._table = table
         self._gpus = gpus
 
@@ -92,7 +93,7 @@ class JobCollector:
         self._activity.update(table, wanted, now)
         work = self._activity.work._replace(two_way=self._sampler.answering())
         # The jobs depend only on these values, so they are found again only when a value changes. The amount of work
-        # matters only when there may be more jobs than are kept.
+        # matters only when there may be more jobs than the table holds.
         moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
         basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
         if inspected or basis != self._basis:

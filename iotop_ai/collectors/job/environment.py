@@ -25,16 +25,16 @@ MOST_FILES = 256
 MOST_READERS = 4
 MOST_MOUNTS = 4
 SHM_TIMEOUT_S = 0.05
-"""How long a read waits for the size of /dev/shm, in seconds. Afterwards the size is unknown.
+"""How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
 
-The next call for the job starts only after the late call has ended.
+If a call is late, the next call for the same job starts only after the late call has ended.
 """
 SOCKETS_EVERY = 5
-"""The number of reads of a job's environment in which its sockets are read once."""
+"""A job's sockets are read once in this number of reads of its environment."""
 HALF_NS = 60_000_000_000
-"""The time in which the weight of a mount that was seen falls by half, in nanoseconds.
+"""The time in which the weight of an earlier mount falls by half, in nanoseconds.
 
-A job that first copied its data now reads from another mount.
+A job may first copy its data and then read from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
@@ -59,7 +59,7 @@ class EnvironmentReader:
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """Read the environment of a job. now_ns: the monotonic time, with which earlier mounts lose weight."""
+        """Read the environment of a job. now_ns: the monotonic time; mounts lose weight with it."""
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]

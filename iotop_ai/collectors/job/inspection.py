@@ -16,7 +16,7 @@ DEVICES = ("/dev/nvidia-uvm", "/dev/kfd", "/dev/accel")
 MOST_FDS = 512
 MOST_THREADS = 256
 MOST_ENVIRON = 1 << 16
-"""The most bytes that are read of an environment. Environments under Slurm and Kubernetes have a few KiB."""
+"""The most bytes that are read from an environment. Environments under Slurm and Kubernetes have a few KiB."""
 _PIN = "pt_data_pin"
 
 

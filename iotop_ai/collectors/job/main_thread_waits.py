@@ -1,4 +1,4 @@
-"""Finds main threads that do not wait for data although they are blocked or asleep, from their system calls.
+"""Finds, from their system calls, main threads that are blocked or asleep but do not wait for data.
 
 A main thread that is blocked in a call that writes, or in fsync, saves a checkpoint, even if it wrote all its bytes
 before the first sample.
@@ -19,7 +19,7 @@ from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
 
 MOST_TARGETS = 2
-"""The most main threads whose system call is read in one sweep. Each takes 80 us; more threads are read in rotation."""
+"""The most main threads whose system call is read in one sweep. Each takes 80 µs; more threads are read in rotation."""
 MOST_LOADERS = 8
 REMEMBER_NS = 10_000_000_000
 """How long we remember whether a loader has a pipe open, in nanoseconds."""
@@ -96,7 +96,7 @@ class MainThreadWaits:
 
 
 def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:
-    """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what it waits for."""
+    """Whether the main thread sleeps in a queue while loaders are busy, and no GPU shows what the thread waits for."""
     states = wait_states[watch.start : watch.end]
     if watch.on_gpu or not states or states[0] != QUEUE:
         return False

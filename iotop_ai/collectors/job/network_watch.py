@@ -17,11 +17,11 @@ from iotop_ai.model.job.records import RAY
 from iotop_ai.model.job.task_states import FUTEX, NET, QUEUE
 
 LEAST_BYTES_PER_S = 10_000.0
-"""The least rate of a connection that carries data. Below this rate, it only exchanges keep-alive messages."""
+"""The least rate of a connection that carries data. A slower connection only exchanges keep-alive messages."""
 MOST_TARGETS = 8
 """The most processes whose system call is read in one update. If more processes sleep, they are read in rotation."""
 FAR_NS = 5_000_000_000
-"""How long a connection that counts in ``Traffic.sockets`` is remembered, in nanoseconds.
+"""How long a process's last connection that counts in ``Traffic.sockets`` is remembered, in nanoseconds.
 
 A client may open a new connection for each request.
 """
@@ -41,12 +41,12 @@ class NetworkWatch:
         self._targets: dict[int, bool] = {}
         """Whether the main thread of a process was waiting at a TCP socket when it was last read, by PID."""
         self._far_ns: dict[int, int] = {}
-        """The time when a process last had a connection that counts, by PID."""
+        """The time when a process last had a connection that counts in ``Traffic.sockets``, by PID."""
         self.traffic: dict[int, Traffic] = {}
         """The traffic of each process at the newest update, by PID."""
 
     def update(self, watches: Sequence[RankWatch], asleep: Sequence[int], now_ns: int) -> bool:
-        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether a ``receiving`` changed.
+        """Set ``receiving`` and ``connected_within_job`` of each watch; return whether any ``receiving`` changed.
 
         asleep: the PIDs of the sleeping processes of all watches.
         """
@@ -78,9 +78,9 @@ class NetworkWatch:
         return changed
 
     def busiest(self, pids: Sequence[int]) -> Traffic | None:
-        """Return the traffic of the process that receives most, with the sum of the rates of all these processes.
+        """Return the traffic of the process that receives most, but with the sum of all these processes' rates.
 
-        None when the traffic of none of them is known.
+        None when no traffic of these processes is known.
         """
         known = [self.traffic[pid] for pid in pids if pid in self.traffic]
         if not known:

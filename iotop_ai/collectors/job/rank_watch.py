@@ -1,4 +1,4 @@
-"""One training process with the tasks that are sampled together with it, and the counts of these samples."""
+"""A training process, the tasks that are sampled together with it, and the counts of these samples."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RECENT_SAMPLES = 200
 CHILDREN_WORK = 0.05
 """The least share of recent samples in which child processes work, for them to count as loaders.
 
-The process of a resource tracker, for example, is mostly idle.
+Other children, such as a resource tracker, are mostly idle.
 """
 _WORKS = frozenset((DISK, RUNNING, NET))
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
 """Kernel functions in which a reader of a multiprocessing.Pipe(), a pair of sockets, sleeps (net/unix/af_unix.c)."""
 ANSWERS, MOST_SLEEPS = 5, 100
-"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as one that answers requests.
+"""ANSWERS: how often a worker must be found asleep at a pair of sockets to count as a worker that answers requests.
 
 MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 """
@@ -155,11 +155,10 @@ class RankWatch:
         return self._order
 
     def count(self, wait_states: Sequence[int | None], times: int) -> bool:
-        """Count a sample that was seen ``times`` times.
+        """Count a sample that occurred ``times`` times.
 
-        Returns whether another task worked on data while the main thread slept.
-
-        wait_states: the wait states of the tasks in this part of the row; None for a task that has ended.
+        Returns whether another task worked on data while the main thread slept. wait_states: the wait states of the
+        tasks in this part of the row; None for a task that has ended.
         """
         main, own = wait_states[0], self.rank.key.pid
         if main is None:

@@ -58,14 +58,17 @@ BUFFER_BYTES = 32_768
 """The size of the buffer, in bytes. The kernel fills at most this much of a buffer."""
 TIMEOUT_US = 250_000
 RETRY_NS = 60_000_000_000
+"""How long after a failed dump the next dump is tried, in nanoseconds."""
 
 MOST_FDS = 512
 LISTED_NS = 2_000_000_000
+"""How long a process's fd links are used before they are read again, in nanoseconds."""
 SOON_NS = 200_000_000
-"""When a new connection appears on this machine, the links that are older than this time, in ns, are read again."""
+"""When a new connection appears on this machine, the fd links read longer ago than this, in ns, are read again."""
 MOST_LINKS = 400
-"""The most links that are read again in one update, which takes 1 ms. The processes are read in rotation."""
+"""The most fd links that are read again in one update, which takes 1 ms. The processes are read in rotation."""
 GROWING_NS = 400_000_000
+"""How long a process counts as receiving after its last new bytes, in nanoseconds."""
 
 
 class TcpSocket(NamedTuple):
@@ -96,8 +99,8 @@ class Traffic(NamedTuple):
     """The TCP traffic of a process. A socket that several processes have open counts for each of them.
 
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
-    bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since it
-    was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that do not
+    bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
+    socket was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that do not
     count: those of clients of this process, and those whose other end is in the same job.
     """
 
@@ -113,7 +116,7 @@ class SocketDiag:
 
     unavailable: the exception of the last dump if it failed; otherwise None. complete: whether the last dump had every
     socket. own: the addresses of this machine that its sockets use. listening: the ports on which the machine accepts
-    connections.
+    connections, in network byte order.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -203,7 +206,7 @@ class SocketDiag:
                 self.own.add(own)
                 if state == LISTEN:
                     self.listening.add(own_port)
-                elif inode:  # inode 0 belongs to a socket that no process has open
+                elif inode:  # a socket with inode 0 is not open in any process
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
                     ends = own_port + own, port + plain_address(family, address)
@@ -281,10 +284,10 @@ class JobSockets:
         from_elsewhere: PIDs of the processes for which only connections with other machines count. jobs: the job of
         each process by PID; a connection between two processes of the same job does not count.
 
-        At the first update, the traffic of every process with sockets is unknown. Later it is unknown when sockets
-        cannot be listed (``SocketDiag.unavailable``), for processes of other users or of another network namespace, and
-        for a process without new bytes that has more than 512 descriptors. The links are read every 2 s, and sooner
-        after a new connection.
+        At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
+        sockets cannot be listed (``SocketDiag.unavailable``), for processes of other users or of another network
+        namespace, and for a process without new bytes that has more than 512 descriptors. The links are read every 2 s,
+        and sooner after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()

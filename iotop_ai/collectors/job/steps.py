@@ -10,7 +10,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 
 MOST_PROCESSES = 512
-"""The most reporting processes that are kept. A machine has a few per GPU."""
+"""The most reporting processes that are kept. A machine has a few of them per GPU."""
 
 _FINE_NS = 1000
 """Times are rounded down to this step, because a recording has the times of Readings in µs."""

@@ -9,10 +9,10 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class SystemCall(NamedTuple):
-    """A system call in which a thread may wait. waits_on: how the arguments of the call name what it waits for.
+    """A system call in which a thread may wait. waits_on: what the thread waits for, or how to find it.
 
     "fd": argument 0 is a descriptor. "poll", "select", "epoll": the arguments name several descriptors. "futex",
-    "timer", "file" (a path): the call itself says what it waits for. "-": the call waits for something else.
+    "timer", "file" (a path): the thread waits for an object of this kind. "-": it waits for something else.
     """
 
     name: str

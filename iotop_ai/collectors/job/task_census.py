@@ -1,4 +1,4 @@
-"""Chooses which threads of a job, besides the main threads, are sampled: those that moved recently, whatever their
+"""Chooses the threads of a job, besides the main threads, that are sampled: those that moved recently, whatever their
 names. Also lists the job's child processes.
 
 A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving if
@@ -22,7 +22,7 @@ ACTIVE_NS = 5_000_000_000
 LISTED_EVERY_NS = 1_000_000_000
 MOST_CHILDREN = 64
 ASKED_PER_CENSUS = 4
-"""The number of threads whose children are listed by rotation in one census. The next census takes other threads."""
+"""The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
 DEEPEST = 3
 """How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"

@@ -1,10 +1,10 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
 A sweep reads the wchan of all tasks with one ``map``. Most names of kernel functions show the state, so stat is rarely
-needed. A sweep only counts how often its tuple of results has occurred. The rest is computed when the counts are read,
-because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is a job.
-It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and ``MOST_EXTRA``
-further threads and children that moved recently.
+needed. A sweep only counts how often its tuple of results has occurred. Everything else is computed when the counts are
+read, because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is
+a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and
+``MOST_EXTRA`` further threads and children that moved recently.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
 SELECTIONS_PER_ROTATION = 5
-"""The number of selections after which other processes are sampled, when not all can be."""
+"""The number of selections after which other processes are sampled, if not all fit."""
 NETWORK_SWEEPS = 8
 """The number of sweeps between two checks of the traffic of sleeping processes."""
 CENSUS_SWEEPS = 10
-"""The number of sweeps between two censuses of a training process; they take half a second."""
+"""The number of sweeps between two censuses of a training process: half a second."""
 
 
 def uneven_waits(period_s: float, seed: int | None = None) -> Iterator[float]:

@@ -32,16 +32,19 @@ if TYPE_CHECKING:
 STEPS_GPU = 0.05
 """The least utilisation of a GPU, 0..1, that shows that training has begun."""
 STARTUP_MOST_S = 1200.0
+"""The age, in seconds, from which a job counts as training, even if nothing shows that training has begun."""
 ATTACHED_S = 60.0
 """A job that is older than this, in seconds, when it is first watched counts as training already."""
 ALONE_S = 10.0
 """The age, in seconds, from which a job without GPU and loaders counts as training."""
 HUNG_S = 60.0
+"""A job that was seen to train and makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
-"""The longest time without a sample, in ms, that is accounted for. What happens in a longer time is unknown."""
+"""The longest time without a sample, in ms, that is accounted for. A longer time counts as unknown."""
 COMPILES_NS = 5_000_000_000
 """How long a compiler that neither runs nor uses CPU time still counts, in ns, as stat is not read in every tick."""
 RECENT_NS = 10_000_000_000
+"""The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
@@ -82,7 +85,7 @@ class _State:
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
 
     def keep(self, ranks: frozenset[ProcessKey]) -> None:
-        """Keep the state of these ranks, and forget those that have ended."""
+        """Keep the state of these ranks, and forget all other ranks."""
         self.ranks = ranks
         self.past = {rank: past for rank, past in self.past.items() if rank in ranks}
         self.own_cores = {rank: cores for rank, cores in self.own_cores.items() if rank in ranks}
@@ -111,8 +114,7 @@ class _GpuUse(NamedTuple):
     """The activity of a job's GPUs.
 
     busy: their mean utilisation by this job, 0..1; None when it is unknown. others: their mean utilisation by other
-    jobs. spin: whether they only wait for each other. receive: whether one of them receives as much data as its link
-    carries.
+    jobs. spin: whether they only wait for each other. receive: whether a GPU receives as much data as its link carries.
     """
 
     busy: float | None = None
@@ -225,7 +227,7 @@ class TimeAccountant:
         return out
 
     def file_waits(self) -> dict[ProcessKey, int]:
-        """Return the values for the field ``file_waits`` of JobTable."""
+        """Return the milliseconds of file waits by job, as in the field ``file_waits`` of JobTable."""
         return {key: int(state.file_ms) for key, state in self._states.items() if state.file_ms is not None}
 
     def forget(self) -> None:

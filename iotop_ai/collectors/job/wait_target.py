@@ -51,10 +51,10 @@ class WaitTarget(NamedTuple):
 
     kind: "socket" (of a network protocol), "unix", "pipe", "eventfd", "file" (also devices, and calls that take a
     path), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown". If the call has several
-    descriptors, it is the first kind that occurs in the order socket, unix, pipe, file, eventfd, timer, epoll. inodes:
-    the inodes of the pipes and sockets among the descriptors. fds: the descriptors for which the call waits; for an
-    epoll, those that it watches. call: the name of the system call; "" when the task runs, is in a page fault, or may
-    not be read.
+    descriptors, kind is the first that occurs in the order socket, unix, pipe, file, eventfd, timer, epoll. inodes: the
+    inodes of the pipes and sockets among the descriptors. fds: the descriptors for which the call waits; for an epoll,
+    those that it watches. call: the name of the system call; "" when the task runs, is in a page fault, or may not be
+    read.
     """
 
     kind: str
@@ -107,7 +107,7 @@ def writes(root: Root, pid: int) -> bool:
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
-    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when not permitted."""
+    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when denied."""
     links = root.links(f"proc/{pid}/fd", MOST_HELD)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}
 

@@ -69,7 +69,7 @@ class ClocksCollector:
         )
 
     def _find(self) -> None:
-        """Find the CPUs with clocks or throttle counts, the first CPU of each package and core, and the fixed clocks."""
+        """Find the CPUs with clocks or throttle counts, each package's and core's first CPU, and the fixed clocks."""
         names = [name for name in self._root.entries(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
         found = [
             name

@@ -67,8 +67,8 @@ class Tree:
     """The entries from ``top`` down, for one iteration. top: a folder or file, or a link to one.
 
     Raises OSError when the top is missing. unreadable: the number of entries and folders that could not be read.
-    first_unreadable: the path and the error of the first of these. elsewhere: the number of folders that were left out because they
-    are on another filesystem.
+    first_unreadable: the path and the error of the first of these. elsewhere: the number of folders that were left out
+    because they are on another filesystem.
     """
 
     def __init__(self, top: str | Pinned) -> None:

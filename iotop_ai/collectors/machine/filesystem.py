@@ -99,9 +99,10 @@ class _MountState(NamedTuple):
 class FilesystemCollector:
     """Reads how full each mount is. Each mount has a Reading with a time of its own.
 
-    Each mount is queried every 10 s. A mount that does not answer within 2 s is ``failed``, and the
-    Reading's ``took_ns`` is the time since the query; it is not queried again until the answer arrives, so a stuck mount costs one sleeping thread. When another
-    filesystem is mounted at the same path, its Reading begins as pending. ``read`` does not wait.
+    Each mount is queried every 10 s. A mount that does not answer within 2 s is ``failed``, and the Reading's
+    ``took_ns`` is the time since the query; the mount is not queried again until the answer arrives, so a stuck mount
+    costs one sleeping thread. When another filesystem is mounted at the same path, its Reading begins as pending.
+    ``read`` does not wait.
     """
 
     field = "filesystems"

@@ -125,8 +125,9 @@ class AdaptiveSelection:
     """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
     The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. least: the fewest processes for
-    which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads all
-    processes.
+    which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads all processes.
+    io_at: the time of the last read by cohort of PIDs. io_out: the time of the last read of each process that was read
+    outside the turn of its cohort.
     """
 
     def __init__(self, root: Root, *, least: int = LEAST, refused: tuple[str, ...] = REFUSED) -> None:

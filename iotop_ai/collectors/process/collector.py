@@ -201,7 +201,7 @@ class ProcessCollector:
         pids = self._discovery.find(self._entries, always=self._many_denied())
         listed = self._discovery.listed
         if self._adaptive is not None and (listed is not None or self._seq == FULL_TICKS):
-            # A skipped process has no other sign of its exit than the kernel's message.
+            # Only the kernel's message reveals the exit of a process that a tick skips.
             self._adaptive.update_allowed(len(self._entries) if self._known_exits.listening else 0)
         if listed is not None:
             vanished = [entry for pid, entry in self._entries.items() if pid not in listed]
@@ -367,7 +367,7 @@ class ProcessCollector:
         # A parent may be read before it reaps its child, so a child's last counters are kept for one more tick.
         self._ended_io = [ended for ended in self._ended_io if ended.seq >= self._seq - 1]
         if adaptive is not None:
-            # Read reported exits, so that they are removed, and their parents, which now have the children's counters.
+            # Read processes whose exit was reported, to remove them, and their parents, which inherited their bytes.
             pids = (*self._known_exits.codes, *(ended.ppid for ended in self._ended_io))
             others = [self._entries[pid] for pid in pids if pid in self._entries]
             turn = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []

@@ -1,8 +1,8 @@
 """Finds new processes without listing /proc in each tick.
 
 The last field of /proc/loadavg is the newest PID in the reader's PID namespace (fs/proc/loadavg.c), so an unchanged
-field means that no process has started. Every ``RECONCILE`` ticks, a listing checks that /proc shows the same PID
-namespace.
+field means that no process has started. Every ``RECONCILE`` ticks, a listing checks that /proc and
+/proc/loadavg show the same PID namespace.
 """
 
 from __future__ import annotations

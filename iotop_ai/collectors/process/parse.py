@@ -80,7 +80,7 @@ def parse_state(raw: bytes) -> tuple[str, int]:
 def parse_io(raw: bytes) -> ProcessIo:
     """Parse the seven lines from ``rchar: 6976`` to ``cancelled_write_bytes: 0``.
 
-    Raises ValueError if one is missing.
+    Raises ValueError if a line is missing.
     """
     fields = raw.split()
     if len(fields) < 14:

@@ -118,7 +118,7 @@ def source_line(pid: int, uid: int | None, frame: StackFrame) -> str:
 
 
 def _folder_of(pid: int, path: str) -> str:
-    """Return a name of the folder that no folder of another mount namespace has."""
+    """Return a name of the file's folder that is unique across mount namespaces."""
     folder = os.readlink(f"/proc/{pid}/root").rstrip("/") + os.path.dirname(path)
     namespace = os.readlink(f"/proc/{pid}/ns/mnt")
     return folder if namespace == os.readlink("/proc/self/ns/mnt") else f"{namespace} {folder}"

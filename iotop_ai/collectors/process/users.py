@@ -1,4 +1,4 @@
-"""Finds user names by UID, each once and on a thread.
+"""Looks up user names by UID on a thread, each UID once.
 
 The name service (NIS, LDAP, sssd) may be slow or may never answer.
 """
@@ -21,7 +21,7 @@ TIMEOUT_S = 0.05
 A name in /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown.
 """
 RETRY_S, LONGEST_RETRY_S = 60.0, 3600.0
-"""The seconds until the UIDs without a name are looked up again: first, and at most.
+"""The least and the most seconds until the UIDs without a name are looked up again.
 
 A name service that does not answer looks like a UID that has no name.
 """
@@ -95,7 +95,7 @@ class Users:
             self._retry_s = RETRY_S
 
     def apply_late_names(self, info: TrackedDictBuilder[ProcessKey, ProcessInfo]) -> None:
-        """Put the names that have just arrived into the info of their users' processes."""
+        """Put the names that have arrived since the last call into the info of the users' processes."""
         if names := self.late_names():
             for key, old in [(key, old) for key, old in info.now.items() if old.uid in names]:
                 info.put(key, old._replace(user=names[old.uid]))

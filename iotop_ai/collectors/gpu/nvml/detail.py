@@ -18,7 +18,7 @@ _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""(the fields with the total of all links, the fields of a single link, for drivers without a total) by our name."""
+"""By our name: (the fields with the total of all links, the fields of a single link, for drivers without a total)."""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:

@@ -11,6 +11,7 @@ from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, text_of
 from iotop_ai.model.gpu.state import GpuInstance
 
 LEAST_NS = 100_000_000
+"""The least time between two samples, in nanoseconds."""
 METRICS = {
     "gpm_sm_percent": 2,
     "gpm_occupancy_percent": 3,
@@ -101,7 +102,7 @@ class GpmReader:
             return dict.fromkeys(METRICS)
         if pair.at_ns is not None:
             pair.figures = self._difference(uuid, pair)
-        # The time after the call, so that two samples are never less than LEAST_NS apart, however long a call takes.
+        # Take the time after the call, so that two samples are never less than LEAST_NS apart.
         pair.old, pair.new, pair.at_ns = pair.new, pair.old, clock.monotonic_ns()
         return pair.figures
 

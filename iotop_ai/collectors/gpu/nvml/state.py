@@ -18,6 +18,7 @@ from iotop_ai.model.gpu.state import GpuEarlier, GpuState
 SLOW_EVERY = 5
 """A slow call is made once in this number of sweeps."""
 GAP_PERCENT = 10
+"""A sample with a utilisation below this percentage counts as a gap."""
 _SM, _MEMORY, _CORE_SENSOR = 1, 2, 0
 _UTILIZATION_SAMPLES = 1
 _TX, _RX = 0, 1

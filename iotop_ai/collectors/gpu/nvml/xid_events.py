@@ -30,8 +30,8 @@ _MOST_EVENTS = 256
 class XidEvent(NamedTuple):
     """One Xid.
 
-    uuid: the GPU; "" when it was not identified. number: the Xid's number. recovery: what the driver asks for, as in
-    LogEvent; None unless the event comes from the kernel log.
+    uuid: the GPU; "" when it was not identified. number: the Xid's number. recovery: the action that the driver asks
+    for, as in LogEvent; None unless the event comes from the kernel log.
     """
 
     uuid: str
@@ -62,7 +62,7 @@ class XidWatch:
         """End the thread, and wait at most ``seconds`` for its end.
 
         NVML counts how often it was opened. A GPU that has come back can be used only after NVML has been closed as
-        often and then opened again.
+        often as it was opened, and then opened again.
         """
         self._stopping.set()
         self._thread.join(seconds)
