@@ -100,8 +100,8 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
-    socket was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that do not
-    count: those of clients of this process, and those whose other end is in the same job.
+    socket was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that
+    do not count: those of clients of this process, and those whose other end is in the same job.
     """
 
     received_bytes_per_s: float
