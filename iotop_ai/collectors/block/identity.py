@@ -251,8 +251,8 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):
-        found = os.path.basename(root.real(device))
-        return (found,) if _CONTROLLER.fullmatch(found) else ()
+        controller = os.path.basename(root.real(device))
+        return (controller,) if _CONTROLLER.fullmatch(controller) else ()
     name = os.path.basename(base)
     for folder in (device, "sys/class/nvme"):
         names = sorted((n for n in root.names(folder) if _CONTROLLER.fullmatch(n)), key=lambda n: int(n[4:]))

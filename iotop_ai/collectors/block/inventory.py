@@ -157,11 +157,11 @@ class BlockInfoCollector:
             )
             for name, info in self._alone.items()
         }
-        files = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
+        file_loops = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
         # The file of a loop device may be on a mount in memory, which ``mounts`` does not list.
-        every = self._mounts.every() if files and self._mounts else ()
-        for info in files:
-            joined[info.name] = under_loop(info, every, joined)
+        all_mounts = self._mounts.every() if file_loops and self._mounts else ()
+        for info in file_loops:
+            joined[info.name] = under_loop(info, all_mounts, joined)
         return joined
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ def mounts_by_device(
         f"/dev/mapper/{root.text_or(f'sys/block/{n}/dm/name')}": n for n, i in infos.items() if i.kind == "dm"
     }
     pools = _btrfs_members(root)
-    found: dict[str, list[Mount]] = {}
+    by_device: dict[str, list[Mount]] = {}
     for mount in mounts:
         if mount.device in by_number:
             names = [by_number[mount.device]]
@@ -213,8 +213,8 @@ def mounts_by_device(
         else:
             names = [by_source[mount.source]] if mount.source in by_source else []
         for name in names:
-            found.setdefault(name, []).append(mount)
-    return {name: _main_mounts(each) for name, each in found.items()}
+            by_device.setdefault(name, []).append(mount)
+    return {name: _main_mounts(each) for name, each in by_device.items()}
 
 
 def _btrfs_members(root: Root) -> list[list[str]]:

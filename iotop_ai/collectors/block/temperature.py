@@ -66,8 +66,8 @@ class Temperatures:
 
     def _round(self, keys: list[BlockKey]) -> None:
         try:
-            found = {key: read_temperature(self._root, key.name) for key in keys}
-            self.celsius = {key: value for key, value in found.items() if value is not None}
+            readings = {key: read_temperature(self._root, key.name) for key in keys}
+            self.celsius = {key: value for key, value in readings.items() if value is not None}
         finally:
             self._busy.release()
 

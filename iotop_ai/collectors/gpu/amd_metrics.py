@@ -48,8 +48,8 @@ class ThrottleDecoder:
         if (at := _INDEPENDENT.get(version)) is not None:
             return _unpack(raw, at, "<Q")
         if (at := _MODEL_SPECIFIC.get(version)) is not None:
-            found = _unpack(raw, at, "<I")
-            return found and OTHER
+            status = _unpack(raw, at, "<I")
+            return status and OTHER
         at = _RESIDENCIES.get(version)
         if at is None or len(raw) < at + 24:
             return None

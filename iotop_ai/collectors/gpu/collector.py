@@ -270,7 +270,7 @@ class GpuCollector:
             table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
         # A GPU with an unknown UUID is listed under its number until the UUID is known.
         if listed is not None:
-            table = {key: one for key, one in table.items() if key in listed or not key.startswith("gpu ")}
+            table = {key: gpu for key, gpu in table.items() if key in listed or not key.startswith("gpu ")}
         self._table = table
         if self._sweeps % SLOW_EVERY == 0 or listed is not None:
             self._read_details(table)
@@ -338,12 +338,12 @@ class GpuCollector:
     def _take_events(self) -> None:
         if self._watch is None:
             return
-        found = self._watch.take_events()
-        for event in found:
+        xids = self._watch.take_events()
+        for event in xids:
             self.note_xid(event)
-        if found:
+        if xids:
             with self._lock:
-                self._xids += found
+                self._xids += xids
 
     def _stop_watch(self) -> None:
         self._take_events()

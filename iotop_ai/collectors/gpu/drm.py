@@ -91,13 +91,13 @@ def with_use(
     all_: whether the processes of all users were seen. Otherwise the engine times are left out, because the times of
     only some processes would be too low.
     """
-    found = {one.pid: one for one in (use.processes if use is not None else ())}
+    by_pid = {process.pid: process for process in (use.processes if use is not None else ())}
     for pid, held in (rocm or {}).items():
-        client = found.get(pid, GpuProcess(pid, 0, "compute"))
+        client = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
         # The compute time of ROCm is unknown; a share of 0 % would be wrong.
-        found[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
+        by_pid[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
     # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
-    state = state._replace(processes=tuple(found[pid] for pid in sorted(found)) if found or all_ else None)
+    state = state._replace(processes=tuple(by_pid[pid] for pid in sorted(by_pid)) if by_pid or all_ else None)
     if not all_ or use is None or not use.busy_ns:
         return state
     times: dict[str, Any] = {name: use.busy_ns.get(name) for name in ENGINE_TIMES}

@@ -128,8 +128,8 @@ class DrmClients:
         processes: dict[str, dict[int, GpuProcess]] = {}
         busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
-            worked = self._note(client, self.at_ns, span_ns, busy)
-            share = None if not span_ns or worked is None else min(100, round(100 * worked / span_ns))
+            main_ns = self._note(client, self.at_ns, span_ns, busy)
+            share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
             device_processes[pid] = GpuProcess(
@@ -150,18 +150,18 @@ class DrmClients:
         }
 
     def _note(
-        self, client: Client, at_ns: int, span_ns: int, seen: dict[tuple[str, str, str], tuple[int, int]]
+        self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
         """Add the work of a client's engines since the previous sweep; return the main engines' busy ns.
 
         None at the first sweep of an engine that counts cycles, because the count at the previous sweep is unknown.
         """
-        totals, worked, is_known = self._busy.setdefault(client.device, {}), 0, True
+        totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():
             field, key = ENGINES[name], (client.device, client.number, name)
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
-            seen[key] = max(number, old), self._sweep
+            last_busy[key] = max(number, old), self._sweep
             grown = max(0, number - old)
             if whole is not None:
                 before = self._cycles.get((client.device, name))
@@ -170,8 +170,8 @@ class DrmClients:
                 grown = grown * ns // cycles if cycles > 0 else 0
             grown = min(grown // client.capacities.get(name, 1), span_ns)
             totals[field] = totals.get(field, 0) + grown
-            worked += grown if field in _MAIN else 0
-        return worked if is_known else None
+            main_ns += grown if field in _MAIN else 0
+        return main_ns if is_known else None
 
     def _find_open_devices(self) -> None:
         """Search a part of the processes for open devices. The first call searches all processes."""

@@ -99,8 +99,8 @@ class IntelCards:
         return None
 
     def _first(self, *files: str) -> int | None:
-        found = (self._root.number_or_none(file) for file in files)
-        return next((value for value in found if value is not None), None)
+        values = (self._root.number_or_none(file) for file in files)
+        return next((value for value in values if value is not None), None)
 
     def _hwmon(self, folder: str) -> str:
         names = self._root.names(f"{folder}/device/hwmon")

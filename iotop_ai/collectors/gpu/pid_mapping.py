@@ -48,10 +48,10 @@ class PidMapping:
             return None
         # A process that was already found on another GPU is the same process on this GPU.
         known = {pid: value for (_, pid), value in self._found.items() if value[1].pid is not None}
-        self._found |= {(uuid, one.pid): known[one.pid] for one in processes if one.pid in known}
-        missing = [one.pid for one in processes if (uuid, one.pid) not in self._found]
+        self._found |= {(uuid, process.pid): known[process.pid] for process in processes if process.pid in known}
+        missing = [process.pid for process in processes if (uuid, process.pid) not in self._found]
         if missing:
-            direct = {pid: found for pid in missing if (found := self._direct(pid, minor)) is not None}
+            direct = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
             lost = [pid for pid in missing if pid not in direct]
             if lost and not self._first:
                 mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._found.values()}
@@ -59,12 +59,12 @@ class PidMapping:
             for pid in missing:
                 self._found[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
         out = []
-        for one in processes:
-            _, found = self._found[uuid, one.pid]
-            if found.pid is None:
-                out.append(one._replace(found=False))
+        for process in processes:
+            _, local = self._found[uuid, process.pid]
+            if local.pid is None:
+                out.append(process._replace(found=False))
             else:
-                out.append(one._replace(pid=found.pid, cpus=found.cpus))
+                out.append(process._replace(pid=local.pid, cpus=local.cpus))
         return tuple(out)
 
     def _direct(self, pid: int, minor: int | None) -> LocalProcess | None:
@@ -92,7 +92,7 @@ class PidMapping:
                 if str(pid) in status.get("NSpid", "").split():
                     out[pid] = LocalProcess(own, status.get("Cpus_allowed_list", ""))
         left = [pid for pid in lost if pid not in out]
-        free = [own for own in holding if own not in {found.pid for found in out.values()}]
+        free = [own for own in holding if own not in {local.pid for local in out.values()}]
         if len(left) == len(free) == 1:
             out[left[0]] = LocalProcess(free[0], holding[free[0]].get("Cpus_allowed_list", ""))
         return out

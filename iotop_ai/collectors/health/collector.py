@@ -134,11 +134,11 @@ class SmartCollector:
         """Leave out disks whose names belong to other disks now; the thread may notice it minutes later."""
         known = self._diskseqs
         now = {name: self._diskseq(name) for name in table}
-        left = {name: one for name, one in table.items() if now[name] in (None, known.get(name, now[name]))}
-        if len(left) == len(table):
+        kept = {name: reading for name, reading in table.items() if now[name] in (None, known.get(name, now[name]))}
+        if len(kept) == len(table):
             return table
         self._read_at = self._clock.monotonic_ns()
-        return left
+        return kept
 
     def at_ns(self) -> int | None:
         """Return the time of the newest answer in the table that ``read`` returned last."""
@@ -215,8 +215,8 @@ class SmartCollector:
         return known
 
     def _disks(self) -> tuple[Disk, ...]:
-        found = with_given_types(smart_disks(self._root), self._settings.smart_types)
-        return self._wanted((*found, *self._behind))
+        disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
+        return self._wanted((*disks, *self._behind))
 
     def _replaced(self, disks: tuple[Disk, ...]) -> frozenset[str]:
         """Return the names that now belong to another disk, and forget the states of the replaced disks.
@@ -225,12 +225,12 @@ class SmartCollector:
         """
         self._unchecked = False
         now = {disk.name: number for disk in disks if (number := self._diskseq(disk.name)) is not None}
-        found = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
+        replaced = frozenset(name for name, number in now.items() if self._diskseqs.get(name, number) != number)
         # If a number cannot be read this time, the old one is kept, so that the next one can be compared with it.
         self._diskseqs = {disk.name: self._diskseqs[disk.name] for disk in disks if disk.name in self._diskseqs} | now
-        if found and self._table is not None:
-            self._publish({name: reading for name, reading in self._table.items() if name not in found})
-        return found
+        if replaced and self._table is not None:
+            self._publish({name: reading for name, reading in self._table.items() if name not in replaced})
+        return replaced
 
     def _diskseq(self, name: str) -> int | None:
         return self._root.number_or_none(f"sys/block/{name.partition('/')[0]}/diskseq")

@@ -116,13 +116,13 @@ class HealthHistory:
             names = sorted(os.listdir(self._place))
         except OSError:
             return ()
-        found = []
+        histories = []
         for name in names:
             if name.endswith(_SUFFIX) and not name.startswith("."):
                 with contextlib.suppress(OSError):
                     known = self._read_or_none(name)
-                    found += [known] if known is not None else []
-        return tuple(sorted(found, key=lambda known: (known.serial, known.model, known.wwn)))
+                    histories += [known] if known is not None else []
+        return tuple(sorted(histories, key=lambda known: (known.serial, known.model, known.wwn)))
 
     def _read_or_none(self, name: str) -> DiskHistory | None:
         handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -168,10 +168,10 @@ class HealthHistory:
             return
         for name in earlier:
             try:
-                found = self._read_own(folder, name, state)
+                history = self._read_own(folder, name, state)
             except ValueError:
                 continue
-            if found is not None:
+            if history is not None:
                 os.rename(name, own, src_dir_fd=folder, dst_dir_fd=folder)
                 return
 

@@ -46,9 +46,13 @@ def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
     data = get(answer, "ata_smart_data")
     left = integer(data, "self_test", "status", "remaining_percent")
     log = get(answer, "nvme_self_test_log")
-    done = integer(log, "current_self_test_completion_percent")
-    if left is None and done is not None and integer(log, "current_self_test_operation", "value") != _NVME_RUNNING_NONE:
-        left = max(0, 100 - done)
+    completed_percent = integer(log, "current_self_test_completion_percent")
+    if (
+        left is None
+        and completed_percent is not None
+        and integer(log, "current_self_test_operation", "value") != _NVME_RUNNING_NONE
+    ):
+        left = max(0, 100 - completed_percent)
     can = get(data, "capabilities", "self_tests_supported")
     if protocol == "nvme":
         can = get(answer, "nvme_optional_admin_commands", "self_test")
@@ -74,15 +78,15 @@ def too_old_for_nvme_tests(answer: object) -> bool:
 
 def self_test_log(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[SelfTest, ...]:
     """Return the disk's self-tests, newest first. pysmart_values: pySMART's values, for a smartctl without JSON."""
-    found: list[SelfTest] = []
+    tests: list[SelfTest] = []
     for kind in ("extended", "standard"):
-        found = found or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
-    found += [_nvme_test(row) for row in rows(get(answer, "nvme_self_test_log", "table"))]
+        tests = tests or [_ata_test(row) for row in rows(get(answer, "ata_smart_self_test_log", kind, "table"))]
+    tests += [_nvme_test(row) for row in rows(get(answer, "nvme_self_test_log", "table"))]
     scsi = (get(answer, f"scsi_self_test_{n}") for n in range(_SCSI_LOG))
-    found += [_scsi_test(row) for row in scsi if isinstance(row, Mapping)]
+    tests += [_scsi_test(row) for row in scsi if isinstance(row, Mapping)]
     if answer is None:
-        found = [_pysmart_test(row) for row in rows(pysmart_values.get("tests"))]
-    return tuple(found[:MOST_TESTS])
+        tests = [_pysmart_test(row) for row in rows(pysmart_values.get("tests"))]
+    return tuple(tests[:MOST_TESTS])
 
 
 def _ata_test(row: Mapping[str, Any]) -> SelfTest:
@@ -118,22 +122,22 @@ def _scsi_test(row: Mapping[str, Any]) -> SelfTest:
 
 def _pysmart_test(row: Mapping[str, Any]) -> SelfTest:
     status = text(row, "status")
-    low = status.lower()
-    passed = True if low == "completed without error" else False if "failure" in low else None
+    lowered = status.lower()
+    passed = True if lowered == "completed without error" else False if "failure" in lowered else None
     hours = text(row, "hours")
     return SelfTest(text(row, "type"), status, passed, int(hours) if hours.isdecimal() else None)
 
 
 def error_log(answer: object) -> tuple[ErrorEntry, ...]:
     """Return the errors that the disk has logged, newest first."""
-    found: list[ErrorEntry] = []
+    errors: list[ErrorEntry] = []
     for kind in ("extended", "summary"):
-        for row in [] if found else rows(get(answer, "ata_smart_error_log", kind, "table")):
+        for row in [] if errors else rows(get(answer, "ata_smart_error_log", kind, "table")):
             description = text(row, "error_description") or "an error without a description"
-            found.append(ErrorEntry(integer(row, "error_number"), integer(row, "lifetime_hours"), description))
+            errors.append(ErrorEntry(integer(row, "error_number"), integer(row, "lifetime_hours"), description))
     for row in rows(get(answer, "nvme_error_information_log", "table")):
         status = text(row, "status_field", "string") or "no status"
         lba = integer(row, "lba", "value")
-        where = "" if lba is None else f" at LBA {lba}"
-        found.append(ErrorEntry(integer(row, "error_count"), None, clean(status + where)))
-    return tuple(found[:MOST_ERRORS])
+        position = "" if lba is None else f" at LBA {lba}"
+        errors.append(ErrorEntry(integer(row, "error_count"), None, clean(status + position)))
+    return tuple(errors[:MOST_ERRORS])

@@ -56,12 +56,12 @@ def parse_scan(answer: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
 
     Sample: {"devices": [{"name": "/dev/sda", "info_name": "/dev/sda [SAT]", "type": "sat", "protocol": "ATA"}]}
     """
-    found = []
+    scanned = []
     for entry in _rows(_get(answer, "devices")):
         name, kind = entry.get("name"), entry.get("type")
         if isinstance(name, str) and isinstance(kind, str):
-            found.append((clean(name), clean(kind)))
-    return tuple(found)
+            scanned.append((clean(name), clean(kind)))
+    return tuple(scanned)
 
 
 def messages_of(answer: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -197,18 +197,18 @@ def _assessment(answer: object, pysmart_values: Mapping[str, Any]) -> str | None
 
 
 def _temperature(answer: object, pysmart_values: Mapping[str, Any]) -> int | None:
-    found = _int(answer, "temperature", "current")
-    found = _int(pysmart_values, "temperature") if found is None else found
+    celsius = _int(answer, "temperature", "current")
+    celsius = _int(pysmart_values, "temperature") if celsius is None else celsius
     # A disk without a sensor reports 0, and no disk runs at 0 °C.
-    return found or None
+    return celsius or None
 
 
 def _temperature_limits(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    found = dict(_LIMITS.findall(pysmart_values["text"])) if isinstance(pysmart_values.get("text"), str) else {}
+    limits = dict(_LIMITS.findall(pysmart_values["text"])) if isinstance(pysmart_values.get("text"), str) else {}
     new = _get(answer, "nvme_composite_temperature_threshold")
     warning, critical = _int(new, "warning"), _int(new, "critical")
-    warning = int(found["Warning"]) if warning is None and "Warning" in found else warning
-    critical = int(found["Critical"]) if critical is None and "Critical" in found else critical
+    warning = int(limits["Warning"]) if warning is None and "Warning" in limits else warning
+    critical = int(limits["Critical"]) if critical is None and "Critical" in limits else critical
     if critical is None:
         trip = _first_known(_int(answer, "temperature", "drive_trip"), _int(answer, "scsi_temperature", "drive_trip"))
         critical = trip if trip is not None and trip >= _LEAST_TRIP_CELSIUS else None
@@ -216,23 +216,23 @@ def _temperature_limits(answer: object, pysmart_values: Mapping[str, Any]) -> tu
 
 
 def _used_percent(answer: object, log: object) -> int | None:
-    found = _int(log, "percentage_used")
-    if found is None:
-        found = _int(answer, "endurance_used", "current_percent")
-    return _int(answer, "scsi_percentage_used_endurance_indicator") if found is None else found
+    percent = _int(log, "percentage_used")
+    if percent is None:
+        percent = _int(answer, "endurance_used", "current_percent")
+    return _int(answer, "scsi_percentage_used_endurance_indicator") if percent is None else percent
 
 
 def _error_log_entries(answer: object, log: object) -> int | None:
-    found = _int(log, "num_err_log_entries")
+    count = _int(log, "num_err_log_entries")
     for kind in ("extended", "summary"):
-        found = _int(answer, "ata_smart_error_log", kind, "count") if found is None else found
-    return found
+        count = _int(answer, "ata_smart_error_log", kind, "count") if count is None else count
+    return count
 
 
 def _scsi_uncorrected(answer: object) -> int | None:
     kinds = ("read", "write", "verify")
-    found = [_int(answer, "scsi_error_counter_log", kind, "total_uncorrected_errors") for kind in kinds]
-    counts = [count for count in found if count is not None]
+    totals = [_int(answer, "scsi_error_counter_log", kind, "total_uncorrected_errors") for kind in kinds]
+    counts = [count for count in totals if count is not None]
     return sum(counts) if counts else None
 
 
@@ -270,11 +270,11 @@ def _attributes(answer: object) -> tuple[SmartAttribute, ...]:
 
 
 def _pysmart_attributes(pysmart_values: Mapping[str, Any]) -> tuple[SmartAttribute, ...]:
-    found = []
+    attributes = []
     for row in _rows(pysmart_values.get("attributes")):
         number, raw_text = _int(row, "id"), _text(row, "raw")
         leading = re.match(r"\d+", raw_text)
         if number is not None:
             prefail = _text(row, "type").lower() == "pre-fail"
-            found.append(_attribute(number, row, int(leading.group()) if leading else None, raw_text, prefail))
-    return tuple(found)
+            attributes.append(_attribute(number, row, int(leading.group()) if leading else None, raw_text, prefail))
+    return tuple(attributes)

@@ -23,8 +23,8 @@ def find_smartctl(given: str, live: bool = True) -> str:
     if not given and not live:
         raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be queried")
     if not given:
-        if found := find_program("smartctl"):
-            return found
+        if path := find_program("smartctl"):
+            return path
     elif given.startswith("/") and os.access(given, os.X_OK):
         return given
     else:

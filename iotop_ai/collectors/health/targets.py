@@ -46,16 +46,16 @@ def smart_disks(root: Root) -> tuple[Disk, ...]:
 
     Loop, RAM, device-mapper, md, network and optical devices are left out, because they do not have SMART.
     """
-    found = []
+    disks = []
     for name in root.names("sys/block"):
         why = next((reason for prefix, reason in NEVER_QUERIED if re.fullmatch(prefix + r"[a-z0-9]+", name)), "")
         if why and "boot" not in name:
-            found.append(Disk(name, "", "", why))
+            disks.append(Disk(name, "", "", why))
         elif _NVME_HEAD.fullmatch(name):
-            found.append(_nvme_disk(root, name))
+            disks.append(_nvme_disk(root, name))
         elif _SCSI.fullmatch(name):
-            found.append(_scsi_disk(root, name))
-    return tuple(found)
+            disks.append(_scsi_disk(root, name))
+    return tuple(disks)
 
 
 def _scsi_disk(root: Root, name: str) -> Disk:
@@ -110,18 +110,18 @@ def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) ->
     given: pairs of (kernel name or /dev path, type). A type with a number ("megaraid,3") means one of several disks
     behind the same node; the node itself is then a volume without SMART.
     """
-    found = {disk.name: disk for disk in disks}
+    by_name = {disk.name: disk for disk in disks}
     volumes = set()
     for node, kind in given:
         name = node.removeprefix("/dev/")
         if "," in kind:
             volumes.add(name)
-            found[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
-        elif name in found:
-            found[name] = found[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
-    for name in volumes & found.keys():
-        found[name] = Disk(name, "", "", VOLUME_ASKED)
-    return tuple(found.values())
+            by_name[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
+        elif name in by_name:
+            by_name[name] = by_name[name]._replace(device=f"/dev/{name}", kind=kind, reason="", fixed=True)
+    for name in volumes & by_name.keys():
+        by_name[name] = Disk(name, "", "", VOLUME_ASKED)
+    return tuple(by_name.values())
 
 
 def kernel_counts(root: Root, name: str) -> tuple[int | None, int | None]:
@@ -183,14 +183,18 @@ def disks_named(root: Root, word: str, disks: Iterable[Disk]) -> tuple[Disk, ...
 
     The word may be a kernel name, a /dev path, a partition, an NVMe controller or a stacked device.
     """
-    every = tuple(disks)
+    all_disks = tuple(disks)
     name = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
     node = word if word.startswith("/dev/") else f"/dev/{word}"
-    found = [disk for disk in every if disk.name == name or disk.name.startswith(f"{name}/") or disk.device == node]
-    if found or not re.fullmatch(r"[\w!.:-]+", name):
-        return tuple(found)
+    matches = [
+        disk for disk in all_disks if disk.name == name or disk.name.startswith(f"{name}/") or disk.device == node
+    ]
+    if matches or not re.fullmatch(r"[\w!.:-]+", name):
+        return tuple(matches)
     if root.exists(f"sys/class/block/{name}/partition"):
         below = [os.path.basename(os.path.dirname(root.real(f"sys/class/block/{name}")))]
     else:
         below = root.names(f"sys/block/{name}/slaves")
-    return tuple(dict.fromkeys(disk for one in below if one != name for disk in disks_named(root, one, every)))
+    return tuple(
+        dict.fromkeys(disk for slave in below if slave != name for disk in disks_named(root, slave, all_disks))
+    )

@@ -140,26 +140,26 @@ class MarksSocket:
         self._socket.close()
 
     def _run(self) -> None:
-        room = socket.CMSG_SPACE(_CREDENTIALS.size)
+        ancillary_bytes = socket.CMSG_SPACE(_CREDENTIALS.size)
         while True:
             try:
-                raw, sent, flags, _ = self._socket.recvmsg(LARGEST_BYTES, room)
+                raw, ancillary, flags, _ = self._socket.recvmsg(LARGEST_BYTES, ancillary_bytes)
             except OSError as error:
                 if not self._closing:
                     log.warning("listening for marks ended: %s", error)
                 return
             if not raw and self._closing:  # this is the shutdown, which arrives after all marks that were sent
                 return
-            pid = None if flags & socket.MSG_TRUNC else self._sender(sent)
+            pid = None if flags & socket.MSG_TRUNC else self._sender(ancillary)
             if pid is not None and self._messages.allows(pid):
                 self._pass_on(pid, parse_message(raw, self._clock.monotonic_ns()))
 
-    def _sender(self, sent: list[tuple[int, int, bytes]]) -> int | None:
+    def _sender(self, ancillary: list[tuple[int, int, bytes]]) -> int | None:
         """Return the PID of an accepted sender.
 
         None for a process of another user. The PID is 0 for a process that is not in our PID namespace.
         """
-        for level, kind, data in sent:
+        for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:
                 pid, uid, _ = _CREDENTIALS.unpack(data[: _CREDENTIALS.size])
                 return pid if uid in self._uids else None
@@ -190,10 +190,10 @@ def listen(
         path = environment.get(SOCKET_VARIABLE) or _own_path(environment)
         if path is None:
             return None
-        made = MarksSocket(path, clock, take, take_steps)
+        marks_socket = MarksSocket(path, clock, take, take_steps)
         if opened is not None:
-            opened(made)
-        return made
+            opened(marks_socket)
+        return marks_socket
 
     return call_with_timeout(HOME_TIMEOUT_S, "marks", open_socket)
 
@@ -228,6 +228,6 @@ def _own_path(environment: Mapping[str, str]) -> str | None:
 def _own_folder(path: str) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+    status = os.lstat(path)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise UnknownError(f"{path} is not private to this user")

@@ -100,15 +100,15 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
     return count
 
 
-def why_not_dead(folder: int, name: str, found: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
+def why_not_dead(folder: int, name: str, status: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
     """Return why a file may not be replaced, in words.
 
     Returns "" for a socket of our own user and of this kind on which no program listens.
     """
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         return "it is not a socket"
-    if found.st_uid != os.geteuid():
-        return f"it belongs to user {found.st_uid}"
+    if status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}"
     probe = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
     try:
         probe.connect(fd_path(folder, name))
@@ -128,21 +128,21 @@ def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) ->
     in the meantime is not removed.
     """
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if why_not_dead(folder, name, found, kind):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if why_not_dead(folder, name, status, kind):
             return
         aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
-        if inode(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != inode(found):
+        if inode(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != inode(status):
             os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(aside, dir_fd=folder)
     except (FileNotFoundError, FileExistsError):
         return
 
 
-def inode(found: os.stat_result) -> tuple[int, int]:
+def inode(status: os.stat_result) -> tuple[int, int]:
     """Return the identity of a file: its device and inode numbers."""
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def fd_path(folder: int, name: str) -> str:

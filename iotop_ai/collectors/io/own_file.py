@@ -37,60 +37,60 @@ def parent_of(path: str, *, writing: bool = True) -> tuple[int, str]:
     folder, name = os.path.split(path)
     if not name or name in (".", ".."):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    here = _folder(folder or ".", path)
+    fd = _folder(folder or ".", path)
     try:
-        mode = os.fstat(here).st_mode
+        mode = os.fstat(fd).st_mode
         if writing and mode & _SHARED == stat.S_IWOTH:
             raise InputError(f"{clean(folder or '.')}: every user can write to it; choose a folder of your own")
     except BaseException:
-        os.close(here)
+        os.close(fd)
         raise
-    return here, name
+    return fd, name
 
 
 def _folder(folder: str, path: str) -> int:
     """Open a folder step by step and return its descriptor. path: the path as the user typed it, for error messages."""
-    here = os.open("/" if folder.startswith("/") else ".", _PATH_FLAGS | os.O_DIRECTORY)
+    fd = os.open("/" if folder.startswith("/") else ".", _PATH_FLAGS | os.O_DIRECTORY)
     parts, links = folder.split("/")[::-1], 0
     try:
         while parts:
             part = parts.pop()
             if part in ("", "."):
                 continue
-            step = os.open(part, _PATH_FLAGS, dir_fd=here)
-            found = os.fstat(step)
-            if not stat.S_ISLNK(found.st_mode):
-                here = _replace_fd(here, step)
+            next_fd = os.open(part, _PATH_FLAGS, dir_fd=fd)
+            status = os.fstat(next_fd)
+            if not stat.S_ISLNK(status.st_mode):
+                fd = _replace_fd(fd, next_fd)
                 continue
-            os.close(step)
+            os.close(next_fd)
             links += 1
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            around = os.fstat(here)
-            if _is_untrusted_link(found.st_uid, around):
+            parent = os.fstat(fd)
+            if _is_untrusted_link(status.st_uid, parent):
                 raise InputError(f"{clean(path)}: the link {clean(part)} in this path belongs to another user")
-            target = os.readlink(part, dir_fd=here)
+            target = os.readlink(part, dir_fd=fd)
             if target.startswith("/"):
-                here = _replace_fd(here, os.open("/", _PATH_FLAGS | os.O_DIRECTORY))
+                fd = _replace_fd(fd, os.open("/", _PATH_FLAGS | os.O_DIRECTORY))
             parts += target.split("/")[::-1]
         # A component that is not a folder makes the next step fail; the last component has no next step.
-        if not stat.S_ISDIR(os.fstat(here).st_mode):
+        if not stat.S_ISDIR(os.fstat(fd).st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     except BaseException:
-        os.close(here)
+        os.close(fd)
         raise
-    return here
+    return fd
 
 
-def _is_untrusted_link(owner: int, around: os.stat_result) -> bool:
-    """Whether a link that ``owner`` created in a folder may be a trap. around: the status of that folder.
+def _is_untrusted_link(owner: int, parent: os.stat_result) -> bool:
+    """Whether a link that ``owner`` created in a folder may be a trap. parent: the status of that folder.
 
     Root does not follow another user's link even in that user's own folder, because such a link could make root write
     where only root may.
     """
     if os.geteuid() == 0:
         return owner not in (0, invoking_user(os.environ))
-    return bool(around.st_mode & stat.S_IWOTH) and owner not in (os.geteuid(), around.st_uid)
+    return bool(parent.st_mode & stat.S_IWOTH) and owner not in (os.geteuid(), parent.st_uid)
 
 
 def _replace_fd(before: int, after: int) -> int:
@@ -142,15 +142,15 @@ def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> in
     return fd
 
 
-def why_not_own_file(found: os.stat_result) -> str:
+def why_not_own_file(status: os.stat_result) -> str:
     """Return why we must not append to an existing file, in words; "" when we may."""
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
-    if found.st_uid != os.geteuid():
-        return f"it belongs to user {found.st_uid}"
-    if found.st_mode & _OTHERS:
+    if status.st_uid != os.geteuid():
+        return f"it belongs to user {status.st_uid}"
+    if status.st_mode & _OTHERS:
         return "other users can write to it (chmod go-w)"
-    if found.st_nlink != 1:
+    if status.st_nlink != 1:
         return "it has a second name (a hard link)"
     return ""
 
@@ -199,8 +199,8 @@ def remove_left_over(name: str, folder: int) -> bool:
     except OSError:
         return False
     try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             return False
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if is_named(fd, name, folder):
@@ -264,13 +264,13 @@ def open_as_root(path: str) -> int:
         raise
     finally:
         os.close(folder)
-    found = os.fstat(fd)
+    status = os.fstat(fd)
     why = ""
-    if found.st_uid not in (0, invoking_user(os.environ)):
-        why = f"it belongs to user {found.st_uid}"
-    elif found.st_mode & _OTHERS:
+    if status.st_uid not in (0, invoking_user(os.environ)):
+        why = f"it belongs to user {status.st_uid}"
+    elif status.st_mode & _OTHERS:
         why = "other users can write to it"
-    if why and stat.S_ISREG(found.st_mode):
+    if why and stat.S_ISREG(status.st_mode):
         os.close(fd)
         raise InputError(f"{why}, who could lead root to any file; {flag}")
     return fd

@@ -30,8 +30,8 @@ def physical_cores() -> int | None:
     """Return the number of physical cores; None when it is unknown."""
     import psutil
 
-    found: int | None = psutil.cpu_count(logical=False)
-    return found
+    cores: int | None = psutil.cpu_count(logical=False)
+    return cores
 
 
 class PsutilProcess:
@@ -54,8 +54,8 @@ class PsutilProcess:
     def environ(self) -> dict[str, str]:
         """Return the environment with which the program was started; it is not filtered and may contain secrets."""
         with self._os_errors():
-            found: dict[str, str] = self._process.environ()
-        return found
+            variables: dict[str, str] = self._process.environ()
+        return variables
 
     def identity(self) -> ProcessIdentity:
         """Return the program, working folder, start time, priorities, CPUs and limits of the process.
@@ -68,10 +68,10 @@ class PsutilProcess:
         limits: tuple[Limit, ...] = ()
         if self._root.live:
             nice = self._part(self._process.nice)
-            found = self._part(self._process.ionice)
-            if found is not None:
-                io_class = _IO_CLASSES[int(found.ioclass)] if int(found.ioclass) < len(_IO_CLASSES) else ""
-                io_level = int(found.value) if io_class in ("realtime", "best") else None
+            priority = self._part(self._process.ionice)
+            if priority is not None:
+                io_class = _IO_CLASSES[int(priority.ioclass)] if int(priority.ioclass) < len(_IO_CLASSES) else ""
+                io_level = int(priority.value) if io_class in ("realtime", "best") else None
             cpus = self._part(self._process.cpu_affinity) or []
             limits = self._limits()
         return ProcessIdentity(
@@ -91,9 +91,9 @@ class PsutilProcess:
         Equal sockets become one entry.
         """
         with self._os_errors():
-            every = self._process.net_connections(kind="all")
-        found = Counter(_socket(one) for one in every)
-        return tuple(one._replace(alike=alike) for one, alike in sorted(found.items()))
+            connections = self._process.net_connections(kind="all")
+        counts = Counter(_socket(one) for one in connections)
+        return tuple(one._replace(alike=alike) for one, alike in sorted(counts.items()))
 
     def _part(self, call: Any) -> Any:
         """Return the result of a call; None when we are not permitted to make it."""
@@ -125,12 +125,12 @@ class PsutilProcess:
             raise ProcessLookupError(errno.ESRCH, "it has ended") from None
 
 
-def _socket(one: Any) -> Socket:
-    protocol = _PROTOCOLS.get((one.family.name, getattr(one.type, "name", "")), "")
-    if one.family.name == "AF_UNIX":
-        return Socket("unix", clean(one.laddr or ""), "", "")
-    state = "" if one.status == "NONE" else one.status.lower().replace("_", "-")
-    return Socket(protocol or "udp6", _address(one.laddr), _address(one.raddr), state)
+def _socket(connection: Any) -> Socket:
+    protocol = _PROTOCOLS.get((connection.family.name, getattr(connection.type, "name", "")), "")
+    if connection.family.name == "AF_UNIX":
+        return Socket("unix", clean(connection.laddr or ""), "", "")
+    state = "" if connection.status == "NONE" else connection.status.lower().replace("_", "-")
+    return Socket(protocol or "udp6", _address(connection.laddr), _address(connection.raddr), state)
 
 
 def _address(pair: Any) -> str:

@@ -23,10 +23,10 @@ def read_secret(path: str, flag: str, what: str = "a token") -> str:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{named} is not a regular file")
-            if found.st_uid not in (0, os.geteuid()) or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
+            if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):
                 raise InputError(f"{named}: other users can read it or write to it (chmod 600)")
             word = file.read(_LONGEST).decode("ascii").strip()
     except OSError as error:

@@ -76,8 +76,8 @@ def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM)
     if len(name) > _LONGEST_NAME:
         raise UsageError(f"{clean(path)}: a socket's name can have at most {_LONGEST_NAME} characters")
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if why := why_not_dead(folder, name, found, kind):
+    if why := why_not_dead(folder, name, status, kind):
         raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")

@@ -42,12 +42,12 @@ def why_untrusted(path: str, owner: int = 0) -> str:
     It must not be trusted if a user other than root and ``owner`` can change the file or a folder above it.
     """
     try:
-        for one in _on_the_way(path):
-            found = os.lstat(one)
-            if found.st_uid not in (0, owner):
-                return f"{clean(one)} belongs to user {found.st_uid}, not to {'you' if owner else 'root'}"
-            if not stat.S_ISLNK(found.st_mode) and found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                return f"users other than {'you' if owner else 'root'} can write to {clean(one)}"
+        for component in _on_the_way(path):
+            status = os.lstat(component)
+            if status.st_uid not in (0, owner):
+                return f"{clean(component)} belongs to user {status.st_uid}, not to {'you' if owner else 'root'}"
+            if not stat.S_ISLNK(status.st_mode) and status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return f"users other than {'you' if owner else 'root'} can write to {clean(component)}"
     except OSError as error:
         return f"{clean(error.filename or path)}: {error.strerror}"
     return ""
@@ -58,12 +58,12 @@ def others_may_rename(path: str) -> bool:
 
     In a folder with the sticky bit, only the owner of a file and the owner of the folder may replace that file.
     """
-    ours = (0, os.geteuid())
+    trusted = (0, os.geteuid())
     try:
-        for one in _on_the_way(path):
-            found, above = os.lstat(one), os.lstat(os.path.dirname(one))
-            shared = above.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not above.st_mode & stat.S_ISVTX
-            if above.st_uid not in ours or shared or found.st_uid not in ours:
+        for component in _on_the_way(path):
+            status, parent = os.lstat(component), os.lstat(os.path.dirname(component))
+            shared = parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not parent.st_mode & stat.S_ISVTX
+            if parent.st_uid not in trusted or shared or status.st_uid not in trusted:
                 return True
     except OSError:
         return True
@@ -72,25 +72,25 @@ def others_may_rename(path: str) -> bool:
 
 def _on_the_way(path: str) -> Iterator[str]:
     """Yield every folder and link that the kernel passes on the way to a path, and the file itself. Raises OSError."""
-    here, parts, links = "/", os.path.join(os.getcwd(), path).split("/")[::-1], 0
-    yield here
+    folder, parts, links = "/", os.path.join(os.getcwd(), path).split("/")[::-1], 0
+    yield folder
     while parts:
         part = parts.pop()
         if part == "..":
-            here = os.path.dirname(here)  # ``here`` is a folder and not a link, so its parent is correct
+            folder = os.path.dirname(folder)  # ``folder`` is not a link, so its parent is correct
         elif part not in ("", "."):
-            one = os.path.join(here, part)
-            yield one
-            if not os.path.islink(one):
-                here = one
+            component = os.path.join(folder, part)
+            yield component
+            if not os.path.islink(component):
+                folder = component
                 continue
             links += 1
             if links > MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-            target = os.readlink(one)
+            target = os.readlink(component)
             parts += target.split("/")[::-1]
             if target.startswith("/"):
-                here = "/"
+                folder = "/"
 
 
 def invoking_user(environ: Mapping[str, str]) -> int | None:

@@ -111,17 +111,17 @@ class CgroupReader:
         Since Linux 6.10 (commit a3166c51702b), v1 counts the bytes of a disk only after a limit was set on that disk.
         The root blkio cgroup lists the disks that are counted; the bytes of all other disks are unknown.
         """
-        found = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
+        cgroup = self._v2(f"{self._unified}{_below(paths.get(''))}") if _below(paths.get("")) else Cgroup()
         if self._unified == TOP:
-            return found
+            return cgroup
         # If both versions are mounted, each controller belongs to only one of them.
         io = self._v1_io(f"{TOP}/blkio{_below(paths.get('blkio'))}") if _below(paths.get("blkio")) else None
         memory = self._v1_memory(f"{TOP}/memory{_below(paths.get('memory'))}") if _below(paths.get("memory")) else None
         cpu = self._v1_cpu(_below(paths.get("cpu")), _below(paths.get("cpuacct")))
-        return found._replace(
-            io=found.io if io is None else io,
-            memory=memory or found.memory,
-            cpu=found.cpu if cpu == CgroupCpu() else cpu,
+        return cgroup._replace(
+            io=cgroup.io if io is None else io,
+            memory=memory or cgroup.memory,
+            cpu=cgroup.cpu if cpu == CgroupCpu() else cpu,
         )
 
     def _v2(self, here: str) -> Cgroup:
@@ -140,7 +140,7 @@ class CgroupReader:
             *(stat.get(b"usage_usec"), quota, period),
             *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), stat.get(b"throttled_usec")),
         )
-        return Cgroup(io, memory, cpu, {name: found for name, found in pressure.items() if found is not None})
+        return Cgroup(io, memory, cpu, {name: totals for name, totals in pressure.items() if totals is not None})
 
     def _v1_io(self, here: str) -> dict[str, CgroupIo] | None:
         name = "throttle.io_service_bytes_recursive"
@@ -149,16 +149,16 @@ class CgroupReader:
         moved = self._whole(f"{here}/blkio.{name}")
         if not moved:
             return None
-        found = parse_v1_io(moved, self._whole(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        by_device = parse_v1_io(moved, self._whole(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
         counted_disks = (
-            parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | found.keys()
+            parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
         )
         if not counted_disks:
             return None
         # In a container, the root is the container's own cgroup, which lists only the disks that the container used.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
-            found |= dict.fromkeys(self._disks() - counted_disks, _NOT_COUNTED)
-        return found
+            by_device |= dict.fromkeys(self._disks() - counted_disks, _NOT_COUNTED)
+        return by_device
 
     def _disks(self) -> set[str]:
         """Return the numbers ("8:0") of the disks that are not stacked on other disks."""
@@ -231,21 +231,21 @@ def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
     out = {}
     for line in raw.splitlines():
         device, *pairs = line.split() or (b"",)
-        found: list[int | None] = [None] * 4
+        counts: list[int | None] = [None] * 4
         for name, _, value in (pair.partition(b"=") for pair in pairs):
             if name in _IO_NAMES and value.isdigit():
-                found[_IO_NAMES[name]] = int(value)
-        if any(value is not None for value in found):
-            out[clean_bytes(device, 16)] = CgroupIo(*found)
+                counts[_IO_NAMES[name]] = int(value)
+        if any(value is not None for value in counts):
+            out[clean_bytes(device, 16)] = CgroupIo(*counts)
     return out
 
 
 def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
     """Parse io_service_bytes and io_serviced: lines such as ``254:0 Read 90112``; the last is ``Total 90112``."""
-    found: dict[bytes, list[int | None]] = {}
+    by_device: dict[bytes, list[int | None]] = {}
     for first, raw in ((0, moved), (2, served)):
         for line in raw.splitlines():
             words = line.split()
             if len(words) == 3 and words[1] in _V1_WORDS and words[2].isdigit():
-                found.setdefault(words[0], [None] * 4)[first + _V1_WORDS[words[1]]] = int(words[2])
-    return {clean_bytes(device, 16): CgroupIo(*values) for device, values in found.items()}
+                by_device.setdefault(words[0], [None] * 4)[first + _V1_WORDS[words[1]]] = int(words[2])
+    return {clean_bytes(device, 16): CgroupIo(*values) for device, values in by_device.items()}

@@ -73,10 +73,10 @@ def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -
 
     memory.high counts like memory.max, because the kernel slows down a cgroup that exceeds memory.high.
     """
-    found = [_limit_v2(root, f"{unified}/{level}") for level in levels(groups.get("", "/"))]
-    found += [_limit_v1(root, f"sys/fs/cgroup/memory/{level}") for level in levels(groups.get("memory", "/"))]
+    limits = [_limit_v2(root, f"{unified}/{level}") for level in levels(groups.get("", "/"))]
+    limits += [_limit_v1(root, f"sys/fs/cgroup/memory/{level}") for level in levels(groups.get("memory", "/"))]
     # Among equal limits, ``min`` returns the nearest one, about which most is known.
-    return min((limit for limit in found if limit is not None), key=lambda limit: limit.room_bytes, default=None)
+    return min((limit for limit in limits if limit is not None), key=lambda limit: limit.room_bytes, default=None)
 
 
 def _limit_v2(root: Root, here: str) -> MemoryLimit | None:

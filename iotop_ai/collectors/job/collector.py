@@ -124,11 +124,13 @@ class JobCollector:
         return self._newest or newest
 
     def _with_traffic(self, job: Job, place: JobPlace) -> JobPlace:
-        found = [one for rank in job.ranks if (one := self._sampler.traffic().get(rank.key)) is not None]
-        if not found:
+        traffics = [
+            rank_traffic for rank in job.ranks if (rank_traffic := self._sampler.traffic().get(rank.key)) is not None
+        ]
+        if not traffics:
             return place
-        most = max(found, key=lambda one: one.received_bytes_per_s)
-        received = sum(one.received_bytes_per_s for one in found)
+        most = max(traffics, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
+        received = sum(rank_traffic.received_bytes_per_s for rank_traffic in traffics)
         # Round to two digits, so that a steady stream gives an equal JobPlace.
         return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 

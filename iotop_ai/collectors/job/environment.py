@@ -114,9 +114,9 @@ class EnvironmentReader:
 
         def ask() -> None:
             with contextlib.suppress(OSError):
-                found = self._statvfs(path)
-                total = found.f_blocks * found.f_frsize
-                out.append((total, total - found.f_bavail * found.f_frsize))
+                status = self._statvfs(path)
+                total = status.f_blocks * status.f_frsize
+                out.append((total, total - status.f_bavail * status.f_frsize))
 
         worker = self._shm_workers.setdefault(job, BackgroundWorker("shm"))
         if worker.submit(ask):
@@ -131,23 +131,23 @@ class EnvironmentReader:
 
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Return the mounts of the data files that some members of the job have open or had open at an earlier read."""
-        seen = self._seen.get(job.key, {})
+        weights = self._seen.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
             kept = 0.5 ** ((now_ns - self._seen_ns.get(job.key, now_ns)) / HALF_NS)
-            seen = self._seen[job.key] = {mount: times * kept for mount, times in seen.items()}
+            weights = self._seen[job.key] = {mount: times * kept for mount, times in weights.items()}
             self._seen_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
             table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
             for number, times in ids.items():
                 for mount in parse_mountinfo(table.get(number, b"")):
-                    found = JobMount(mount.path, mount.fstype, mount.source, mount.device)
-                    seen[found] = seen.get(found, 0.0) + times
+                    job_mount = JobMount(mount.path, mount.fstype, mount.source, mount.device)
+                    weights[job_mount] = weights.get(job_mount, 0.0) + times
         # Counter.most_common would import heapq at its first call, and this thread must open nothing outside /proc.
-        return tuple(sorted(seen, key=seen.__getitem__, reverse=True)[:MOST_MOUNTS])
+        return tuple(sorted(weights, key=weights.__getitem__, reverse=True)[:MOST_MOUNTS])
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
         """Yield the mnt_id of each open regular file that may be data, and not a library, script, log or terminal."""
@@ -175,9 +175,9 @@ class EnvironmentReader:
         due, counts = self._sockets.get(job.key, (0, (None, None)))
         if due > turn:
             return counts
-        found = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
-        listening = [pair[0] for pair in found if pair[0] is not None]
-        open_ones = [pair[1] for pair in found if pair[1] is not None]
+        counts_by_rank = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
+        listening = [pair[0] for pair in counts_by_rank if pair[0] is not None]
+        open_ones = [pair[1] for pair in counts_by_rank if pair[1] is not None]
         counts = (sum(listening) if listening else None, sum(open_ones) if open_ones else None)
         self._sockets[job.key] = (turn + SOCKETS_EVERY, counts)
         return counts

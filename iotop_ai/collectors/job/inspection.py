@@ -43,9 +43,9 @@ def inspect(root: Root, pid: int) -> Inspection:
     return Inspection(libraries, device, pin, words_in(maps, MODULES), ids, tuple(hidden))
 
 
-def _denied(error: OSError, what: str) -> list[str]:
+def _denied(error: OSError, part: str) -> list[str]:
     """Return [what] if the kernel refuses to show this part; [] when the process has ended."""
-    return [what] if isinstance(error, PermissionError) else []
+    return [part] if isinstance(error, PermissionError) else []
 
 
 def _pin_thread(root: Root, here: str) -> int:

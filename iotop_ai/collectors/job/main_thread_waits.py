@@ -59,14 +59,14 @@ class MainThreadWaits:
 
     def forget(self, pids: set[int]) -> None:
         """Forget all trainers except these."""
-        self._last = {pid: found for pid, found in self._last.items() if pid in pids}
-        self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
-        self._shared = {key: found for key, found in self._shared.items() if key[0] in pids}
+        self._last = {pid: last for pid, last in self._last.items() if pid in pids}
+        self._writes = {pid: last for pid, last in self._writes.items() if pid in pids}
+        self._shared = {key: last for key, last in self._shared.items() if key[0] in pids}
 
     def _find_writers(self, watches: Sequence[RankWatch], wait_states: list[int | None]) -> None:
         blocked = [watch for watch in watches if watch.end > watch.start and wait_states[watch.start] == DISK]
         pids = {watch.rank.key.pid for watch in blocked}
-        self._writes = {pid: found for pid, found in self._writes.items() if pid in pids}
+        self._writes = {pid: writing for pid, writing in self._writes.items() if pid in pids}
         # Read first the threads that were not read yet, then those that were read the longest ago.
         for pid in [*(pids - self._writes.keys()), *self._writes][:MOST_TARGETS]:
             self._writes.pop(pid, None)
@@ -90,9 +90,9 @@ class MainThreadWaits:
             return known[1]
         loaders = [pid for pid in watch.pids() if pid != own]
         held = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
-        found = any(inodes is None or inode in inodes for inodes in held)
-        self._shared[own, inode] = now_ns, found
-        return found
+        is_held = any(inodes is None or inode in inodes for inodes in held)
+        self._shared[own, inode] = now_ns, is_held
+        return is_held
 
 
 def _is_unsure(watch: RankWatch, wait_states: Sequence[int | None]) -> bool:

@@ -60,9 +60,9 @@ class NetworkWatch:
         first = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
         for pid in [*with_sockets[first:], *with_sockets[:first]][:MOST_TARGETS]:
             self._targets[pid] = wait_target(self._root, pid, pid).kind == "socket"
-        self._targets = {pid: found for pid, found in self._targets.items() if pid in with_sockets}
+        self._targets = {pid: at_socket for pid, at_socket in self._targets.items() if pid in with_sockets}
         now_receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
-        waiting = now_receiving | {pid for pid, found in self._targets.items() if found}
+        waiting = now_receiving | {pid for pid, at_socket in self._targets.items() if at_socket}
         self._far_ns |= {pid: now_ns for pid, traffic in self.traffic.items() if traffic.sockets}
         self._far_ns = {pid: at for pid, at in self._far_ns.items() if now_ns - at < FAR_NS}
         within = {pid for pid, traffic in self.traffic.items() if traffic.near and pid not in self._far_ns}
@@ -85,8 +85,10 @@ class NetworkWatch:
         known = [self.traffic[pid] for pid in pids if pid in self.traffic]
         if not known:
             return None
-        most = max(known, key=lambda one: one.received_bytes_per_s)
-        return most._replace(received_bytes_per_s=sum(one.received_bytes_per_s for one in known))
+        most = max(known, key=lambda process_traffic: process_traffic.received_bytes_per_s)
+        return most._replace(
+            received_bytes_per_s=sum(process_traffic.received_bytes_per_s for process_traffic in known)
+        )
 
 
 def _receives(traffic: Traffic) -> bool:

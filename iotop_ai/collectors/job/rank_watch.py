@@ -77,7 +77,7 @@ class RankWatch:
         self.on_gpu = bool(job.gpus)
         self._main, self._workers = main, workers
         self._members = frozenset(key.pid for key in job.members)
-        self._sleeps = {key: found for key, found in self._sleeps.items() if key in job.members}
+        self._sleeps = {key: sleeps for key, sleeps in self._sleeps.items() if key in job.members}
         self._named = rank.worker_kind == LOADER
 
     @property
@@ -129,7 +129,7 @@ class RankWatch:
         first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
         due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
         children = self._threads_of(self.rank.key).children(census.threads)
-        for task, raw in zip(due, read_kept([one.fd(STAT) for one in due], STAT_SIZE), strict=True):
+        for task, raw in zip(due, read_kept([worker.fd(STAT) for worker in due], STAT_SIZE), strict=True):
             if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
                 children += children_of(self._root, task.key.pid)
                 continue
@@ -183,10 +183,10 @@ class RankWatch:
                 autograd = autograd or wait_state == RUNNING
             else:
                 threads.append(wait_state)
-        found = [(tuple(one), pid in self.receiving) for pid, one in makers.items() if one[0] != STOPPED]
-        works = any(receives or not _WORKS.isdisjoint(one) for one, receives in found)
+        processes = [(tuple(states), pid in self.receiving) for pid, states in makers.items() if states[0] != STOPPED]
+        works = any(receives or not _WORKS.isdisjoint(states) for states, receives in processes)
         self._children_work += (works - self._children_work) * min(1.0, times / RECENT_SAMPLES)
-        look = Look(main, pin, threads, autograd, found, own in self.receiving)
+        look = Look(main, pin, threads, autograd, processes, own in self.receiving)
         return self.tally.add(look, self.loading, times)
 
     def close(self) -> None:

@@ -145,14 +145,14 @@ class SocketDiag:
             return {}
         earlier = self.unavailable
         try:
-            found = self._dump()
+            sockets = self._dump()
         except Unavailable as unavailable:
             self.unavailable = unavailable
         except OSError as error:
             self.unavailable = _as_unavailable(error)
         else:
             self.unavailable = None
-            return found
+            return sockets
         self.close()
         self._retry_ns = self._clock.monotonic_ns() + RETRY_NS if self._live else None
         if earlier is None:
@@ -175,19 +175,19 @@ class SocketDiag:
         extensions = 1 << (INET_DIAG_INFO - 1)
         head = (REQUEST.size, TCPDIAG_GETSOCK, flags, self._sequence, 0)
         self._socket.send(REQUEST.pack(*head, 0, 0, 0, extensions, STATES, 0))
-        found: dict[int, TcpSocket] = {}
+        sockets: dict[int, TcpSocket] = {}
         self.complete = True
         self.own, self.listening = set(), set()
         listed = 0
-        while (count := self._add(found, self._socket.recv_into(self._buffer))) is not None:
+        while (count := self._add(sockets, self._socket.recv_into(self._buffer))) is not None:
             listed += count
             if listed >= MOST_SOCKETS:
                 self.complete = False
                 self.close()  # this also ends the kernel's dump
                 break
-        return found
+        return sockets
 
-    def _add(self, found: dict[int, TcpSocket], size: int) -> int | None:
+    def _add(self, sockets: dict[int, TcpSocket], size: int) -> int | None:
         """Add the sockets in the first ``size`` bytes of the buffer; return the number of messages; None at the end."""
         buffer = self._buffer
         at = count = 0
@@ -210,7 +210,7 @@ class SocketDiag:
                     rtt, retransmits, sent, received = self._info(at, length)
                     peer = numeric_peer(family, address, port)
                     ends = own_port + own, port + plain_address(family, address)
-                    found[inode] = TcpSocket(inode, received, sent, peer, ends, uid, rtt or None, retransmits)
+                    sockets[inode] = TcpSocket(inode, received, sent, peer, ends, uid, rtt or None, retransmits)
             count += 1
             at += (length + 3) & ~3
         if not count or at < size:
@@ -314,7 +314,9 @@ class JobSockets:
                 holders.setdefault(inode, set()).add(jobs[pid])
         sockets = self._sockets or {}
         open_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
-        near = {one.ends: inode for inode, one in open_sockets.items() if one.address in self._diag.own}
+        near = {
+            tcp_socket.ends: inode for inode, tcp_socket in open_sockets.items() if tcp_socket.address in self._diag.own
+        }
         return {
             inode
             for (own, peer), inode in near.items()

@@ -71,7 +71,7 @@ class ThreadCensus:
         if not self._threads:
             return Census()
         pin, autograd = 0, set()
-        raws = read_kept([one.file.fd for one in self._threads.values()], STAT_SIZE)
+        raws = read_kept([listed.file.fd for listed in self._threads.values()], STAT_SIZE)
         for (tid, thread), raw in zip(list(self._threads.items()), raws, strict=True):
             fields = fields_after_name(raw)
             if isinstance(raw, OSError) or len(fields) < 13:
@@ -88,9 +88,11 @@ class ThreadCensus:
             elif thread.name.startswith(AUTOGRAD):
                 autograd.add(tid)
         active = [
-            (tid, one) for tid, one in self._threads.items() if one.active_ns and now_ns - one.active_ns <= ACTIVE_NS
+            (tid, listed)
+            for tid, listed in self._threads.items()
+            if listed.active_ns and now_ns - listed.active_ns <= ACTIVE_NS
         ]
-        active.sort(key=lambda found: (-found[1].active_ns, found[0]))
+        active.sort(key=lambda entry: (-entry[1].active_ns, entry[0]))
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
     def children(self, moving: Sequence[int]) -> list[int]:
@@ -141,13 +143,13 @@ def children_of(root: Root, pid: int) -> list[int]:
 
 def _with_descendants(root: Root, pids: list[int]) -> list[int]:
     """Return these processes and those that their main threads started, ``DEEPEST`` generations in all."""
-    found, level = list(pids), pids
+    descendants, level = list(pids), pids
     for _ in range(DEEPEST - 1):
-        if not level or len(found) >= MOST_CHILDREN:
+        if not level or len(descendants) >= MOST_CHILDREN:
             break
         level = [child for pid in level for child in _started_by(root, pid, pid)]
-        found += level
-    return found[:MOST_CHILDREN]
+        descendants += level
+    return descendants[:MOST_CHILDREN]
 
 
 def _started_by(root: Root, pid: int, tid: int) -> list[int]:

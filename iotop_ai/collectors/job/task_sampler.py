@@ -134,7 +134,7 @@ class TaskSampler:
             return
         self._jobs = jobs
         plan = self._plan(jobs)
-        wanted = dict.fromkeys(key for one in plan for key in (one.rank.key, *one.workers))
+        wanted = dict.fromkeys(key for planned in plan for key in (planned.rank.key, *planned.workers))
         with self._lock:
             self._count()
             for key in [key for key in self._tasks if key not in wanted or self._tasks[key].ended]:
@@ -145,10 +145,10 @@ class TaskSampler:
             self._sweeps = {key: self._sweeps.get(key) or [0] * len(SweepCounts._fields) for key in jobs}
             old = {watch.rank.key: watch for watch in self._watched}
             self._watched = []
-            for one in plan:
-                watch = old.pop(one.rank.key, None) or RankWatch(self._root)
-                workers = [self._tasks[key] for key in one.workers]
-                watch.set(jobs[one.job], one.rank, self._tasks[one.rank.key], workers, one.partial)
+            for planned in plan:
+                watch = old.pop(planned.rank.key, None) or RankWatch(self._root)
+                workers = [self._tasks[key] for key in planned.workers]
+                watch.set(jobs[planned.job], planned.rank, self._tasks[planned.rank.key], workers, planned.partial)
                 self._watched.append(watch)
             for watch in old.values():
                 watch.close()
@@ -180,9 +180,9 @@ class TaskSampler:
     def answering(self) -> frozenset[ProcessKey]:
         """Return the workers that wait for their trainer's next request."""
         with self._lock:
-            found = self._answering.union(*(watch.answering() for watch in self._watched))
-            if found != self._answering:
-                self._answering = found
+            workers = self._answering.union(*(watch.answering() for watch in self._watched))
+            if workers != self._answering:
+                self._answering = workers
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
@@ -191,8 +191,8 @@ class TaskSampler:
         A training process whose traffic is unknown is left out.
         """
         with self._lock:
-            found = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
-        return {key: traffic for key, traffic in found.items() if traffic is not None}
+            by_rank = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}
+        return {key: traffic for key, traffic in by_rank.items() if traffic is not None}
 
     def tasks(self) -> dict[ProcessKey, TaskCounts]:
         """Return the counts of the processes that are watched now, with their CPU times up to now."""
@@ -218,10 +218,10 @@ class TaskSampler:
             for watch in self._watched:
                 watch.see_sleeps(wait_states, raws)
             self._main_thread_waits.update(self._watched, wait_states, self._clock.monotonic_ns())
-            seen = tuple(wait_states)
-            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, seen)):
+            row = tuple(wait_states)
+            if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, row)):
                 self._watch_network(asleep)
-            self._seen[seen] = self._seen.get(seen, 0) + 1
+            self._seen[row] = self._seen.get(row, 0) + 1
             if None in wait_states:
                 self._count()
                 self._rebuild_row()
@@ -302,9 +302,9 @@ class TaskSampler:
 
     def _count(self) -> None:
         """Add the results of the sweeps to the counts."""
-        for seen, times in self._seen.items():
+        for row, times in self._seen.items():
             for watch in self._watched:
-                wait_states = seen[watch.start : watch.end]
+                wait_states = row[watch.start : watch.end]
                 coarse = [
                     None if wait_state is None else COARSE[wait_state] for wait_state in wait_states[: watch.mains]
                 ]

@@ -150,9 +150,11 @@ class _GpuActivity:
     def use(self, uuids: Collection[str], pids: Collection[int]) -> _GpuUse:
         """Return the activity of a job's GPUs. uuids: the job's GPUs. pids: the PIDs of the job's processes."""
         states = {uuid: self._readings[uuid].value for uuid in uuids if uuid in self._readings}
-        shared = {uuid: part for uuid, one in states.items() if one is not None and (part := self._parts(one, pids))}
+        shared = {
+            uuid: part for uuid, state in states.items() if state is not None and (part := self._parts(state, pids))
+        }
         known, others = [], 0.0
-        for uuid in [uuid for uuid, one in states.items() if one is not None]:
+        for uuid in [uuid for uuid, state in states.items() if state is not None]:
             busy = self._busy.get(uuid)
             if uuid in shared:
                 others += shared[uuid].others or 0.0
@@ -238,9 +240,9 @@ class TimeAccountant:
     def _account(self, job: Job, state: _State, tick: Tick) -> None:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
         fresh = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
-        seen = [rank for rank in job.ranks if rank.key in tick.looks]
-        if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in seen):
-            if not state.totals or (milliseconds > 0 and not seen) or milliseconds > BLIND_MS:
+        watched = [rank for rank in job.ranks if rank.key in tick.looks]
+        if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in watched):
+            if not state.totals or (milliseconds > 0 and not watched) or milliseconds > BLIND_MS:
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
         pids = _pids(job, tick) if job.gpus else frozenset()
@@ -252,7 +254,7 @@ class TimeAccountant:
             self._interval(
                 rank, state, tick, fresh[rank.key], self._gpus.use(rank.gpus, pids) if rank.gpus else gpus
             )._replace(phase=phase, reads_network_fs=remote, reads_local_fs=place.reads_locally, gpus_spin=gpus.spin)
-            for rank in seen
+            for rank in watched
             if tick.looks[rank.key].looks
         ]
         # Ranks that step together also wait together, so the rank that loses most time decides.
@@ -350,7 +352,7 @@ def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _R
         return _RecentRates()
     pairs = ((first.write, now.write), (first.own_read, now.own_read), (first.own_write, now.own_write))
     grown = [delta(a, b) for a, b in pairs]
-    return _RecentRates(*(None if one is None else one / (at_ns - first_ns) * 1e9 for one in grown))
+    return _RecentRates(*(None if growth is None else growth / (at_ns - first_ns) * 1e9 for growth in grown))
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
@@ -391,10 +393,12 @@ def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     table = tick.table
     members = (key, *tick.children.get(key, ()))
     own = table.stat.get(key)
-    ticks = sum(stat.utime_ticks + stat.stime_ticks for one in members if (stat := table.stat.get(one)) is not None)
+    ticks = sum(
+        stat.utime_ticks + stat.stime_ticks for member in members if (stat := table.stat.get(member)) is not None
+    )
     task = tick.tasks.get(key, _UNSEEN)
     own_ticks, stat_ns = (0, 0) if own is None else (own.utime_ticks + own.stime_ticks, table.stat_time(key))
-    known = [table.io[one] for one in members if one in table.io]
+    known = [table.io[member] for member in members if member in table.io]
     if key not in table.io:
         return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns, run_ns=task.run_ns, wait_ns=task.wait_ns)
     own_io = table.io[key]

@@ -161,8 +161,8 @@ def _epoll_targets(fdinfo: bytes) -> dict[int, int]:
     for line in fdinfo.splitlines():
         words = line.split()
         if len(words) > 1 and words[0] == b"tfd:" and words[1].isdigit() and len(out) < MOST_FDS:
-            found = [word[4:] for word in words if word.startswith(b"ino:")]
-            out[int(words[1])] = int(found[0], 16) if found else 0
+            inodes = [word[4:] for word in words if word.startswith(b"ino:")]
+            out[int(words[1])] = int(inodes[0], 16) if inodes else 0
     return out
 
 

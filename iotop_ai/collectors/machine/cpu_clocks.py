@@ -54,7 +54,7 @@ class ClocksCollector:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
             if cpu in self._counting:
                 self._count(cpu, _OF_CORE)
-        khz = [one for one in self._khz.values() if one is not None]
+        khz = [value for value in self._khz.values() if value is not None]
         # The sum of the counts is complete only after every core has been read once.
         counts = [self._counts.get((cpu, _OF_CORE)) for cpu in self._counting]
         packages = [self._count(cpu, _OF_PACKAGE) for cpu in self._packages]
@@ -71,26 +71,26 @@ class ClocksCollector:
     def _find(self) -> None:
         """Find the CPUs with clocks or throttle counts, each package's and core's first CPU, and the fixed clocks."""
         names = [name for name in self._root.entries(CPUS) if name[:3] == "cpu" and name[3:].isdigit()]
-        found = [
+        cpus = [
             name
             for name in sorted(names, key=lambda name: int(name[3:]))
             if self._root.exists(f"{CPUS}/{name}/cpufreq") or self._root.exists(f"{CPUS}/{name}/thermal_throttle")
         ]
         packages: dict[str, str] = {}
         first: dict[str, str] = {}
-        for name in found:
+        for name in cpus:
             packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
             # All threads of a core show the same throttle count.
             first.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
         self._packages = {name for name in packages.values() if self._root.exists(f"{CPUS}/{name}/{_OF_PACKAGE}")}
         self._counting = {name for name in first.values() if self._root.exists(f"{CPUS}/{name}/{_OF_CORE}")}
-        if found:
-            here = f"{CPUS}/{found[0]}"
-            base = self._number(f"{here}/cpufreq/base_frequency")
-            nominal_mhz = self._number(f"{here}/acpi_cppc/nominal_freq") if base is None else None
+        if cpus:
+            folder = f"{CPUS}/{cpus[0]}"
+            base = self._number(f"{folder}/cpufreq/base_frequency")
+            nominal_mhz = self._number(f"{folder}/acpi_cppc/nominal_freq") if base is None else None
             base = nominal_mhz * 1000 if nominal_mhz else base
-            self._base = (base, self._number(f"{here}/cpufreq/cpuinfo_max_freq"))
-        self._cpus = found
+            self._base = (base, self._number(f"{folder}/cpufreq/cpuinfo_max_freq"))
+        self._cpus = cpus
 
     def _count(self, cpu: str, name: str) -> int | None:
         """Return a throttle count of a CPU; the last one while the CPU is offline, so that a sum does not jump."""

@@ -110,16 +110,16 @@ class Tree:
                 name = names.pop()
                 below = f"{path}/{name}" if path else name
                 try:
-                    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 except OSError as error:
                     self.count_unreadable(below, error)
                     continue
-                if stat.S_ISDIR(found.st_mode) and found.st_dev != self._stat.st_dev:
+                if stat.S_ISDIR(status.st_mode) and status.st_dev != self._stat.st_dev:
                     self.elsewhere += 1
                     continue
-                yield Entry(folder, name, below, found)
-                if stat.S_ISDIR(found.st_mode):
-                    self._enter(stack, folder, name, below, found)
+                yield Entry(folder, name, below, status)
+                if stat.S_ISDIR(status.st_mode):
+                    self._enter(stack, folder, name, below, status)
         finally:
             for folder, _, _ in stack:
                 os.close(folder)
@@ -135,7 +135,7 @@ class Tree:
         parent: int | None,
         name: str,
         path: str,
-        seen: os.stat_result,
+        expected: os.stat_result,
     ) -> None:
         try:
             folder = os.open(name, FOLDER, dir_fd=parent)
@@ -143,7 +143,7 @@ class Tree:
             self.count_unreadable(path, error)
             return
         try:
-            if not os.path.samestat(os.fstat(folder), seen):
+            if not os.path.samestat(os.fstat(folder), expected):
                 raise OSError(errno.ESTALE, "became another folder while it was read")
             names = sorted(os.listdir(folder), reverse=True)
         except OSError as error:
@@ -169,24 +169,24 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
     """
     *folders, name = path.split("/") if path else [top.name]
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
-    at = top.folder
+    parent = top.folder
     try:
         for folder in folders:
-            inner = os.open(folder, _THROUGH, dir_fd=at)
-            if at != top.folder:
-                os.close(at)
-            at = inner
+            inner = os.open(folder, _THROUGH, dir_fd=parent)
+            if parent != top.folder:
+                os.close(parent)
+            parent = inner
         if direct:
-            handle, past = open_direct(name, flags, at)
+            handle, bypasses = open_direct(name, flags, parent)
         else:
-            handle, past = os.open(name, flags | os.O_CLOEXEC, dir_fd=at), False
+            handle, bypasses = os.open(name, flags | os.O_CLOEXEC, dir_fd=parent), False
     finally:
-        if at != top.folder:
-            os.close(at)
+        if parent != top.folder:
+            os.close(parent)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise OSError(errno.EINVAL, "not a regular file any more")
-    return handle, past
+    return handle, bypasses
 
 
 class FileSample:
@@ -204,6 +204,6 @@ class FileSample:
         if len(self.paths) < self._most:
             self.paths.append((path, size))
         else:
-            at = self._random.randrange(self._seen)
-            if at < self._most:
-                self.paths[at] = path, size
+            slot = self._random.randrange(self._seen)
+            if slot < self._most:
+                self.paths[slot] = path, size

@@ -85,8 +85,8 @@ def read_container(root: Root) -> str:
         return "podman"
     if root.live and "KUBERNETES_SERVICE_HOST" in os.environ:
         return "kubernetes"
-    found = _CONTAINER.search(root.text_or("proc/1/cgroup"))
-    return found[1] if found else ""
+    match = _CONTAINER.search(root.text_or("proc/1/cgroup"))
+    return match[1] if match else ""
 
 
 class OwnCostReader:

@@ -46,19 +46,21 @@ def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
 
 def every_mount(raw: bytes) -> tuple[Mount, ...]:
     """Return all mounts, including the kernel's own mounts and those in memory."""
-    found: dict[str, Mount] = {}
+    by_path: dict[str, Mount] = {}
     for line in raw.split(b"\n"):
         left, dash, right = line.partition(b" - ")
-        own, what = left.split(b" "), right.split(b" ")
-        if not dash or len(own) < 6 or len(what) < 3:
+        mount_fields, fs_fields = left.split(b" "), right.split(b" ")
+        if not dash or len(mount_fields) < 6 or len(fs_fields) < 3:
             continue
-        fstype, path, device = clean_bytes(what[0]), _unescape(own[4]), clean_bytes(own[2])
-        read_only = b"ro" in own[5].split(b",") or b"ro" in what[2].split(b",")
-        layers = _layers(what[2]) if fstype == "overlay" else ()
+        fstype, path, device = clean_bytes(fs_fields[0]), _unescape(mount_fields[4]), clean_bytes(mount_fields[2])
+        read_only = b"ro" in mount_fields[5].split(b",") or b"ro" in fs_fields[2].split(b",")
+        layers = _layers(fs_fields[2]) if fstype == "overlay" else ()
         # A later mount hides an earlier mount at the same path.
-        found.pop(path, None)
-        found[path] = Mount(path, fstype, _unescape(what[1]), read_only, device, _unescape(own[3]), layers)
-    return tuple(found.values())
+        by_path.pop(path, None)
+        by_path[path] = Mount(
+            path, fstype, _unescape(fs_fields[1]), read_only, device, _unescape(mount_fields[3]), layers
+        )
+    return tuple(by_path.values())
 
 
 def _holds_data(mount: Mount) -> bool:

@@ -35,7 +35,7 @@ def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
     ``age: 85``, ``bytes: 8 numbers``, ``xprt: tcp ...`` (one for each connection of nconnect), ``READ: 8 or 9
     numbers``. Source: fs/nfs/super.c nfs_show_stats, net/sunrpc/stats.c rpc_clnt_show_stats.
     """
-    found: dict[str, NfsMount] = {}
+    by_path: dict[str, NfsMount] = {}
     for block in raw.split(b"\ndevice "):
         head, _, body = block.removeprefix(b"device ").partition(b"\n")
         source, mounted, rest = head.partition(b" mounted on ")
@@ -45,8 +45,8 @@ def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
             continue
         mount = _parse_nfs(_name(path), _name(source), clean_bytes(kind), body)
         if mount is not None:
-            found[mount.mount] = mount
-    return found
+            by_path[mount.mount] = mount
+    return by_path
 
 
 def _name(raw: bytes) -> str:
@@ -57,7 +57,7 @@ def _name(raw: bytes) -> str:
 
 
 def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | None:
-    moved: tuple[int, ...] = ()
+    byte_counts: tuple[int, ...] = ()
     sends: int | None = None
     backlog: int | None = None
     age: int | None = None
@@ -73,18 +73,18 @@ def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | N
             if in_ops and (op := _parse_op(fields)) is not None:
                 ops[clean_bytes(label)] = op
             elif label == b"bytes" and len(fields) >= _BYTES:
-                moved = tuple(int(field) for field in fields[:_BYTES])
+                byte_counts = tuple(int(field) for field in fields[:_BYTES])
             elif label == b"age":
                 age = int(fields[0])
             elif label == b"xprt" and fields[0] in _SENDS_AT:
-                at = 1 + _SENDS_AT[fields[0]]
-                sends = (sends or 0) + int(fields[at])
-                backlog = (backlog or 0) + int(fields[at + 4])
+                column = 1 + _SENDS_AT[fields[0]]
+                sends = (sends or 0) + int(fields[column])
+                backlog = (backlog or 0) + int(fields[column + 4])
         except (ValueError, IndexError):
             continue
-    if not moved:
+    if not byte_counts:
         return None
-    normal_read, normal_write, direct_read, direct_write, server_read, server_write = moved
+    normal_read, normal_write, direct_read, direct_write, server_read, server_write = byte_counts
     return NfsMount(
         path,
         source,
@@ -136,13 +136,13 @@ class NetfsCollector:
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/mountstats")
         devices = {mount.path: mount.device for mount in mounts}
-        found: dict[tuple[str, str], NfsMount] = {}
+        shortest: dict[tuple[str, str], NfsMount] = {}
         for path, mount in parse_mountstats(self._file.read()).items():
             # Bind mounts and autofs repeat the counters of the same superblock, so keep only its shortest path.
             key = (mount.source, devices.get(path) or path)
-            if key not in found or len(path) < len(found[key].mount):
-                found[key] = mount
-        return {mount.mount: mount for mount in found.values()}
+            if key not in shortest or len(path) < len(shortest[key].mount):
+                shortest[key] = mount
+        return {mount.mount: mount for mount in shortest.values()}
 
     def _fuse(self) -> dict[str, FuseMount]:
         """Return the FUSE mounts by connection number, which is the minor number of the filesystem's device.

@@ -67,7 +67,7 @@ class PageCache:
 
     def resident(self, handle: int) -> Resident | None:
         """Return the part of a file that is in memory; None when it is unknown. Raises OSError."""
-        found = os.fstat(handle)
+        status = os.fstat(handle)
         kind = self._filesystem(handle)
         if kind == _ZFS:
             return None
@@ -75,22 +75,22 @@ class PageCache:
             answer = _CacheStat()
             if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(answer), 0):
                 self.how = "cachestat"
-                whole = -(-found.st_size // PAGE_BYTES)
+                whole = -(-status.st_size // PAGE_BYTES)
                 return Resident(
-                    min(min(answer.cache, whole) * PAGE_BYTES, found.st_size),
+                    min(min(answer.cache, whole) * PAGE_BYTES, status.st_size),
                     (answer.dirty + answer.writeback) * PAGE_BYTES,
                 )
-            number = ctypes.get_errno()
-            if number == errno.EPERM and self.how == "cachestat":
+            error_number = ctypes.get_errno()
+            if error_number == errno.EPERM and self.how == "cachestat":
                 return None
-            if number not in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP):
-                raise OSError(number, os.strerror(number))
-            if number == errno.ENOSYS:
+            if error_number not in (errno.ENOSYS, errno.EPERM, errno.EOPNOTSUPP):
+                raise OSError(error_number, os.strerror(error_number))
+            if error_number == errno.ENOSYS:
                 self.how = "mincore"
         # Without this check, mincore would report files of other users as completely in memory.
-        if os.geteuid() not in (0, found.st_uid) and not _writable(handle):
+        if os.geteuid() not in (0, status.st_uid) and not _writable(handle):
             return None
-        return Resident(min(self._mincore(handle, found.st_size), found.st_size), None)
+        return Resident(min(self._mincore(handle, status.st_size), status.st_size), None)
 
     def _filesystem(self, handle: int) -> int:
         """Return the magic number of the file's filesystem, which is the first field of statfs; 0 when unknown."""
@@ -101,15 +101,15 @@ class PageCache:
         pages = 0
         for start in range(0, size, _WINDOW):
             length = min(_WINDOW, size - start)
-            at = self._libc.mmap(None, length, _PROT_READ, _MAP_SHARED, handle, start)
-            if at in (None, _FAILED):
+            address = self._libc.mmap(None, length, _PROT_READ, _MAP_SHARED, handle, start)
+            if address in (None, _FAILED):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
             try:
                 table = ctypes.create_string_buffer(-(-length // PAGE_BYTES))
-                if self._libc.mincore(at, length, table):
+                if self._libc.mincore(address, length, table):
                     raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
             finally:
-                self._libc.munmap(at, length)
+                self._libc.munmap(address, length)
             raw = table.raw
             # Only the lowest bit of each byte is defined.
             pages += len(raw) - raw.count(b"\0") if raw.strip(b"\0\1") == b"" else sum(byte & 1 for byte in raw)
@@ -134,15 +134,15 @@ def read_cached(top: str, cache: PageCache, on_progress: Callable[[Cached], None
         files += 1
         size += entry.stat.st_size
         try:
-            found = _read_resident(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
+            in_memory = _read_resident(entry.open(), cache) if entry.stat.st_size else Resident(0, 0)
         except OSError as error:
             tree.count_unreadable(entry.path, error)
-            found = None
-        if found is None:
+            in_memory = None
+        if in_memory is None:
             unknown += 1
             unknown_bytes += entry.stat.st_size
         else:
-            resident += found.bytes
+            resident += in_memory.bytes
         if files % FILES_PER_PROGRESS == 0:
             on_progress(so_far())
     return so_far()
@@ -159,11 +159,11 @@ def _read_resident(handle: int, cache: PageCache) -> Resident | None:
         os.close(handle)
 
 
-def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
+def seen_before(seen: set[tuple[int, int]], status: os.stat_result) -> bool:
     """Whether this file was already seen under another name. Only files with several names are added to ``seen``."""
-    if found.st_nlink < 2:
+    if status.st_nlink < 2:
         return False
-    key = found.st_dev, found.st_ino
+    key = status.st_dev, status.st_ino
     if key in seen:
         return True
     seen.add(key)
@@ -172,9 +172,9 @@ def seen_before(seen: set[tuple[int, int]], found: os.stat_result) -> bool:
 
 def read_levels(root: Root) -> Levels:
     """Read the levels in /proc/meminfo. Raises OSError."""
-    found = parse_meminfo(root.read("proc/meminfo"))
+    sizes = parse_meminfo(root.read("proc/meminfo"))
     names = (b"Cached", b"SReclaimable", b"MemFree", b"MemAvailable", b"Dirty", b"MemTotal")
-    return Levels(*(found.get(name) for name in names))
+    return Levels(*(sizes.get(name) for name in names))
 
 
 def read_memory_room(root: Root) -> int | None:

@@ -51,8 +51,8 @@ def parse_pool_io(raw: bytes) -> ProgramIo | None:
     lines = [line.split() for line in raw.splitlines()[1:3]]
     if len(lines) < 2 or b"nread" not in lines[0]:
         return None
-    found = {name: int(value) for name, value in zip(lines[0], lines[1], strict=False) if value.isdigit()}
-    return ProgramIo(found.get(b"nread"), found.get(b"nwritten"), found.get(b"reads"), found.get(b"writes"))
+    counts = {name: int(value) for name, value in zip(lines[0], lines[1], strict=False) if value.isdigit()}
+    return ProgramIo(counts.get(b"nread"), counts.get(b"nwritten"), counts.get(b"reads"), counts.get(b"writes"))
 
 
 def parse_llite(raw: bytes) -> ProgramIo:
@@ -90,21 +90,21 @@ class DatasetSum:
         self._seen: dict[str, tuple[int, ...]] = {}
         self._sum = [0] * len(_SET_NAMES)
 
-    def add(self, sets: Mapping[str, Mapping[bytes, int]]) -> ProgramIo:
+    def add(self, datasets: Mapping[str, Mapping[bytes, int]]) -> ProgramIo:
         """Add the growth of the datasets since the last call; return the sum.
 
-        sets: the counts of each dataset, which begin at 0 when it is mounted; {} for a dataset that could not be read.
+        datasets: the counts of each dataset, which begin at 0 when it is mounted; {} for a dataset that could not be read.
         """
         now: dict[str, tuple[int, ...]] = {}
-        for name, found in sets.items():
+        for name, dataset in datasets.items():
             before = self._seen.get(name, ())
-            counts = now[name] = tuple(found.get(key, 0) for key in _SET_NAMES) if found else before
+            counts = now[name] = tuple(dataset.get(key, 0) for key in _SET_NAMES) if dataset else before
             if name in self._seen and not before:
                 before = counts  # it could not be read until now, and may have been mounted for a long time
             if any(count < old for count, old in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
-            for at, count in enumerate(counts):
-                self._sum[at] += count - (before[at] if before else 0)
+            for i, count in enumerate(counts):
+                self._sum[i] += count - (before[i] if before else 0)
         self._seen = now
         return ProgramIo(*self._sum)
 
@@ -130,7 +130,7 @@ class PoolCollector:
             self._seen_mounts = mounts
             self._types = frozenset(mount.fstype for mount in mounts) & {"zfs", "btrfs", "lustre"}
             self._pools = tuple(dict.fromkeys(m.source.split("/")[0] for m in mounts if m.fstype == "zfs"))
-            self._sums = {pool: found for pool, found in self._sums.items() if pool in self._pools}
+            self._sums = {pool: sums for pool, sums in self._sums.items() if pool in self._pools}
         if not self._types:
             raise Unavailable(Status.ABSENT, "no ZFS, btrfs or Lustre is mounted")
         return PoolTable(
@@ -150,8 +150,10 @@ class PoolCollector:
             return b""
 
     def _arc(self) -> ArcCounters:
-        found = parse_kstat(self._raw(f"{SPL}/arcstats"))
-        return ArcCounters(*(found.get(name) for name in (b"hits", b"misses", b"size", b"c_max", b"iohits", b"c_min")))
+        numbers = parse_kstat(self._raw(f"{SPL}/arcstats"))
+        return ArcCounters(
+            *(numbers.get(name) for name in (b"hits", b"misses", b"size", b"c_max", b"iohits", b"c_min"))
+        )
 
     def _pool(self, pool: str) -> ProgramIo:
         names = [name for name in self._root.names(f"{SPL}/{pool}") if name.startswith("objset-")]
@@ -169,23 +171,23 @@ class PoolCollector:
         for uuid in self._root.names(BTRFS):
             if "-" not in uuid:
                 continue
-            here = f"{BTRFS}/{uuid}"
-            files = [self._raw(f"{here}/devinfo/{n}/error_stats") for n in self._root.names(f"{here}/devinfo")]
-            each = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files]
-            sums = [sum(int(found[n]) for found in each if found.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
+            folder = f"{BTRFS}/{uuid}"
+            files = [self._raw(f"{folder}/devinfo/{n}/error_stats") for n in self._root.names(f"{folder}/devinfo")]
+            by_device = [dict(line.split(b" ", 1) for line in raw.splitlines() if b" " in line) for raw in files]
+            sums = [sum(int(errors[n]) for errors in by_device if errors.get(n, b"").isdigit()) for n in _BTRFS_NAMES]
             # A file without counts belongs to a missing device (it contains "invalid") or could not be read this time.
-            known = each and (any(sums) or all(each))
-            label = clean_bytes(self._raw(f"{here}/label").strip())
+            known = by_device and (any(sums) or all(by_device))
+            label = clean_bytes(self._raw(f"{folder}/label").strip())
             out[clean(uuid)] = BtrfsErrors(label, *sums) if known else BtrfsErrors(label)
         return out
 
     def _lustre(self) -> dict[str, ProgramIo]:
         for folder in LLITE:
-            found = {
+            clients = {
                 clean(n): parse_llite(raw)
                 for n in self._root.names(folder)
                 if (raw := self._raw(f"{folder}/{n}/stats"))
             }
-            if found:
-                return found
+            if clients:
+                return clients
         return {}

@@ -46,7 +46,7 @@ class ZfsMembers:
         self._worker.close()
 
     def _read(self) -> None:
-        found = {}
+        pool_by_number = {}
         # Only block devices begin with "b"; the names of other devices begin with "c", "n" or "+" ("+pci:...").
         for name in [name for name in self._root.names(FOLDER) if name[:1] == "b"][:_MOST_DEVICES]:
             try:
@@ -54,6 +54,6 @@ class ZfsMembers:
             except OSError:
                 continue
             if pool:
-                found[name[1:]] = pool
-        if found != self.pools:
-            self.pools = found
+                pool_by_number[name[1:]] = pool
+        if pool_by_number != self.pools:
+            self.pools = pool_by_number

@@ -110,15 +110,15 @@ def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
 
     None when one of the four lines is missing.
     """
-    found = []
+    counts = []
     for name in (b"pgpgin ", b"pgpgout ", b"nr_dirtied ", b"nr_written "):
         at = raw.find(b"\n" + name)
         if at < 0:
             return None
         at += 1 + len(name)
-        found.append(int(raw[at : raw.index(b"\n", at)]))
-    came, went, dirtied, written = found
-    return _Machine(came * 1024, dirtied * page, went * 1024 - written * page)
+        counts.append(int(raw[at : raw.index(b"\n", at)]))
+    pgpgin, pgpgout, dirtied, written = counts
+    return _Machine(pgpgin * 1024, dirtied * page, pgpgout * 1024 - written * page)
 
 
 class AdaptiveSelection:
@@ -246,8 +246,8 @@ class AdaptiveSelection:
         self._file = None
 
 
-def _slack(done: int, seconds: float) -> float:
-    return SLACK_BYTES_PER_S * seconds + SLACK_SHARE * max(0, done)
+def _slack(grown: int, seconds: float) -> float:
+    return SLACK_BYTES_PER_S * seconds + SLACK_SHARE * max(0, grown)
 
 
 def moved_since(read_ns: int | None, tick_ns: int, old: ProcessIo | None, new: ProcessIo) -> int | None:

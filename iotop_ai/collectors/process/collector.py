@@ -373,7 +373,7 @@ class ProcessCollector:
             turn = self._stats.due(self._seq % ADAPTIVE_COHORTS, ADAPTIVE_COHORTS) if self._partial else []
             selected = adaptive.select(self._seq, turn, (*fresh, *others))
         moved: dict[ProcessEntry, int] = {}
-        done = self._store_io(self._sweep.run(selected), before, stale, moved)
+        grown = self._store_io(self._sweep.run(selected), before, stale, moved)
         if adaptive is not None and selected is not None:
             # A parent read now may have inherited bytes of a child that just exited, so count that child as exited too.
             self._known_exits.take()
@@ -381,10 +381,10 @@ class ProcessCollector:
             if late := [entry for entry in reported.difference(selected) if not entry.denied]:
                 late.sort(key=lambda entry: entry.key.start_ticks)
                 more = self._store_io(self._sweep.run(late), before, stale, moved)
-                done, selected = IoBytes(*map(add, done, more)), [*selected, *late]
+                grown, selected = IoBytes(*map(add, grown, more)), [*selected, *late]
             seconds = (self._clock.monotonic_ns() - before) / 1e9
             of_children, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
-            if not adaptive.balanced(done, of_children, seconds):
+            if not adaptive.balanced(grown, of_children, seconds):
                 count = len(moved)
                 self._store_io(self._sweep.run(), before, stale, moved)
                 adaptive.record_full_read(len(moved) > count)
@@ -484,7 +484,7 @@ class ProcessCollector:
 
     def _store_stat(self, entry: ProcessEntry, raw: bytes) -> bool:
         """Store a stat line; return False when another process has the PID now."""
-        if (seen := hash(raw)) == entry.stat_seen:
+        if (stat_hash := hash(raw)) == entry.stat_seen:
             return True
         parsed = parse_stat(raw)
         if parsed.start_ticks != entry.key.start_ticks:
@@ -496,5 +496,5 @@ class ProcessCollector:
         if entry.published and (entry.info_may_predate_exec or parsed.comm != entry.comm):
             entry.comm = parsed.comm
             self._refresh_info(entry, parsed.flags)
-        entry.stat_seen = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else seen
+        entry.stat_seen = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else stat_hash
         return True

@@ -96,13 +96,13 @@ class DetailReader:
     def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:
         if uid not in self._own_uids:
             raise Unavailable(Status.OFF, "shown for your own processes only")
-        found = PsutilProcess(self._root, pid).environ()
-        return tuple((clean(name, 256), clean(value)) for name, value in sorted(found.items())[:MOST_VARIABLES])
+        variables = PsutilProcess(self._root, pid).environ()
+        return tuple((clean(name, 256), clean(value)) for name, value in sorted(variables.items())[:MOST_VARIABLES])
 
     def _threads(self, pid: int) -> ThreadTable:
         tids = sorted(int(name) for name in os.listdir(self._root.join(f"proc/{pid}/task")) if name.isdecimal())
-        found = (self._thread(pid, tid) for tid in tids[:MOST_THREADS])
-        return ThreadTable(tuple(one for one in found if one is not None), len(tids), self._clk_tck)
+        threads = (self._thread(pid, tid) for tid in tids[:MOST_THREADS])
+        return ThreadTable(tuple(thread for thread in threads if thread is not None), len(tids), self._clk_tck)
 
     def _thread(self, pid: int, tid: int) -> ThreadDetail | None:
         here = f"proc/{pid}/task/{tid}"
@@ -147,9 +147,9 @@ class DetailReader:
                 mount = None if info.mount is None else mounts.get(info.mount)
                 files[path, info.mode, deleted] = OpenFile(path, info.mode, 1, info.position, mount, deleted)
             else:
-                known = [one for one in (before.position, info.position) if one is not None]
+                known = [position for position in (before.position, info.position) if position is not None]
                 files[path, info.mode, deleted] = before._replace(fds=before.fds + 1, position=max(known, default=None))
-        ordered = sorted(files.values(), key=lambda one: (one.path, one.mode, one.deleted))
+        ordered = sorted(files.values(), key=lambda entry: (entry.path, entry.mode, entry.deleted))
         return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(numbers), len(names) > len(numbers))
 
     def _fdinfo(self, relative: str) -> _FdInfo:
@@ -164,14 +164,14 @@ class DetailReader:
         out = {}
         for line in self._root.read(f"proc/{pid}/mountinfo").split(b"\n"):
             number = line.split(b" ", 1)[0]
-            if number.isdigit() and (found := every_mount(line)):
-                out[int(number)] = found[0]
+            if number.isdigit() and (mounts := every_mount(line)):
+                out[int(number)] = mounts[0]
         return out
 
     def _sockets(self, pid: int, files: OpenFiles | None) -> Sockets:
-        found = PsutilProcess(self._root, pid).sockets()
+        opened = PsutilProcess(self._root, pid).sockets()
         held = 0 if files is None else dict(files.others).get("socket", 0)
-        return Sockets(found, max(0, held - sum(one.alike for one in found)))
+        return Sockets(opened, max(0, held - sum(socket.alike for socket in opened)))
 
     def _cgroup(self, pid: int) -> CgroupDetail:
         reader = CgroupReader(self._root)

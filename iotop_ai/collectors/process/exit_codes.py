@@ -70,7 +70,7 @@ class ExitWatch:
 
     def read(self) -> dict[int, int]:
         """Return the exit code (0 to 255), or minus the signal, of each process that has exited since the last call."""
-        ended: dict[int, int] = {}
+        codes: dict[int, int] = {}
         view = memoryview(self._buffer)
         for _ in range(MOST_MESSAGES):
             try:
@@ -81,11 +81,11 @@ class ExitWatch:
                 if error.errno == errno.ENOBUFS:  # the kernel dropped some messages, but those in the queue are intact
                     continue
                 raise
-            found = parse_exit(bytes(view[:size]))
-            if found is not None:
-                pid, code = found
-                ended[pid] = code
-        return ended
+            parsed = parse_exit(bytes(view[:size]))
+            if parsed is not None:
+                pid, code = parsed
+                codes[pid] = code
+        return codes
 
     def close(self) -> None:
         """Stop listening; safe to call twice."""
@@ -113,10 +113,10 @@ class ExitWatch:
     def _find_family(self) -> int:
         name = attribute(CTRL_ATTR_FAMILY_NAME, b"TASKSTATS\0")
         answer = self._ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 0, name)
-        found = dict(attributes(answer[HEADER.size :])).get(CTRL_ATTR_FAMILY_ID)
-        if found is None:
+        family_id = dict(attributes(answer[HEADER.size :])).get(CTRL_ATTR_FAMILY_ID)
+        if family_id is None:
             raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return int(struct.unpack_from("=H", found)[0])
+        return int(struct.unpack_from("=H", family_id)[0])
 
     @staticmethod
     def _as_unavailable(error: OSError) -> Unavailable:

@@ -112,8 +112,8 @@ def parse_status(raw: bytes) -> tuple[int, int]:
 
 def interned(value: T) -> T:
     """Return an earlier value that equals this one, so that thousands of workers of a program share one record."""
-    found: T = _cached(value)
-    return found
+    cached: T = _cached(value)
+    return cached
 
 
 @lru_cache(256)

@@ -61,7 +61,7 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
         rate = str(SAMPLES // SECONDS)
         argv = [program, "record", "--nonblocking", "--idle", "--threads", "--full-filenames", "--format", "raw"]
         argv += ["--rate", rate, "--duration", str(SECONDS), "--output", f"/proc/self/fd/{output}", "--pid", str(pid)]
-        done = run(
+        result = run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -70,8 +70,8 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
             pass_fds=(output,),
             env={"PATH": SYSTEM_PATH, "LANG": "C.UTF-8"},
         )
-        if done.returncode:
-            raise _failure(root, clean_bytes(done.stderr.replace(b"\n", b" "), 400), pid, uid)
+        if result.returncode:
+            raise _failure(root, clean_bytes(result.stderr.replace(b"\n", b" "), 400), pid, uid)
         return os.pread(output, _OUTPUT, 0).decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
         raise Unavailable(Status.FAILED, f"py-spy did not end in {SECONDS + _SPARE_S:.0f} s") from None
@@ -128,9 +128,9 @@ def _source(pid: int, uid: int | None, path: str) -> bytes:
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(f"/proc/{pid}/root{path}", flags)
     try:
-        found = os.fstat(fd)
-        readable = found.st_uid == uid or found.st_mode & stat.S_IROTH
-        if not (stat.S_ISREG(found.st_mode) and readable and found.st_size <= _LONGEST_SOURCE):
+        status = os.fstat(fd)
+        readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
+        if not (stat.S_ISREG(status.st_mode) and readable and status.st_size <= _LONGEST_SOURCE):
             return b""
         return os.read(fd, _LONGEST_SOURCE)
     finally:

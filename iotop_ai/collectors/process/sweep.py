@@ -83,7 +83,7 @@ class IoSweep:
         """
         if not entries and (not self._loose or self._budget.in_use >= self._budget.most):
             return []
-        edge = max(len(self._kept) - 1, 0)
+        last_kept = max(len(self._kept) - 1, 0)
         denied: list[ProcessEntry] = []
         loose: list[ProcessEntry] = []
         for entry in (*self._loose, *entries):
@@ -100,7 +100,7 @@ class IoSweep:
             else:
                 loose.append(entry)
         self._loose = loose
-        if any(a.key.start_ticks > b.key.start_ticks for a, b in pairwise(self._kept[edge:])):
+        if any(a.key.start_ticks > b.key.start_ticks for a, b in pairwise(self._kept[last_kept:])):
             self._sort()
         return denied
 
@@ -132,25 +132,25 @@ class IoSweep:
         """Return the changes of all entries whose file is kept open."""
         if self._raws is None:
             self._raws = list(map(_RAW, self._kept))
-        fds, seen = self._fds, self._raws
+        fds, last_raws = self._fds, self._raws
         changed: list[tuple[ProcessEntry, bytes | OSError]] = []
         for start in range(0, len(fds), READ_BATCH):
             raws = read_kept(fds[start : start + READ_BATCH], IO_SIZE)
             for at in range(0, len(raws), COMPARE_BATCH):
-                contents, before = raws[at : at + COMPARE_BATCH], seen[start + at : start + at + COMPARE_BATCH]
+                contents, before = raws[at : at + COMPARE_BATCH], last_raws[start + at : start + at + COMPARE_BATCH]
                 if contents != before:
                     for i in compress(range(start + at, start + at + len(contents)), map(ne, before, contents)):
-                        seen[i] = raws[i - start]
-                        changed.append((self._kept[i], seen[i]))
+                        last_raws[i] = raws[i - start]
+                        changed.append((self._kept[i], last_raws[i]))
         return changed
 
     def drop(self) -> None:
         """Remove the entries whose process has ended or cannot be read."""
-        stays = [not (entry.ended or entry.denied) for entry in self._kept]
-        self._kept = list(compress(self._kept, stays))
-        self._fds = list(compress(self._fds, stays))
+        keep = [not (entry.ended or entry.denied) for entry in self._kept]
+        self._kept = list(compress(self._kept, keep))
+        self._fds = list(compress(self._fds, keep))
         if self._raws is not None:
-            self._raws = list(compress(self._raws, stays))
+            self._raws = list(compress(self._raws, keep))
         self._loose = [entry for entry in self._loose if not (entry.ended or entry.denied)]
 
     def _sort(self) -> None:

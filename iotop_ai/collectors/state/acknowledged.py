@@ -91,20 +91,20 @@ class Acknowledged:
         reason. Without a change, the call costs one stat() of the file.
         """
         try:
-            found = os.stat(self._file, follow_symlinks=False)
-            seen = (found.st_ino, found.st_mtime_ns, found.st_size)
+            status = os.stat(self._file, follow_symlinks=False)
+            version = (status.st_ino, status.st_mtime_ns, status.st_size)
         except OSError:
-            seen = (0, 0, 0)
-        if seen == self._seen:
+            version = (0, 0, 0)
+        if version == self._seen:
             return []
         try:
             now = self.read()
         except OSError:  # the file server may answer the next call
             return []
         except ValueError:
-            self._seen = seen
+            self._seen = version
             return []
-        self._seen = seen
+        self._seen = version
         before, self._entries_read = self._entries_read, now
         out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
         return out + [(name, None) for name in before if name not in now]

@@ -150,9 +150,9 @@ class NvmlCalls:
 
     def newer(self, uuid: str, new: str, old: str, *args: Any) -> Any:
         """Call the newer of two functions, or the older one if the driver or GPU supports only that."""
-        found = self.get(uuid, new, *args)
+        answer = self.get(uuid, new, *args)
         # After a single failure, do not use the old function: its result may have another meaning.
-        return self.get(uuid, old, *args) if found is None and (uuid, new) in self._never else found
+        return self.get(uuid, old, *args) if answer is None and (uuid, new) in self._never else answer
 
     def memory(self, uuid: str, handle: Any = None) -> Any:
         """Return the memory from version 2 of the call, or from version 1 if only that is supported.
@@ -161,12 +161,12 @@ class NvmlCalls:
         """
         label = "nvmlDeviceGetMemoryInfo_v2"
         version = getattr(self.api, "nvmlMemory_v2", None)
-        found = None
+        answer = None
         if version:
-            found = self.get(uuid, "nvmlDeviceGetMemoryInfo", label=label, handle=handle, version=version)
-        if found is None and (version is None or (uuid, _key(label, handle)) in self._never):
+            answer = self.get(uuid, "nvmlDeviceGetMemoryInfo", label=label, handle=handle, version=version)
+        if answer is None and (version is None or (uuid, _key(label, handle)) in self._never):
             return self.get(uuid, "nvmlDeviceGetMemoryInfo", handle=handle)
-        return found
+        return answer
 
 
 def _key(label: str, handle: Any) -> str:

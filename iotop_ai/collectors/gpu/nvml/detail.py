@@ -77,17 +77,17 @@ def _flag(value: Any) -> bool | None:
     return None if value is None else bool(value)
 
 
-def _threshold(calls: NvmlCalls, uuid: str, which: int) -> int | None:
-    found: int | None = calls.once(
-        uuid, "nvmlDeviceGetTemperatureThreshold", which, label=f"nvmlDeviceGetTemperatureThreshold.{which}"
+def _threshold(calls: NvmlCalls, uuid: str, kind: int) -> int | None:
+    celsius: int | None = calls.once(
+        uuid, "nvmlDeviceGetTemperatureThreshold", kind, label=f"nvmlDeviceGetTemperatureThreshold.{kind}"
     )
-    return found or None
+    return celsius or None
 
 
 def _ecc(calls: NvmlCalls, uuid: str, kind: int, counter: int) -> int | None:
     label = f"nvmlDeviceGetTotalEccErrors.{kind}{counter}"
-    found: int | None = calls.get(uuid, "nvmlDeviceGetTotalEccErrors", kind, counter, label=label)
-    return found
+    count: int | None = calls.get(uuid, "nvmlDeviceGetTotalEccErrors", kind, counter, label=label)
+    return count
 
 
 def _field(calls: NvmlCalls, uuid: str, number: int) -> int | None:
@@ -141,8 +141,8 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
     if not links:
         return out
     queried: list[int | tuple[int, int]] = []
-    for totals, each in _LINK_ERRORS.values():
-        queried += [*totals, *((field, link) for field in each for link in range(links))]
+    for totals, per_link in _LINK_ERRORS.values():
+        queried += [*totals, *((field, link) for field in per_link for link in range(links))]
     values = calls.get(uuid, "nvmlDeviceGetFieldValues", queried, label="nvmlDeviceGetFieldValues.links")
     if values is None:
         return out
@@ -150,9 +150,14 @@ def _link_errors(calls: NvmlCalls, uuid: str, links: int) -> dict[str, int | Non
     for value in values:
         if value.nvmlReturn == 0:
             sums[value.fieldId] = sums.get(value.fieldId, 0) + number_of(value)
-    for name, (totals, each) in _LINK_ERRORS.items():
+    for name, (totals, per_link) in _LINK_ERRORS.items():
         counts = next(
-            (found for found in ([sums[f] for f in fields if f in sums] for fields in (totals, each)) if found), None
+            (
+                field_sums
+                for field_sums in ([sums[f] for f in fields if f in sums] for fields in (totals, per_link))
+                if field_sums
+            ),
+            None,
         )
         out[name] = None if counts is None else sum(counts)
     return out

@@ -87,7 +87,7 @@ class Nvml:
         The error is None for a GPU that answers. Raises Unavailable when the driver cannot list the GPUs.
         """
         calls, api = self._calls, self._calls.api
-        found: dict[str, GpuUnavailable | None] = {}
+        errors: dict[str, GpuUnavailable | None] = {}
         try:
             count = calls.timed("nvmlDeviceGetCount", api.nvmlDeviceGetCount)
         except api.NVMLError as error:
@@ -98,11 +98,11 @@ class Nvml:
                 uuid = text_of(calls.timed("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, handle))
             except api.NVMLError as error:
                 # A GPU that does not answer is listed under the UUID that its number had before.
-                found.setdefault(self._numbers.get(number, f"gpu {number}"), gpu_unavailable(error, number))
+                errors.setdefault(self._numbers.get(number, f"gpu {number}"), gpu_unavailable(error, number))
                 continue
-            calls.handles[uuid], found[uuid] = handle, None
+            calls.handles[uuid], errors[uuid] = handle, None
             self._numbers = {n: u for n, u in self._numbers.items() if u != uuid} | {number: uuid}
-        return found
+        return errors
 
     def state(self, uuid: str) -> GpuState:
         """Read one GPU.
@@ -136,8 +136,8 @@ class Nvml:
 
     def minor(self, uuid: str) -> int | None:
         """Return the N in the GPU's /dev/nvidiaN; None when it is unknown."""
-        found: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
-        return found
+        number: int | None = self._calls.once(uuid, "nvmlDeviceGetMinorNumber")
+        return number
 
     def watch(self) -> XidWatch | None:
         """Return a listener for Xid events of the listed GPUs, not yet started; None while the library is closed."""

@@ -40,7 +40,7 @@ class GpuProcessReader:
 
         None when no list could be read, or when a list is garbled.
         """
-        found: dict[int, GpuProcess] = {}
+        by_pid: dict[int, GpuProcess] = {}
         answered = False
         for kind, word in _KINDS:
             name = f"nvmlDeviceGet{word}RunningProcesses"
@@ -48,21 +48,24 @@ class GpuProcessReader:
             if listed is None:
                 continue
             answered = True
-            for one in listed:
-                if not 0 < one.pid <= PID_LIMIT:
+            for process in listed:
+                if not 0 < process.pid <= PID_LIMIT:
                     return None
-                instance = getattr(one, "gpuInstanceId", NO_INSTANCE)
-                found.setdefault(
-                    one.pid,
+                instance = getattr(process, "gpuInstanceId", NO_INSTANCE)
+                by_pid.setdefault(
+                    process.pid,
                     GpuProcess(
-                        one.pid, one.usedGpuMemory, kind, instance=None if instance in (None, NO_INSTANCE) else instance
+                        process.pid,
+                        process.usedGpuMemory,
+                        kind,
+                        instance=None if instance in (None, NO_INSTANCE) else instance,
                     ),
                 )
         if not answered:
             return None
-        if not found or not self._note_shares(uuid):
-            return tuple(found.values())
-        return tuple(one._replace(sm_percent=self._share(uuid, one.pid)) for one in found.values())
+        if not by_pid or not self._note_shares(uuid):
+            return tuple(by_pid.values())
+        return tuple(process._replace(sm_percent=self._share(uuid, process.pid)) for process in by_pid.values())
 
     def _share(self, uuid: str, pid: int) -> int:
         percent, at_ns = self._shares[uuid].get(pid, (0, 0))
@@ -102,5 +105,5 @@ class GpuProcessReader:
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
         if not first:
             shares.update({pid: (percent, now_ns) for pid, (_, percent) in latest.items()})
-        self._shares[uuid] = {pid: one for pid, one in shares.items() if now_ns - one[1] <= FRESH_NS}
+        self._shares[uuid] = {pid: share for pid, share in shares.items() if now_ns - share[1] <= FRESH_NS}
         return not first

@@ -85,7 +85,7 @@ class StateReader:
         self._processes = GpuProcessReader(calls)
         get = calls.get
 
-        def one(field: str, function: str, read_at: str = "") -> Query:
+        def value_query(field: str, function: str, read_at: str = "") -> Query:
             return Query(function, lambda uuid: {field: get(uuid, function)}, read_at=read_at)
 
         self._queries = (
@@ -99,14 +99,14 @@ class StateReader:
                     )
                 },
             ),
-            one("margin_celsius", "nvmlDeviceGetMarginTemperature"),
-            one("power_mw", "nvmlDeviceGetPowerUsage"),
-            one("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit"),
-            one("energy_mj", "nvmlDeviceGetTotalEnergyConsumption", "energy_at_ns"),
+            value_query("margin_celsius", "nvmlDeviceGetMarginTemperature"),
+            value_query("power_mw", "nvmlDeviceGetPowerUsage"),
+            value_query("power_limit_mw", "nvmlDeviceGetEnforcedPowerLimit"),
+            value_query("energy_mj", "nvmlDeviceGetTotalEnergyConsumption", "energy_at_ns"),
             Query("nvmlDeviceGetClockInfo.sm", lambda uuid: {"sm_mhz": self._clock(uuid, _SM, "sm")}),
             Query("nvmlDeviceGetClockInfo.memory", lambda uuid: {"memory_mhz": self._clock(uuid, _MEMORY, "memory")}),
-            one("fan_percent", "nvmlDeviceGetFanSpeed"),
-            one("performance_state", "nvmlDeviceGetPerformanceState"),
+            value_query("fan_percent", "nvmlDeviceGetFanSpeed"),
+            value_query("performance_state", "nvmlDeviceGetPerformanceState"),
             Query(
                 "nvmlDeviceGetCurrentClocksEventReasons",
                 lambda uuid: {
@@ -115,9 +115,9 @@ class StateReader:
                     )
                 },
             ),
-            one("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
-            one("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
-            one("pcie_replays", "nvmlDeviceGetPcieReplayCounter", "replays_at_ns"),
+            value_query("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"),
+            value_query("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"),
+            value_query("pcie_replays", "nvmlDeviceGetPcieReplayCounter", "replays_at_ns"),
             *(self._engine(field, f"nvmlDeviceGet{word}Utilization") for field, word in ENGINES.items()),
             Query("nvmlDeviceGetSamples", self._gaps),
             Query("nvmlDeviceGetFieldValues", self._field_values, read_at="fields_at_ns"),
@@ -135,20 +135,20 @@ class StateReader:
         earlier: list[GpuEarlier] = []
         for i, query in enumerate(self._queries):
             infrequent = query.rare or self._calls.slow(query.label)
-            held = self._answers.get((uuid, i))
-            if not infrequent or held is None or sweep % SLOW_EVERY == 0:
+            answer = self._answers.get((uuid, i))
+            if not infrequent or answer is None or sweep % SLOW_EVERY == 0:
                 if query.rare and not self._needed(figures):
                     self._answers.pop((uuid, i), None)
                     continue
                 figures_now = query.run(uuid)
                 now_ns = self._calls.clock.monotonic_ns()
-                before, before_ns = ({}, None) if held is None else (held.figures, held.at_ns)
-                held = self._answers[uuid, i] = Answer(figures_now, now_ns, before, before_ns)
-            figures.update(held.figures)
-            if query.read_at and any(value is not None for value in held.figures.values()):
-                figures[query.read_at] = held.at_ns
+                before, before_ns = ({}, None) if answer is None else (answer.figures, answer.at_ns)
+                answer = self._answers[uuid, i] = Answer(figures_now, now_ns, before, before_ns)
+            figures.update(answer.figures)
+            if query.read_at and any(value is not None for value in answer.figures.values()):
+                figures[query.read_at] = answer.at_ns
             if infrequent:
-                earlier += _earlier(held)
+                earlier += _earlier(answer)
         return base._replace(**figures, earlier=tuple(earlier))
 
     def forget(self, uuid: str) -> None:
@@ -183,8 +183,8 @@ class StateReader:
 
         return Query(function, run)
 
-    def _clock(self, uuid: str, which: int, word: str) -> Any:
-        return self._calls.get(uuid, "nvmlDeviceGetClockInfo", which, label=f"nvmlDeviceGetClockInfo.{word}")
+    def _clock(self, uuid: str, kind: int, word: str) -> Any:
+        return self._calls.get(uuid, "nvmlDeviceGetClockInfo", kind, label=f"nvmlDeviceGetClockInfo.{word}")
 
     def _gaps(self, uuid: str) -> Figures:
         """Count the driver's own samples (about 6 a second) from our first call on, each sample once."""
@@ -192,9 +192,9 @@ class StateReader:
         if uuid not in self._sample_times:
             self._sample_times[uuid] = SampleTimes(self._calls.clock)
         times = self._sample_times[uuid]
-        found = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, times.ask())
-        if found is not None:
-            kind, samples = found
+        answer = self._calls.get(uuid, "nvmlDeviceGetSamples", _UTILIZATION_SAMPLES, times.ask())
+        if answer is not None:
+            kind, samples = answer
             member = member_of(kind)
             for sample in samples:
                 if times.is_new(sample.timeStamp) and uuid in self._samples:
@@ -247,14 +247,14 @@ class StateReader:
         return figures.get("pcie_tx_bytes") is None and figures.get("gpm_pcie_tx_mib_per_s") is None
 
 
-def _earlier(held: Answer) -> list[GpuEarlier]:
+def _earlier(answer: Answer) -> list[GpuEarlier]:
     out = []
-    for field, value in held.figures.items():
+    for field, value in answer.figures.items():
         if value is None:
             continue
-        before = held.before.get(field)
+        before = answer.before.get(field)
         number = before if type(before) is int and type(value) is int else None
-        out.append(GpuEarlier(field, held.at_ns, held.before_at_ns, number))
+        out.append(GpuEarlier(field, answer.at_ns, answer.before_at_ns, number))
     return out
 
 

@@ -109,32 +109,32 @@ class XidWatch:
         api = self._api
         events = api.nvmlEventSetCreate()
         try:
-            named: dict[int, str] = {}
-            left = self._register(self._handles, events, named)
+            uuids: dict[int, str] = {}
+            failed = self._register(self._handles, events, uuids)
             waits = 0
-            while named and not self._stopping.is_set():
+            while uuids and not self._stopping.is_set():
                 waits += 1
-                if left and waits % REGISTER_EVERY_WAITS == 0:
-                    left = self._register(left, events, named)
+                if failed and waits % REGISTER_EVERY_WAITS == 0:
+                    failed = self._register(failed, events, uuids)
                 try:
                     data = api.nvmlEventSetWait_v2(events, WAIT_MS)
                 except api.NVMLError as error:
                     if error.value == TIMEOUT:
                         continue
                     raise
-                uuid = named.get(_address(data.device), "")
-                found = XidEvent(uuid, int(data.eventData), self._clock.monotonic_ns(), self._clock.wall_ns())
+                uuid = uuids.get(_address(data.device), "")
+                event = XidEvent(uuid, int(data.eventData), self._clock.monotonic_ns(), self._clock.wall_ns())
                 if data.eventType & XID:
-                    self._found.append(found)
-            return bool(named) or not left
+                    self._found.append(event)
+            return bool(uuids) or not failed
         finally:
             self.registered = frozenset()
             api.nvmlEventSetFree(events)
 
-    def _register(self, handles: Mapping[str, Any], events: Any, named: dict[int, str]) -> dict[str, Any]:
+    def _register(self, handles: Mapping[str, Any], events: Any, uuids: dict[int, str]) -> dict[str, Any]:
         """Register GPUs and add them to ``named``; return those that failed this time."""
         api = self._api
-        left = {}
+        failed = {}
         for uuid, handle in handles.items():
             try:
                 if not api.nvmlDeviceGetSupportedEventTypes(handle) & XID:
@@ -143,11 +143,11 @@ class XidWatch:
             except api.NVMLError as error:
                 if error.value not in NEVER:
                     log.debug("no Xid events of a GPU: %s", error)
-                    left[uuid] = handle
+                    failed[uuid] = handle
             else:
-                named[_address(handle)] = uuid
-        self.registered = frozenset(named.values())
-        return left
+                uuids[_address(handle)] = uuid
+        self.registered = frozenset(uuids.values())
+        return failed
 
 
 def _address(handle: Any) -> int:

@@ -98,15 +98,15 @@ class KernelLogCollector:
             if self._fd is None:
                 self._fd = self._root.follow(PATH)
                 self._ata.update()
-            found, lost = self._new(self._fd)
+            events, lost = self._new(self._fd)
         except OSError as error:
             self.close()
             self._unavailable = self._why(error)
             self._retry_ns = self._clock.monotonic_ns() + _RETRY_NS
             raise self._unavailable from None
         self._unavailable = None
-        if found or lost:
-            self._take(found, lost)
+        if events or lost:
+            self._take(events, lost)
         if self._errors:
             self._check()
         return self._log
@@ -127,21 +127,21 @@ class KernelLogCollector:
         """
         if not self._found:
             return []
-        found, self._found = self._found, []
-        same = Counter((one.kind, one.subject, one.pid) for one in found)
+        new, self._found = self._found, []
+        same = Counter((event.kind, event.subject, event.pid) for event in new)
         kinds: Counter[str] = Counter()
         out = []
-        for one in found:
-            more = same.pop((one.kind, one.subject, one.pid), 0) - 1
+        for event in new:
+            more = same.pop((event.kind, event.subject, event.pid), 0) - 1
             if more < 0:
                 continue
-            kinds[one.kind] += 1
-            if kinds[one.kind] <= _MOST_EVENTS:
-                out.append(one._replace(text=f"{one.text} (and {more} more)") if more else one)
+            kinds[event.kind] += 1
+            if kinds[event.kind] <= _MOST_EVENTS:
+                out.append(event._replace(text=f"{event.text} (and {more} more)") if more else event)
         return out
 
     def _new(self, fd: int) -> tuple[list[LogEvent], int]:
-        found: list[LogEvent] = []
+        events: list[LogEvent] = []
         lost = 0
         for _ in range(_MOST_RECORDS):
             try:
@@ -154,23 +154,23 @@ class KernelLogCollector:
             if not raw:
                 break
             record = parse_record(raw)
-            one = None if record is None or record.facility != KERNEL else parse_line(record.text)
-            if one is not None:
-                found.append(one)
-        return found, lost
+            event = None if record is None or record.facility != KERNEL else parse_line(record.text)
+            if event is not None:
+                events.append(event)
+        return events, lost
 
-    def _take(self, found: list[LogEvent], lost: int) -> None:
+    def _take(self, events: list[LogEvent], lost: int) -> None:
         now = self._clock.monotonic_ns()
         checked: set[str] = set()
-        for one in map(self._with_device, found):
-            if one.kind == OOM_CGROUP:
-                self._cgroups = {one.pid: one.subject}
+        for event in map(self._with_device, events):
+            if event.kind == OOM_CGROUP:
+                self._cgroups = {event.pid: event.subject}
                 continue
-            if one.counts and one.subject not in checked:
-                checked.add(one.subject)
-                self._forget_replaced((one.subject,))
-            self._count(one, now)
-            self._found.append(one)
+            if event.counts and event.subject not in checked:
+                checked.add(event.subject)
+                self._forget_replaced((event.subject,))
+            self._count(event, now)
+            self._found.append(event)
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
 
     def _check(self) -> None:
@@ -179,50 +179,50 @@ class KernelLogCollector:
         if now < self._check_ns:
             return
         self._check_ns = now + _CHECK_NS
-        if self._forget_replaced([name for name, one in self._errors.items() if now - one.at_ns < _CAUSE_NS]):
+        if self._forget_replaced([name for name, errors in self._errors.items() if now - errors.at_ns < _CAUSE_NS]):
             self._log = KernelLog(dict(self._errors), self._log.lost)
 
     def _forget_replaced(self, names: Iterable[str]) -> bool:
         """Forget the errors of the names that belong to another disk now; return whether any were forgotten."""
-        found = [name for name in names if self._replaced.is_replaced(name) and name in self._errors]
-        for name in found:
+        replaced = [name for name in names if self._replaced.is_replaced(name) and name in self._errors]
+        for name in replaced:
             del self._errors[name]
             self._ata_ns.pop(name, None)
-        return bool(found)
+        return bool(replaced)
 
-    def _count(self, one: LogEvent, now: int) -> None:
+    def _count(self, event: LogEvent, now: int) -> None:
         """Count an error, or add the line to the description of the device's previous error.
 
         For one failed command, libata writes several lines, and then the block layer writes a line with fewer details.
         """
-        earlier = self._errors.get(one.subject)
-        repeated = one.kind == IO_ERROR and now - self._ata_ns.get(one.subject, now - _INCIDENT_NS) < _INCIDENT_NS
+        earlier = self._errors.get(event.subject)
+        repeated = event.kind == IO_ERROR and now - self._ata_ns.get(event.subject, now - _INCIDENT_NS) < _INCIDENT_NS
         if earlier is None:
-            if one.counts:
+            if event.counts:
                 if len(self._errors) >= _MOST_DEVICES:
                     del self._errors[min(self._errors, key=lambda name: self._errors[name].at_ns)]
-                self._errors[one.subject] = DeviceErrors(1, now, one.what)
-        elif one.counts and not repeated:
-            what = _cause(one.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else one.what
-            self._errors[one.subject] = DeviceErrors(earlier.lines + 1, now, what)
-        elif one.what and now - earlier.at_ns < _INCIDENT_NS:
-            what = earlier.what if repeated and one.what not in _CAUSES else _cause(one.what, earlier.what)
-            self._errors[one.subject] = earlier._replace(what=what)
-        if one.kind == ATA and one.subject in self._errors:
-            self._ata_ns[one.subject] = now
+                self._errors[event.subject] = DeviceErrors(1, now, event.what)
+        elif event.counts and not repeated:
+            cause = _cause(event.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else event.what
+            self._errors[event.subject] = DeviceErrors(earlier.lines + 1, now, cause)
+        elif event.what and now - earlier.at_ns < _INCIDENT_NS:
+            cause = earlier.what if repeated and event.what not in _CAUSES else _cause(event.what, earlier.what)
+            self._errors[event.subject] = earlier._replace(what=cause)
+        if event.kind == ATA and event.subject in self._errors:
+            self._ata_ns[event.subject] = now
 
-    def _with_device(self, one: LogEvent) -> LogEvent:
+    def _with_device(self, event: LogEvent) -> LogEvent:
         """Return the event with the disk at its ATA port or PCI address, or with the cgroup that reached its limit."""
-        if one.kind == OOM_KILL and (cgroup := self._cgroups.pop(one.pid, "")):
-            return one._replace(text=f"{one.text} ({cgroup})")
+        if event.kind == OOM_KILL and (cgroup := self._cgroups.pop(event.pid, "")):
+            return event._replace(text=f"{event.text} ({cgroup})")
         name = ""
-        if one.kind == ATA:
-            name = self._ata.disk(one.subject)
-        elif one.kind == PCIE:
-            name = nvme_at(self._root, one.subject)
-        elif one.kind == FILESYSTEM and one.counts:
-            return one._replace(subject=disk_of(self._root, one.subject))
-        return one._replace(subject=name, text=f"{name}, {one.text}") if name else one
+        if event.kind == ATA:
+            name = self._ata.disk(event.subject)
+        elif event.kind == PCIE:
+            name = nvme_at(self._root, event.subject)
+        elif event.kind == FILESYSTEM and event.counts:
+            return event._replace(subject=disk_of(self._root, event.subject))
+        return event._replace(subject=name, text=f"{name}, {event.text}") if name else event
 
     def _why(self, error: OSError) -> Unavailable:
         if error.errno in (errno.EACCES, errno.EPERM):
@@ -241,6 +241,6 @@ class KernelLogCollector:
             self._fd = None
 
 
-def _cause(what: str, earlier: str) -> str:
+def _cause(kind: str, earlier: str) -> str:
     """Return the newer kind of error, unless the earlier kind names a more serious cause."""
-    return what if _CAUSES.get(what, 0) >= _CAUSES.get(earlier, 0) else earlier
+    return kind if _CAUSES.get(kind, 0) >= _CAUSES.get(earlier, 0) else earlier

@@ -50,8 +50,8 @@ class AtaDisks:
         port, _, number = subject.partition(".")
         disks = {name: spot for name, spot in self._spots.items() if spot.port == port}
         if number:
-            which = int(number)
-            disks = {name: spot for name, spot in disks.items() if spot.channel + spot.number == which}
+            device_number = int(number)
+            disks = {name: spot for name, spot in disks.items() if spot.channel + spot.number == device_number}
         return next(iter(disks)) if len(disks) == 1 else ""
 
 

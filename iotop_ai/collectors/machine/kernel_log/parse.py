@@ -102,7 +102,7 @@ def parse_record(raw: bytes) -> Record | None:
     if head is None:
         return None
     line = raw[head.end() :].split(b"\n", 1)[0]
-    return Record(int(head[1]) >> 3, clean_bytes(_ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), line)))
+    return Record(int(head[1]) >> 3, clean_bytes(_ESCAPED.sub(lambda escaped: bytes([int(escaped[1], 16)]), line)))
 
 
 def parse_line(text: str) -> LogEvent | None:
@@ -110,9 +110,9 @@ def parse_line(text: str) -> LogEvent | None:
     # Most lines do not have the text that a parser requires; they are skipped without a regular expression.
     for words, parse in _ALL_PARSERS:
         if words in text:
-            found = parse(text)
-            if found is not None:
-                return found
+            event = parse(text)
+            if event is not None:
+                return event
     return None
 
 
@@ -120,12 +120,12 @@ def _request(text: str) -> LogEvent | None:
     match = _REQUEST.match(text)
     if match is None or match[1] in NOT_THE_DISKS:
         return None
-    what, name, sector, op = match.groups()
+    kind, name, sector, op = match.groups()
     name = name.replace("!", "/")
-    if what == NO_SPACE:
+    if kind == NO_SPACE:
         return LogEvent(IO_ERROR, name, f"{name}: its pool has no space left for a write: enlarge the pool")
     at = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
-    return LogEvent(IO_ERROR, name, f"{name}: {what} error, {at}", what, counts=True)
+    return LogEvent(IO_ERROR, name, f"{name}: {kind} error, {at}", kind, counts=True)
 
 
 def _buffer(text: str) -> LogEvent | None:

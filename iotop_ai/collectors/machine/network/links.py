@@ -142,13 +142,13 @@ class NetworkCollector:
             place = self._places.get(name, "")
             if not kept.changed() and kept.counters is not None and kept.counters.place == place:
                 return kept.counters
-            found = kept.numbers()
+            counts = kept.numbers()
             state = kept.state()
         except (OSError, ValueError):
             # The interface may have been created again under the same name; the files of the old one give ENODEV.
             self._drop(name)
             return None
-        rx, tx = found.get("rx_bytes"), found.get("tx_bytes")
+        rx, tx = counts.get("rx_bytes"), counts.get("tx_bytes")
         if rx is None or tx is None:
             self._drop(name)
             return None
@@ -161,10 +161,10 @@ class NetworkCollector:
         kept.counters = LinkCounters(
             rx,
             tx,
-            found.get("rx_errors"),
-            found.get("tx_errors"),
-            found.get("rx_dropped"),
-            found.get("tx_dropped"),
+            counts.get("rx_errors"),
+            counts.get("tx_errors"),
+            counts.get("rx_dropped"),
+            counts.get("tx_dropped"),
             kept.bits_per_s,
             state,
             place=place,
@@ -175,18 +175,18 @@ class NetworkCollector:
         try:
             kept = self._kept.get(key)
             if kept is None:
-                own = self._root.exists(f"{base}/counters/port_rcv_data")
-                folder, names = ("counters", _IB_COUNTERS) if own else ("hw_counters", _EFA_COUNTERS)
+                has_port_counters = self._root.exists(f"{base}/counters/port_rcv_data")
+                folder, names = ("counters", _IB_COUNTERS) if has_port_counters else ("hw_counters", _EFA_COUNTERS)
                 kept = self._open(key, f"{base}/{folder}", names, f"{base}/state")
             if not kept.changed():
                 return kept.counters
-            found = kept.numbers()
+            counts_by_name = kept.numbers()
             # The content is "4: ACTIVE": the number and the word have the same meaning.
             state = kept.state().partition(":")[2].strip().lower()
         except (OSError, ValueError):
             self._drop(key)
             return None
-        counts = _ib_counts(found) if "port_rcv_data" in found else _efa_counts(found)
+        counts = _ib_counts(counts_by_name) if "port_rcv_data" in counts_by_name else _efa_counts(counts_by_name)
         if counts is None:
             return None
         if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
@@ -207,22 +207,22 @@ _LinkCounts = tuple[int, int, int | None, int | None, int | None, int | None]
 """The counts in the order of the first fields of LinkCounters: bytes, errors and drops, each received, then sent."""
 
 
-def _ib_counts(found: dict[str, int]) -> _LinkCounts | None:
-    rx, tx = found.get("port_rcv_data"), found.get("port_xmit_data")
+def _ib_counts(counts: dict[str, int]) -> _LinkCounts | None:
+    rx, tx = counts.get("port_rcv_data"), counts.get("port_xmit_data")
     if rx is None or tx is None:
         return None
-    errors, drops = found.get("port_rcv_errors"), found.get("port_xmit_discards")
+    errors, drops = counts.get("port_rcv_errors"), counts.get("port_xmit_discards")
     return rx * _IB_WORD_BYTES, tx * _IB_WORD_BYTES, errors, None, None, drops
 
 
-def _efa_counts(found: dict[str, int]) -> _LinkCounts | None:
+def _efa_counts(counts: dict[str, int]) -> _LinkCounts | None:
     """Return the counts of AWS's adapter.
 
     rx_bytes and tx_bytes count all bytes on the wire. On adapters where they do not include RDMA, the sum over the
     operations is larger and is used.
     """
-    if "rx_bytes" not in found or "tx_bytes" not in found:
+    if "rx_bytes" not in counts or "tx_bytes" not in counts:
         return None
-    received = max(found["rx_bytes"], sum(found.get(name, 0) for name in _EFA_RECEIVED))
-    sent = max(found["tx_bytes"], sum(found.get(name, 0) for name in _EFA_SENT))
-    return received, sent, None, None, found.get("rx_drops"), None
+    received = max(counts["rx_bytes"], sum(counts.get(name, 0) for name in _EFA_RECEIVED))
+    sent = max(counts["tx_bytes"], sum(counts.get(name, 0) for name in _EFA_SENT))
+    return received, sent, None, None, counts.get("rx_drops"), None

@@ -38,8 +38,8 @@ class RdmaCollector:
             raise Unavailable(Status.ABSENT, "no RDMA port")
         return out
 
-    def _port(self, here: str) -> RdmaCounters:
-        return RdmaCounters(*(self._count(f"{here}/{_folder(name)}/{name}") for name in RdmaCounters._fields))
+    def _port(self, folder: str) -> RdmaCounters:
+        return RdmaCounters(*(self._count(f"{folder}/{_folder(name)}/{name}") for name in RdmaCounters._fields))
 
     def _count(self, relative: str) -> int | None:
         try:

@@ -37,10 +37,10 @@ class TcpCollector:
         """Return the counts. Raises OSError without the file, and Unavailable when the file has no TCP counts."""
         if self._file is None:
             self._file = self._root.keep(f"proc/{self._root.view}/net/snmp", 8192)
-        found = parse_snmp(self._file.read_record())
-        if found is None:
+        counters = parse_snmp(self._file.read_record())
+        if counters is None:
             raise Unavailable(Status.ABSENT, "the kernel has no TCP counters")
-        return found
+        return counters
 
     def close(self) -> None:
         """Close the descriptor; a later read opens it again."""
