@@ -71,9 +71,9 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         "dm": _dm,
         "md": _md,
         "loop": _loop,
-        "zram": _named,
-        "ram": _named,
-        "zvol": _named,
+        "zram": _kind_only,
+        "ram": _kind_only,
+        "zvol": _kind_only,
         "ublk": _unknown_backing,
         "zloop": _unknown_backing,
     }.get(kind, _disk)
@@ -138,7 +138,7 @@ def _transport(root: Root, name: str, kind: str, base: str) -> str:
     return "virtual" if "/virtual/" in place else "unknown"
 
 
-def _named(root: Root, base: str, info: BlockInfo) -> BlockInfo:
+def _kind_only(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     return info._replace(detail=info.kind)
 
 

@@ -61,7 +61,7 @@ class BlockInfoCollector:
         self._temperatures = temperatures or Temperatures(root)
         self._members = ZfsMembers(root)
         self._members_ns: int | None = None
-        self._alone: dict[str, BlockInfo] = {}
+        self._unjoined: dict[str, BlockInfo] = {}
         self._keys: dict[str, BlockKey] = {}
         self._read_ns: dict[str, int] = {}
         self._joined: dict[str, BlockInfo] = {}
@@ -109,31 +109,31 @@ class BlockInfoCollector:
         self._keys = keys
         for name in fresh:
             self._read_one(name, now)
-        removed = self._alone.keys() - keys.keys()
+        removed = self._unjoined.keys() - keys.keys()
         self._read_ns = {name: at for name, at in self._read_ns.items() if name not in removed}
-        self._alone = {name: self._alone[name] for name in keys}
+        self._unjoined = {name: self._unjoined[name] for name in keys}
         return bool(fresh or removed)
 
     def _refresh(self, now: int) -> bool:
         """Read again a few devices whose facts are older than 30 s; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
-        most = max(8, len(self._alone) // 25)
+        most = max(8, len(self._unjoined) // 25)
         changed = False
         for _, name in old[:most]:
-            before = self._alone[name]
+            before = self._unjoined[name]
             self._read_one(name, now)
-            changed |= self._alone[name] != before
+            changed |= self._unjoined[name] != before
         return changed
 
     def _read_one(self, name: str, now: int) -> None:
         numbers = self._block.numbers.get(name) if self._block is not None else None
-        self._alone[name] = read_device(self._root, name, numbers, disk_of(name, self._keys))
+        self._unjoined[name] = read_device(self._root, name, numbers, disk_of(name, self._keys))
         self._read_ns[name] = now
 
     def _ask_temperatures(self, now: int) -> None:
         if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
             self._asked_ns = now
-            self._temperatures.ask({self._keys[name]: info for name, info in self._alone.items()}, self._active)
+            self._temperatures.ask({self._keys[name]: info for name, info in self._unjoined.items()}, self._active)
             self._active = set()
 
     def _ask_members(self, mounts: tuple[Mount, ...], now: int) -> None:
@@ -144,10 +144,10 @@ class BlockInfoCollector:
 
     def _join(self, mounts: tuple[Mount, ...]) -> dict[str, BlockInfo]:
         holders: dict[str, list[str]] = {}
-        for info in self._alone.values():
+        for info in self._unjoined.values():
             for slave in info.slaves:
                 holders.setdefault(slave, []).append(info.name)
-        at = mounts_by_device(self._root, self._alone, mounts, self._members.pools)
+        at = mounts_by_device(self._root, self._unjoined, mounts, self._members.pools)
         celsius = self._temperatures.celsius
         joined = {
             name: info._replace(
@@ -155,7 +155,7 @@ class BlockInfoCollector:
                 mounts=tuple(at.get(name, ())),
                 temperature_celsius=celsius.get(self._keys[name]),
             )
-            for name, info in self._alone.items()
+            for name, info in self._unjoined.items()
         }
         file_loops = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
         # The file of a loop device may be on a mount in memory, which ``mounts`` does not list.

@@ -57,14 +57,14 @@ class Temperatures:
             self.celsius = {}
         elif self._busy.acquire(blocking=False):
             try:
-                self._start(lambda: self._round(keys))
+                self._start(lambda: self._read_all(keys))
             except RuntimeError:  # this user has too many threads; a later call may be able to start one
                 self._busy.release()
         else:
             # A sensor does not answer, so the earlier values may be out of date.
             self.celsius = {}
 
-    def _round(self, keys: list[BlockKey]) -> None:
+    def _read_all(self, keys: list[BlockKey]) -> None:
         try:
             readings = {key: read_temperature(self._root, key.name) for key in keys}
             self.celsius = {key: value for key, value in readings.items() if value is not None}

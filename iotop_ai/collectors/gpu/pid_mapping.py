@@ -31,14 +31,14 @@ class PidMapping:
         self._root = root
         self._own = root.own_pid
         self._first = root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
-        self._found: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
+        self._local: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
         self._sweep = 0
 
     def begin(self) -> None:
         """Begin a sweep: forget old results."""
         self._sweep += 1
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
-        self._found = {key: value for key, value in self._found.items() if value[0] > oldest}
+        self._local = {key: value for key, value in self._local.items() if value[0] > oldest}
 
     def resolve(
         self, uuid: str, minor: int | None, processes: tuple[GpuProcess, ...] | None
@@ -47,20 +47,20 @@ class PidMapping:
         if processes is None:
             return None
         # A process that was already found on another GPU is the same process on this GPU.
-        known = {pid: value for (_, pid), value in self._found.items() if value[1].pid is not None}
-        self._found |= {(uuid, process.pid): known[process.pid] for process in processes if process.pid in known}
-        missing = [process.pid for process in processes if (uuid, process.pid) not in self._found]
+        known = {pid: value for (_, pid), value in self._local.items() if value[1].pid is not None}
+        self._local |= {(uuid, process.pid): known[process.pid] for process in processes if process.pid in known}
+        missing = [process.pid for process in processes if (uuid, process.pid) not in self._local]
         if missing:
             direct = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
             lost = [pid for pid in missing if pid not in direct]
             if lost and not self._first:
-                mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._found.values()}
+                mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._local.values()}
                 direct |= self._by_device(lost, minor, mapped)
             for pid in missing:
-                self._found[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
+                self._local[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
         out = []
         for process in processes:
-            _, local = self._found[uuid, process.pid]
+            _, local = self._local[uuid, process.pid]
             if local.pid is None:
                 out.append(process._replace(found=False))
             else:

@@ -207,7 +207,7 @@ class SmartCollector:
         due = self._urgent or now_ns >= self._due_ns or self._installed_since()
         tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
         if due or names != known or tests:
-            self._round(disks, frozenset() if due else known - tests, scan=due or names != known)
+            self._query(disks, frozenset() if due else known - tests, scan=due or names != known)
             # The scan in this round has also found and queried the disks behind controllers.
             known = names | {disk.name for disk in self._behind}
         if due:
@@ -238,7 +238,7 @@ class SmartCollector:
     def _wanted(self, disks: tuple[Disk, ...]) -> tuple[Disk, ...]:
         return tuple(disk for disk in disks if not self._only or disk.name in self._only)
 
-    def _round(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
+    def _query(self, disks: tuple[Disk, ...], known: frozenset[str], scan: bool) -> None:
         """Query the disks that are not in ``known``, and forget removed ones.
 
         scan: whether to run smartctl --scan-open.

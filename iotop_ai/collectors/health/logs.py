@@ -17,13 +17,13 @@ from iotop_ai.model.health.smart import RUNNING, ErrorEntry, SelfTest
 MOST_TESTS = 21
 MOST_ERRORS = 16
 NVME_TESTS_SINCE = (7, 4)
-"""The first version of smartctl that can start the self-test of an NVMe disk and read its log."""
+"""The first version of smartctl that supported start the self-test of an NVMe disk and read its log."""
 _ATA_NO_RESULT = (0x1, 0x2, 0xF)
 """Values of the upper four bits of the status that are not results, although smartctl calls all three "passed".
 
 They mean: aborted by the host, interrupted by a reset, and still in progress.
 """
-_NVME_RUNNING_NONE = 0
+_NVME_NOT_RUNNING = 0
 _SCSI_LOG = 20
 _SCSI_RUNNING = 15
 
@@ -31,11 +31,11 @@ _SCSI_RUNNING = 15
 class SelfTestFacts(NamedTuple):
     """The self-test state that a disk reports.
 
-    can: whether the disk has self-tests; None when it is unknown. left_percent: the part of the running test that is
+    supported: whether the disk has self-tests; None when it is unknown. left_percent: the part of the running test that is
     left; None when no test runs. short_minutes, long_minutes: the disk's estimates of how long the tests take.
     """
 
-    can: bool | None
+    supported: bool | None
     left_percent: int | None
     short_minutes: int | None
     long_minutes: int | None
@@ -50,18 +50,18 @@ def self_test_facts(answer: object, protocol: str) -> SelfTestFacts:
     if (
         left is None
         and completed_percent is not None
-        and integer(log, "current_self_test_operation", "value") != _NVME_RUNNING_NONE
+        and integer(log, "current_self_test_operation", "value") != _NVME_NOT_RUNNING
     ):
         left = max(0, 100 - completed_percent)
-    can = get(data, "capabilities", "self_tests_supported")
+    supported = get(data, "capabilities", "self_tests_supported")
     if protocol == "nvme":
-        can = get(answer, "nvme_optional_admin_commands", "self_test")
-        if can is None and too_old_for_nvme_tests(answer):
-            can = False
+        supported = get(answer, "nvme_optional_admin_commands", "self_test")
+        if supported is None and too_old_for_nvme_tests(answer):
+            supported = False
     seconds = integer(answer, "scsi_extended_self_test_seconds")
     long_minutes = integer(data, "self_test", "polling_minutes", "extended")
     return SelfTestFacts(
-        can if isinstance(can, bool) else None,
+        supported if isinstance(supported, bool) else None,
         left,
         integer(data, "self_test", "polling_minutes", "short"),
         long_minutes if seconds is None else -(-seconds // 60),

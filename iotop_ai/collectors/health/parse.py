@@ -154,7 +154,7 @@ def parse_state(
         critical_celsius=critical,
         rotation_rpm=_int(answer, "rotation_rate"),
         self_test_left_percent=tests.left_percent,
-        self_tests=tests.can,
+        self_tests=tests.supported,
         test_short_minutes=tests.short_minutes,
         test_long_minutes=tests.long_minutes,
         self_test_log=self_test_log(answer, pysmart_values),

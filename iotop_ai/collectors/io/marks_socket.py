@@ -72,19 +72,19 @@ class RateLimit:
     def __init__(self, clock: Clock, most: int = PER_SECOND) -> None:
         self._clock = clock
         self._most = most
-        self._seen: dict[int, tuple[int, int]] = {}
+        self._counts: dict[int, tuple[int, int]] = {}
 
     def allows(self, pid: int) -> bool:
         """Count a message of this process; return whether the process is still within the limit."""
         second = self._clock.monotonic_ns() // 10**9
-        began, count = self._seen.get(pid, (second, 0))
-        if began != second:
-            began, count = second, 0
-        if len(self._seen) >= _MOST_SENDERS and pid not in self._seen:
-            self._seen = {p: s for p, s in self._seen.items() if s[0] == second}
-            if len(self._seen) >= _MOST_SENDERS:
+        counted_second, count = self._counts.get(pid, (second, 0))
+        if counted_second != second:
+            counted_second, count = second, 0
+        if len(self._counts) >= _MOST_SENDERS and pid not in self._counts:
+            self._counts = {p: s for p, s in self._counts.items() if s[0] == second}
+            if len(self._counts) >= _MOST_SENDERS:
                 return False
-        self._seen[pid] = (began, count + 1)
+        self._counts[pid] = (counted_second, count + 1)
         return count < self._most
 
 
@@ -220,12 +220,12 @@ def _own_path(environment: Mapping[str, str]) -> str | None:
     folder = marks_folder(environment, os.geteuid())
     if folder is None:
         return None
-    _own_folder(os.path.dirname(folder))
-    _own_folder(folder)
+    _make_private_folder(os.path.dirname(folder))
+    _make_private_folder(folder)
     return os.path.join(folder, f"{os.getpid()}.sock")
 
 
-def _own_folder(path: str) -> None:
+def _make_private_folder(path: str) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
     status = os.lstat(path)

@@ -28,7 +28,7 @@ class SocketFile:
         self._path = path
         self._folder, self._name = parent_of(path)
         try:
-            self._here = self._bind(bound, mode)
+            self._identity = self._bind(bound, mode)
         except BaseException:
             os.close(self._folder)
             raise
@@ -59,7 +59,7 @@ class SocketFile:
         Raises OSError, but not when the file is already gone.
         """
         try:
-            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._here:
+            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._identity:
                 os.unlink(self._name, dir_fd=self._folder)
         except FileNotFoundError:
             pass

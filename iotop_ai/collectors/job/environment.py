@@ -53,8 +53,8 @@ class EnvironmentReader:
         self._unified = unified_folder(root)
         self._statvfs = statvfs
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
-        self._seen: dict[ProcessKey, dict[JobMount, float]] = {}
-        self._seen_ns: dict[ProcessKey, int] = {}
+        self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
+        self._weighed_ns: dict[ProcessKey, int] = {}
         self._turns: dict[ProcessKey, int] = {}
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
@@ -86,8 +86,8 @@ class EnvironmentReader:
         """Forget all jobs except these."""
         for key in self._turns.keys() - jobs:
             del self._turns[key]
-        for key in self._seen.keys() - jobs:
-            del self._seen[key], self._seen_ns[key]
+        for key in self._weights.keys() - jobs:
+            del self._weights[key], self._weighed_ns[key]
         for key in self._sockets.keys() - jobs:
             del self._sockets[key]
         for key in self._shm_workers.keys() - jobs:
@@ -131,15 +131,15 @@ class EnvironmentReader:
 
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
         """Return the mounts of the data files that some members of the job have open or had open at an earlier read."""
-        weights = self._seen.get(job.key, {})
+        weights = self._weights.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
-            kept = 0.5 ** ((now_ns - self._seen_ns.get(job.key, now_ns)) / HALF_NS)
-            weights = self._seen[job.key] = {mount: times * kept for mount, times in weights.items()}
-            self._seen_ns[job.key] = now_ns
+            kept = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
+            weights = self._weights[job.key] = {mount: times * kept for mount, times in weights.items()}
+            self._weighed_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
             table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
             for number, times in ids.items():

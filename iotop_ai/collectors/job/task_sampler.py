@@ -109,7 +109,7 @@ class TaskSampler:
         self._stats: list[int] = []
         self._times: list[int] = []
         """The descriptors of the stat files (``_stats``) and schedstat files (``_times``) of all ``_tasks``."""
-        self._seen: dict[tuple[int | None, ...], int] = {}
+        self._row_counts: dict[tuple[int | None, ...], int] = {}
         """How many sweeps found each row of wait states, since the last count. An exited task has None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
         self._wait_states: dict[bytes | OSError, int] = {}
@@ -221,7 +221,7 @@ class TaskSampler:
             row = tuple(wait_states)
             if self._sweep_number % NETWORK_SWEEPS == 0 and (asleep := sleepers(self._watched, row)):
                 self._watch_network(asleep)
-            self._seen[row] = self._seen.get(row, 0) + 1
+            self._row_counts[row] = self._row_counts.get(row, 0) + 1
             if None in wait_states:
                 self._count()
                 self._rebuild_row()
@@ -302,7 +302,7 @@ class TaskSampler:
 
     def _count(self) -> None:
         """Add the results of the sweeps to the counts."""
-        for row, times in self._seen.items():
+        for row, times in self._row_counts.items():
             for watch in self._watched:
                 wait_states = row[watch.start : watch.end]
                 coarse = [
@@ -316,7 +316,7 @@ class TaskSampler:
                 self._sweeps[watch.job][APART] += watch.count(wait_states, times) * times
                 main, *workers = (wait_state for wait_state in coarse if wait_state is not None)
                 add_sweep(self._sweeps[watch.job], main, workers, watch.partial, times)
-        self._seen = {}
+        self._row_counts = {}
 
     def _open(self, key: ProcessKey) -> WatchedTask:
         """Open a task and check that its files belong to this process, since a new process may have the PID by now."""

@@ -24,7 +24,7 @@ class WatchedTask:
     the process. A number is None when it cannot be read.
     """
 
-    __slots__ = ("counts", "ended", "files", "key", "rss_bytes", "seen", "tid", "times")
+    __slots__ = ("counts", "ended", "files", "key", "last_raws", "rss_bytes", "tid", "times")
 
     def __init__(self, root: Root, key: ProcessKey, tid: int = 0) -> None:
         self.tid = tid or key.pid
@@ -36,7 +36,7 @@ class WatchedTask:
         self.key = key
         self.counts = [0] * COUNTED_WAIT_STATES
         self.ended = not isinstance(self.files[STAT], KeptFile)
-        self.seen: list[bytes | OSError] = [b"", b""]
+        self.last_raws: list[bytes | OSError] = [b"", b""]
         self.times: tuple[int | None, int | None] = (None, None)
         self.rss_bytes: int | None = None
 
@@ -53,13 +53,13 @@ class WatchedTask:
 
     def store(self, schedstat: bytes | OSError, stat: bytes | OSError) -> None:
         """Store the values of schedstat (``3146527 14510 27``) and of stat, where field 24 is the resident pages."""
-        if schedstat != self.seen[0]:
+        if schedstat != self.last_raws[0]:
             run, wait, *_ = [*([] if isinstance(schedstat, OSError) else schedstat.split()), b"", b""]
             self.times = _number(run), _number(wait)
-        if stat != self.seen[1]:
+        if stat != self.last_raws[1]:
             pages = _number((fields_after_name(stat)[21:22] or [b""])[0])
             self.rss_bytes = None if pages is None else pages * _PAGE
-        self.seen = [schedstat, stat]
+        self.last_raws = [schedstat, stat]
 
 
 def fields_after_name(stat: bytes | OSError) -> list[bytes]:

@@ -194,16 +194,16 @@ class FileSample:
 
     def __init__(self, most: int = 64) -> None:
         self._random = Random(1)
-        self._seen = 0
+        self._offered = 0
         self._most = most
         self.paths: list[tuple[str, int]] = []
 
     def take(self, path: str, size: int) -> None:
         """Offer a file to the sample, which takes it at random."""
-        self._seen += 1
+        self._offered += 1
         if len(self.paths) < self._most:
             self.paths.append((path, size))
         else:
-            slot = self._random.randrange(self._seen)
+            slot = self._random.randrange(self._offered)
             if slot < self._most:
                 self.paths[slot] = path, size

@@ -129,7 +129,7 @@ class FilesystemCollector:
             self._all_mounts = self._mounts.mounts
             self._selected = {_key(mount): mount for mount in mounts_to_query(self._all_mounts)}
         for key, mount in self._selected.items():
-            states[key] = self._follow(mount, self._states.get(key, _MountState(Reading(), None, None)), now)
+            states[key] = self._next_state(mount, self._states.get(key, _MountState(Reading(), None, None)), now)
         # If a stuck mount is unmounted lazily, its thread ends when the kernel releases the mount.
         self._states = states
         newest = {key[0]: each.newest for key, each in states.items()}
@@ -137,7 +137,7 @@ class FilesystemCollector:
             self._newest = newest
         return self._newest
 
-    def _follow(self, mount: Mount, state: _MountState, now: int) -> _MountState:
+    def _next_state(self, mount: Mount, state: _MountState, now: int) -> _MountState:
         call = state.call
         if call is not None:
             if call.answer is not None:

@@ -43,13 +43,13 @@ def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
         kind = fstype.split(b" ")[0]
         if not mounted or kind not in (b"nfs", b"nfs4"):
             continue
-        mount = _parse_nfs(_name(path), _name(source), clean_bytes(kind), body)
+        mount = _parse_nfs(_unescaped(path), _unescaped(source), clean_bytes(kind), body)
         if mount is not None:
             by_path[mount.mount] = mount
     return by_path
 
 
-def _name(raw: bytes) -> str:
+def _unescaped(raw: bytes) -> str:
     # mountstats escapes these characters in the same way as mountinfo.
     for octal, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
         raw = raw.replace(octal, byte)
@@ -118,15 +118,15 @@ class NetfsCollector:
         self._root = root
         self._mounts = mounts
         self._file: KeptFile | None = None
-        self._seen_mounts: tuple[Mount, ...] | None = None
+        self._last_mounts: tuple[Mount, ...] | None = None
         self._has_nfs = False
         self._by_minor: dict[str, Mount] = {}
 
     def read(self) -> NetfsTable:
         """Return the table. mountstats lists every mount, so it is read only while an NFS filesystem is mounted."""
         mounts = self._mounts.mounts
-        if mounts is not self._seen_mounts:
-            self._seen_mounts = mounts
+        if mounts is not self._last_mounts:
+            self._last_mounts = mounts
             self._has_nfs = any(m.fstype in ("nfs", "nfs4") for m in mounts)
             fuse = [m for m in mounts if m.fstype.startswith("fuse") and m.device.startswith("0:")]
             self._by_minor = {m.device.partition(":")[2]: m for m in reversed(fuse)}

@@ -87,25 +87,25 @@ class DatasetSum:
     """
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[int, ...]] = {}
+        self._last_counts: dict[str, tuple[int, ...]] = {}
         self._sum = [0] * len(_SET_NAMES)
 
     def add(self, datasets: Mapping[str, Mapping[bytes, int]]) -> ProgramIo:
         """Add the growth of the datasets since the last call; return the sum.
 
-        datasets: the counts of each dataset, which begin at 0 when it is mounted; {} for a dataset that could not be read.
+        datasets: the counts of each dataset, which begin at 0 when it is mounted; {} for one that could not be read.
         """
         now: dict[str, tuple[int, ...]] = {}
         for name, dataset in datasets.items():
-            before = self._seen.get(name, ())
+            before = self._last_counts.get(name, ())
             counts = now[name] = tuple(dataset.get(key, 0) for key in _SET_NAMES) if dataset else before
-            if name in self._seen and not before:
+            if name in self._last_counts and not before:
                 before = counts  # it could not be read until now, and may have been mounted for a long time
             if any(count < old for count, old in zip(counts, before, strict=False)):
                 before = ()  # the dataset was mounted again, so its counts began at 0
             for i, count in enumerate(counts):
                 self._sum[i] += count - (before[i] if before else 0)
-        self._seen = now
+        self._last_counts = now
         return ProgramIo(*self._sum)
 
 
@@ -118,7 +118,7 @@ class PoolCollector:
     def __init__(self, root: Root, clock: Clock, mounts: MountSource) -> None:
         self._root = root
         self._mounts = mounts
-        self._seen_mounts: tuple[Mount, ...] | None = None
+        self._last_mounts: tuple[Mount, ...] | None = None
         self._pools: tuple[str, ...] = ()
         self._types: frozenset[str] = frozenset()
         self._sums: dict[str, DatasetSum] = {}
@@ -126,8 +126,8 @@ class PoolCollector:
     def read(self) -> PoolTable:
         """Return the counts. Raises Unavailable when no such filesystem is mounted."""
         mounts = self._mounts.mounts
-        if mounts is not self._seen_mounts:
-            self._seen_mounts = mounts
+        if mounts is not self._last_mounts:
+            self._last_mounts = mounts
             self._types = frozenset(mount.fstype for mount in mounts) & {"zfs", "btrfs", "lustre"}
             self._pools = tuple(dict.fromkeys(m.source.split("/")[0] for m in mounts if m.fstype == "zfs"))
             self._sums = {pool: sums for pool, sums in self._sums.items() if pool in self._pools}

@@ -484,7 +484,7 @@ class ProcessCollector:
 
     def _store_stat(self, entry: ProcessEntry, raw: bytes) -> bool:
         """Store a stat line; return False when another process has the PID now."""
-        if (stat_hash := hash(raw)) == entry.stat_seen:
+        if (new_hash := hash(raw)) == entry.stat_hash:
             return True
         parsed = parse_stat(raw)
         if parsed.start_ticks != entry.key.start_ticks:
@@ -496,5 +496,5 @@ class ProcessCollector:
         if entry.published and (entry.info_may_predate_exec or parsed.comm != entry.comm):
             entry.comm = parsed.comm
             self._refresh_info(entry, parsed.flags)
-        entry.stat_seen = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else stat_hash
+        entry.stat_hash = UNSEEN if entry.info_may_predate_exec or len(raw) >= STAT_USUAL else new_hash
         return True

@@ -24,7 +24,7 @@ MOST_KEPT = 16_384
 FREE = 500
 """The number of descriptors that are left for the rest of the program."""
 UNSEEN = -1
-"""A value of ``stat_seen`` that no stat line has, because hash() never returns -1."""
+"""A value of ``stat_hash`` that no stat line has, because hash() never returns -1."""
 ENDED = frozenset({errno.ESRCH, errno.ENOENT})
 FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
@@ -33,7 +33,7 @@ class ProcessEntry:
     """A process that /proc lists.
 
     io, stat: the files of the process that are kept open; None when the file is not kept open. io_raw: the content of
-    io at the last read, or the error. stat_seen: the hash of stat at the last read; ``UNSEEN`` to parse the next line
+    io at the last read, or the error. stat_hash: the hash of stat at the last read; ``UNSEEN`` to parse the next line
     in any case. The line itself would take most of an entry's memory, and two different lines have the same 64-bit hash
     less often than memory fails. comm: the raw bytes of the process's name. denied: whether we cannot read its io.
     info_may_predate_exec: whether the process started while the monitor was running. Its info may be from before its
@@ -50,7 +50,7 @@ class ProcessEntry:
         "key",
         "published",
         "stat",
-        "stat_seen",
+        "stat_hash",
         "uid",
     )
 
@@ -61,7 +61,7 @@ class ProcessEntry:
         self.io: KeptFile | None = None
         self.stat: KeptFile | None = None
         self.io_raw: bytes | OSError = b""
-        self.stat_seen = UNSEEN if info_may_predate_exec else hash(stat_raw)
+        self.stat_hash = UNSEEN if info_may_predate_exec else hash(stat_raw)
         self.denied = False
         self.ended = False
         self.info_may_predate_exec = info_may_predate_exec

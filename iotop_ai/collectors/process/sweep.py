@@ -30,7 +30,7 @@ megabytes.
 COMPARE_BATCH = 16
 """The number of contents that are compared at once. Only a group with a difference is compared one by one."""
 _RAW = attrgetter("io_raw")
-_SEEN = attrgetter("stat_seen")
+_STAT_HASH = attrgetter("stat_hash")
 
 
 def io_weight(io: ProcessIo) -> int:
@@ -209,11 +209,11 @@ class StatSweep:
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
         for start in range(0, len(fds), READ_BATCH):
             part, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
-            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_SEEN, part)))
+            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, part)))
             out += [(part[i], _whole(raws[i], fds[start + i])) for i in new]
         for entry in loose:
             raw = read_stat_once(self._root, entry.key.pid)
-            if hash(raw) != entry.stat_seen:
+            if hash(raw) != entry.stat_hash:
                 out.append((entry, raw))
         return out
 

@@ -37,7 +37,7 @@ class Acknowledged:
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder
         self._file = os.path.join(folder, FILE)
-        self._seen: tuple[int, int, int] | None = None
+        self._version_read: tuple[int, int, int] | None = None
         self._entries_read: dict[str, str] = {}
 
     @property
@@ -95,16 +95,16 @@ class Acknowledged:
             version = (status.st_ino, status.st_mtime_ns, status.st_size)
         except OSError:
             version = (0, 0, 0)
-        if version == self._seen:
+        if version == self._version_read:
             return []
         try:
             now = self.read()
         except OSError:  # the file server may answer the next call
             return []
         except ValueError:
-            self._seen = version
+            self._version_read = version
             return []
-        self._seen = version
+        self._version_read = version
         before, self._entries_read = self._entries_read, now
         out: list[tuple[str, str | None]] = [(name, value) for name, value in now.items() if before.get(name) != value]
         return out + [(name, None) for name in before if name not in now]

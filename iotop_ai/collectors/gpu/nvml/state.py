@@ -137,7 +137,7 @@ class StateReader:
             infrequent = query.rare or self._calls.slow(query.label)
             answer = self._answers.get((uuid, i))
             if not infrequent or answer is None or sweep % SLOW_EVERY == 0:
-                if query.rare and not self._needed(figures):
+                if query.rare and not self._needs_throughput(figures):
                     self._answers.pop((uuid, i), None)
                     continue
                 figures_now = query.run(uuid)
@@ -242,7 +242,7 @@ class StateReader:
         }
 
     @staticmethod
-    def _needed(figures: Figures) -> bool:
+    def _needs_throughput(figures: Figures) -> bool:
         """Whether the PCIe rate is still unknown after the faster calls. The call for the rate takes 20 ms."""
         return figures.get("pcie_tx_bytes") is None and figures.get("gpm_pcie_tx_mib_per_s") is None
 

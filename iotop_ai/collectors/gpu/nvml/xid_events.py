@@ -48,7 +48,7 @@ class XidWatch:
         self._clock = clock
         self._api = api
         self._handles = dict(handles)
-        self._found: deque[XidEvent] = deque(maxlen=_MOST_EVENTS)
+        self._events: deque[XidEvent] = deque(maxlen=_MOST_EVENTS)
         self.registered: frozenset[str] = frozenset()
         """The GPUs whose Xids the driver reports at the moment."""
         self._stopping = threading.Event()
@@ -70,8 +70,8 @@ class XidWatch:
     def take_events(self) -> list[XidEvent]:
         """Return the events since the last call, oldest first."""
         out = []
-        while self._found:
-            out.append(self._found.popleft())
+        while self._events:
+            out.append(self._events.popleft())
         return out
 
     def _run(self) -> None:
@@ -125,7 +125,7 @@ class XidWatch:
                 uuid = uuids.get(_address(data.device), "")
                 event = XidEvent(uuid, int(data.eventData), self._clock.monotonic_ns(), self._clock.wall_ns())
                 if data.eventType & XID:
-                    self._found.append(event)
+                    self._events.append(event)
             return bool(uuids) or not failed
         finally:
             self.registered = frozenset()

@@ -78,7 +78,7 @@ class KernelLogCollector:
         self._ata_ns: dict[str, int] = {}
         """The time at which libata last reported a disk of ``_errors``, by disk."""
         self._log = KernelLog()
-        self._found: list[LogEvent] = []
+        self._events: list[LogEvent] = []
         self._ata = AtaDisks(root)
         self._cgroups: dict[int | None, str] = {}
         self._replaced = ReplacedDisks(root)
@@ -125,9 +125,9 @@ class KernelLogCollector:
 
         Events of the same kind, device and process become one event, whose text ends with the number of further events.
         """
-        if not self._found:
+        if not self._events:
             return []
-        new, self._found = self._found, []
+        new, self._events = self._events, []
         same = Counter((event.kind, event.subject, event.pid) for event in new)
         kinds: Counter[str] = Counter()
         out = []
@@ -170,7 +170,7 @@ class KernelLogCollector:
                 checked.add(event.subject)
                 self._forget_replaced((event.subject,))
             self._count(event, now)
-            self._found.append(event)
+            self._events.append(event)
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
 
     def _check(self) -> None:

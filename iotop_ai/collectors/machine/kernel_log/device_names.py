@@ -12,7 +12,7 @@ from iotop_ai.lazy.regex import pattern
 _PORT_PATH = pattern(r"/(ata\d+)/(?:link\d+/dev[\d.]+/)?host\d+/target\d+:(\d+):(\d+)/")
 
 
-class _Spot(NamedTuple):
+class _Connector(NamedTuple):
     """The place where a disk or optical drive is connected.
 
     channel: its channel on a port multiplier. number: its number on a cable with two disks.
@@ -28,7 +28,7 @@ class AtaDisks:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._spots: dict[str, _Spot] = {}
+        self._connectors: dict[str, _Connector] = {}
 
     def update(self) -> None:
         """Record the disks that are connected now."""
@@ -37,9 +37,11 @@ class AtaDisks:
                 continue
             match = _PORT_PATH.search(self._root.link(f"sys/block/{name}"))
             if match:
-                spot = _Spot(match[1], int(match[2]), int(match[3]))
+                connector = _Connector(match[1], int(match[2]), int(match[3]))
                 # A new disk replaces the earlier disk at the same connector.
-                self._spots = {other: at for other, at in self._spots.items() if at != spot} | {name: spot}
+                self._connectors = {other: at for other, at in self._connectors.items() if at != connector} | {
+                    name: connector
+                }
 
     def disk(self, subject: str) -> str:
         """Return the disk or optical drive of "ata3.00", or of "ata3" if the port has only one; "" when it is unknown.
@@ -48,10 +50,14 @@ class AtaDisks:
         """
         self.update()
         port, _, number = subject.partition(".")
-        disks = {name: spot for name, spot in self._spots.items() if spot.port == port}
+        disks = {name: connector for name, connector in self._connectors.items() if connector.port == port}
         if number:
             device_number = int(number)
-            disks = {name: spot for name, spot in disks.items() if spot.channel + spot.number == device_number}
+            disks = {
+                name: connector
+                for name, connector in disks.items()
+                if connector.channel + connector.number == device_number
+            }
         return next(iter(disks)) if len(disks) == 1 else ""
 
 

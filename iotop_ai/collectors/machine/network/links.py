@@ -56,8 +56,8 @@ class _LinkFiles:
             self.close()
             raise
 
-    def changed(self) -> bool:
-        """Read the files; return whether any of them has changed or the speed has to be read again."""
+    def reread(self) -> bool:
+        """Read the files; return whether any of them has reread or the speed has to be read again."""
         raws = [file.read_record() for file in self.files.values()]
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
@@ -119,7 +119,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the devices of the links again when the list has changed, and every 30 reads, as a bond may be new."""
+        """Find the devices of the links again when the list has reread, and every 30 reads, as a bond may be new."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
@@ -140,7 +140,7 @@ class NetworkCollector:
         try:
             kept = self._open(name, f"{base}/statistics", _COUNTERS, f"{base}/operstate")
             place = self._places.get(name, "")
-            if not kept.changed() and kept.counters is not None and kept.counters.place == place:
+            if not kept.reread() and kept.counters is not None and kept.counters.place == place:
                 return kept.counters
             counts = kept.numbers()
             state = kept.state()
@@ -178,7 +178,7 @@ class NetworkCollector:
                 has_port_counters = self._root.exists(f"{base}/counters/port_rcv_data")
                 folder, names = ("counters", _IB_COUNTERS) if has_port_counters else ("hw_counters", _EFA_COUNTERS)
                 kept = self._open(key, f"{base}/{folder}", names, f"{base}/state")
-            if not kept.changed():
+            if not kept.reread():
                 return kept.counters
             counts_by_name = kept.numbers()
             # The content is "4: ACTIVE": the number and the word have the same meaning.
