@@ -161,7 +161,7 @@ class BlockInfoCollector:
         # The file of a loop device may be on a mount in memory, which ``mounts`` does not list.
         all_mounts = self._mounts.every() if file_loops and self._mounts else ()
         for info in file_loops:
-            joined[info.name] = under_loop(info, all_mounts, joined)
+            joined[info.name] = with_backing_devices(info, all_mounts, joined)
         return joined
 
     def close(self) -> None:
@@ -169,7 +169,7 @@ class BlockInfoCollector:
         self._members.close()
 
 
-def under_loop(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
+def with_backing_devices(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """Return the loop device with the filesystem of its file and the devices that hold the file.
 
     No devices hold the file if it is on another machine.

@@ -17,7 +17,7 @@ from iotop_ai.model.gpu.state import ENGINE_TIMES, GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
 
 SEARCH_EVERY_SWEEPS = 5
-NOT_ALL = "other users' processes on it cannot be seen"
+OTHERS_HIDDEN = "other users' processes on it cannot be seen"
 
 
 class DrmSweep:
@@ -61,7 +61,7 @@ class DrmSweep:
             )
             state = with_use(state, used.get(state.bus_id), rocm.get(state.bus_id), self._clients.at_ns, all_=self._all)
             end_ns = self._clock.monotonic_ns()
-            reason, remedy = ("", "") if self._all else (NOT_ALL, "run as root")
+            reason, remedy = ("", "") if self._all else (OTHERS_HIDDEN, "run as root")
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
 

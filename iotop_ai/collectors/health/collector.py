@@ -43,7 +43,7 @@ TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
 """If the rounds are closer together than this, in seconds, the helper keeps running; otherwise it frees its memory."""
 _POLL_S = 10.0
-_CALLS_A_DISK = 3
+_CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
 """A disk in a self-test is queried again after the test's running time divided by this number.
@@ -341,7 +341,7 @@ class SmartCollector:
             if not (is_device(disk.device) and is_type(disk.kind)):
                 raise Unavailable(Status.UNSUPPORTED, "devices of this kind are not queried")
             request = {**self._request("read", smartctl, disk.device), "device": disk.device, "type": disk.kind}
-            response = self._helper.ask(request, _CALLS_A_DISK * self._timeout_s + 5)
+            response = self._helper.ask(request, _CALLS_PER_DISK * self._timeout_s + 5)
             if response.get("refused"):
                 # sudo logs each refusal, so do not try sudo again while the monitor runs.
                 self._sudo[disk.device] = False

@@ -100,7 +100,7 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
     return count
 
 
-def why_not_dead(folder: int, name: str, status: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
+def why_not_replaceable(folder: int, name: str, status: os.stat_result, kind: int = socket.SOCK_DGRAM) -> str:
     """Return why a file may not be replaced, in words.
 
     Returns "" for a socket of our own user and of this kind on which no program listens.
@@ -129,18 +129,18 @@ def remove_dead_socket(folder: int, name: str, kind: int = socket.SOCK_DGRAM) ->
     """
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if why_not_dead(folder, name, status, kind):
+        if why_not_replaceable(folder, name, status, kind):
             return
         aside = f".{name[:60]}.{os.getpid()}.{threading.get_ident():x}.dead"
         os.rename(name, aside, src_dir_fd=folder, dst_dir_fd=folder)
-        if inode(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != inode(status):
+        if file_identity(os.stat(aside, dir_fd=folder, follow_symlinks=False)) != file_identity(status):
             os.link(aside, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
         os.unlink(aside, dir_fd=folder)
     except (FileNotFoundError, FileExistsError):
         return
 
 
-def inode(status: os.stat_result) -> tuple[int, int]:
+def file_identity(status: os.stat_result) -> tuple[int, int]:
     """Return the identity of a file: its device and inode numbers."""
     return status.st_dev, status.st_ino
 

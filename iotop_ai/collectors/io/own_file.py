@@ -170,13 +170,13 @@ def create_part(name: str, folder: int, label: str = "") -> int:
                 raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name) from None
             continue
         # Until we lock the file, another process of this user may regard it as left over and remove it.
-        if locked(fd) and is_named(fd, name, folder):
+        if try_lock(fd) and is_named(fd, name, folder):
             return fd
         os.close(fd)
     raise FileExistsError(errno.EEXIST, f"{label or name} is in the way", label or name)
 
 
-def locked(fd: int, *, wait: bool = False) -> bool:
+def try_lock(fd: int, *, wait: bool = False) -> bool:
     """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks.
 
     wait: wait until the other process releases the lock.

@@ -20,7 +20,7 @@ _BOOT = "proc/sys/kernel/random/boot_id"
 """The path of the boot ID. Two trees with the same boot ID belong to the same running kernel."""
 
 
-def may_pass(error: OSError) -> bool:
+def is_transient(error: OSError) -> bool:
     """Whether an error says nothing about the file: too many files are open, or the memory is full."""
     return error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
@@ -183,7 +183,7 @@ class Root:
         try:
             return sorted(os.listdir(self.join(relative)))
         except OSError as error:
-            if may_pass(error):
+            if is_transient(error):
                 raise
             return []
 

@@ -10,7 +10,7 @@ import contextlib
 import os
 import threading
 
-from iotop_ai.collectors.io.monitor_sockets import fd_path, inode, remove_dead_socket, why_not_dead
+from iotop_ai.collectors.io.monitor_sockets import fd_path, file_identity, remove_dead_socket, why_not_replaceable
 from iotop_ai.collectors.io.own_file import parent_of
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
@@ -47,7 +47,7 @@ class SocketFile:
             for _ in range(_TRIES):
                 with contextlib.suppress(FileExistsError):
                     os.link(new, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder, follow_symlinks=False)
-                    return inode(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
+                    return file_identity(os.stat(new, dir_fd=self._folder, follow_symlinks=False))
                 remove_dead_socket(self._folder, self._name, self._kind)
             raise UsageError(f"{clean(self._path)}: another monitor listens there")
         finally:
@@ -59,7 +59,7 @@ class SocketFile:
         Raises OSError, but not when the file is already gone.
         """
         try:
-            if inode(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._identity:
+            if file_identity(os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)) == self._identity:
                 os.unlink(self._name, dir_fd=self._folder)
         except FileNotFoundError:
             pass
@@ -79,5 +79,5 @@ def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM)
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if why := why_not_dead(folder, name, status, kind):
+    if why := why_not_replaceable(folder, name, status, kind):
         raise UsageError(f"{clean(path)} is not replaced: {why}; use a path that does not exist")

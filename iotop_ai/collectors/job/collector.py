@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 AGES_S = (0.0, 3.0, 8.0, 20.0, 60.0, 180.0)
 """The ages at which a process is inspected, in seconds since it was first seen."""
-INSPECTIONS_A_TICK = 4
+INSPECTIONS_PER_TICK = 4
 PLACE_S = 2.0
 """The seconds between two reads of the jobs' environments."""
 
@@ -176,8 +176,8 @@ class JobCollector:
         self._info = table.info
 
     def _inspect_due(self, now: int) -> bool:
-        """Inspect the candidates that are due, at most ``INSPECTIONS_A_TICK``; return whether a result changed."""
-        changed, left = False, INSPECTIONS_A_TICK
+        """Inspect the candidates that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
+        changed, left = False, INSPECTIONS_PER_TICK
         grown = self._activity.grown
         for key, (first, turn) in list(self._due_ns.items()):
             if left == 0:

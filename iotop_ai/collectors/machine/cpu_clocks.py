@@ -9,7 +9,7 @@ from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
-MOST_A_READING = 64
+MOST_PER_READING = 64
 """The most cores that one reading reads: each core has two or three files, which take 10 µs each.
 
 If there are more cores, the readings read them in rotation.
@@ -20,7 +20,7 @@ _OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttl
 class ClocksCollector:
     """Reads the clocks of the cores.
 
-    Each reading reads up to ``MOST_A_READING`` cores and keeps the last values of the other cores.
+    Each reading reads up to ``MOST_PER_READING`` cores and keeps the last values of the other cores.
     """
 
     field = "clocks"
@@ -48,7 +48,7 @@ class ClocksCollector:
         cpus = self._cpus or []
         if not cpus:
             raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
-        turn = (cpus + cpus)[self._next : self._next + min(MOST_A_READING, len(cpus))]
+        turn = (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]
         self._next = (self._next + len(turn)) % len(cpus)
         for cpu in turn:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.root import KeptFile, Root, may_pass
+from iotop_ai.collectors.io.root import KeptFile, Root, is_transient
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Status
@@ -99,7 +99,7 @@ class PressureCollector:
             try:
                 files[key] = self._root.keep(path, 4096)
             except OSError as error:
-                if may_pass(error):
+                if is_transient(error):
                     for file in files.values():
                         file.close()
                     raise
@@ -112,7 +112,7 @@ class PressureCollector:
         try:
             return own_cgroup(self._root.read("proc/self/cgroup"), self._root.read("proc/self/mountinfo"))
         except OSError as error:
-            if may_pass(error):
+            if is_transient(error):
                 raise
             return None
 

@@ -21,7 +21,7 @@ STAT_USUAL = 472
 """The size of the buffer for a stat line, in bytes. A line is longer only if its numbers are huge."""
 MOST_KEPT = 16_384
 """The most descriptors that are kept open. Each occupies 4.3 kB of kernel memory after its first read."""
-FREE = 500
+RESERVED = 500
 """The number of descriptors that are left for the rest of the program."""
 UNSEEN = -1
 """A value of ``stat_hash`` that no stat line has, because hash() never returns -1."""
@@ -136,4 +136,4 @@ def descriptor_room() -> int:
             soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if soft == resource.RLIM_INFINITY:
         return MOST_KEPT
-    return max(0, min(soft - FREE, MOST_KEPT))
+    return max(0, min(soft - RESERVED, MOST_KEPT))

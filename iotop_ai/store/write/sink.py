@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 
-from iotop_ai.collectors.io.own_file import create, locked, open_to_append
+from iotop_ai.collectors.io.own_file import create, open_to_append, try_lock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, UsageError
 from iotop_ai.store.format.line_head import HEADER
@@ -48,7 +48,7 @@ class FileSink:
             raise
 
     def _prepare(self) -> None:
-        if not locked(self._fd):
+        if not try_lock(self._fd):
             raise InputError(f"{clean(self.path)} is being written by another recorder")
         status = os.fstat(self._fd)
         self._size, self._inode = status.st_size, (status.st_dev, status.st_ino)

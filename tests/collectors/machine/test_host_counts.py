@@ -9,7 +9,7 @@ import pytest
 from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.cpu_clocks import MOST_A_READING, ClocksCollector
+from iotop_ai.collectors.machine.cpu_clocks import MOST_PER_READING, ClocksCollector
 from iotop_ai.collectors.machine.network.links import NetworkCollector
 from iotop_ai.collectors.machine.network.rdma import RdmaCollector
 from iotop_ai.collectors.machine.network.tcp import TcpCollector, parse_snmp
@@ -105,11 +105,11 @@ def cores(root: Path, number: int, khz: int, throttles: int) -> None:
 
 
 def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
-    number = MOST_A_READING + 16
+    number = MOST_PER_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
     collector = ClocksCollector(Root(str(tmp_path)), Clock())
     first = collector.read()
-    assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_A_READING - 1)
+    assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_PER_READING - 1)
     assert (first.core_throttles, first.package_throttles) == (None, 20), "a sum over only some of the cores was given"
     second = collector.read()
     assert second == ClockState(1_000_000, second.mean_khz, 1_000_000 + number - 1, 2_000_000, 3_500_000, number, 20)

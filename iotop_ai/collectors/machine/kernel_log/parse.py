@@ -78,7 +78,7 @@ _BTRFS_CSUM = pattern(rf"^BTRFS warning \(device {_NAME}(?: state [A-Z]+)?\): cs
 _SERVER = pattern(r"^([a-z0-9_]{1,16}): server (\S{1,256}) (not responding, (?:still trying|timed out)|OK)$")
 _SMB = pattern(r"^CIFS: (?:VFS: )?\\\\(\S{1,256}) has not responded in (\d{1,9}) seconds\. Reconnecting")
 
-NOT_THE_DISKS = frozenset(
+NOT_DISK_FAULTS = frozenset(
     {
         *("operation not supported", "nonblocking retry", "dm internal retry", "kernel resource", "device resource"),
         *("critical nexus", "reservation conflict", "zone open resource", "zone active resource"),
@@ -118,7 +118,7 @@ def parse_line(text: str) -> LogEvent | None:
 
 def _request(text: str) -> LogEvent | None:
     match = _REQUEST.match(text)
-    if match is None or match[1] in NOT_THE_DISKS:
+    if match is None or match[1] in NOT_DISK_FAULTS:
         return None
     kind, name, sector, op = match.groups()
     name = name.replace("!", "/")

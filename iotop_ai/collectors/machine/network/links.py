@@ -57,7 +57,7 @@ class _LinkFiles:
             raise
 
     def reread(self) -> bool:
-        """Read the files; return whether any of them has reread or the speed has to be read again."""
+        """Read the files; return whether any of them has changed or the speed has to be read again."""
         raws = [file.read_record() for file in self.files.values()]
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
@@ -119,7 +119,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the devices of the links again when the list has reread, and every 30 reads, as a bond may be new."""
+        """Find the devices of the links again when the list has changed, and every 30 reads, as a bond may be new."""
         if names != self._listed or self._reads % _SPEED_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
