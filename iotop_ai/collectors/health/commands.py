@@ -59,7 +59,7 @@ def argv(command: str, smartctl: str, kind: str = "", device: str = "") -> list[
         raise ValueError("smartctl's path is not absolute")
     template = COMMANDS[command]
     if "{device}" in template and not (is_device(device) and is_type(kind)):
-        raise ValueError("no such kind of device")
+        raise ValueError("invalid device or type")
     filled = {"{type}": kind, "{device}": device}
     return [smartctl, *(filled.get(word, word) for word in template)]
 

@@ -106,7 +106,7 @@ class HealthHistory:
         try:
             return next(filter(None, (self._read_own(handle, name, state) for name in _names(state))), None)
         except ValueError as error:
-            return DiskHistory(state.serial, "", (), f"history of {state.serial} cannot be read: {error}")
+            return DiskHistory(state.serial, "", (), f"the history of {state.serial} cannot be read: {error}")
         finally:
             os.close(handle)
 
@@ -146,9 +146,9 @@ class HealthHistory:
                 try:
                     known = self._read(handle, name)
                 except ValueError as error:
-                    note = f"history could not be read ({error})"
+                    note = f"the history could not be read ({error})"
                     if locked:
-                        note += f": set aside as {os.path.join(self._place, self._set_aside(handle, name))}"
+                        note += f" and was set aside as {os.path.join(self._place, self._set_aside(handle, name))}"
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
@@ -266,7 +266,7 @@ def parse_history(raw: bytes) -> DiskHistory:
     try:
         whole = json.loads(raw)
     except (ValueError, RecursionError):
-        raise ValueError("no JSON") from None
+        raise ValueError("not JSON") from None
     if not isinstance(whole, dict) or whole.get("format") != FORMAT:
         raise ValueError("another format")
     fields, rows = whole.get("fields"), whole.get("points")

@@ -35,7 +35,7 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
     """
     cleaned = clean(text.strip(), LONGEST_TEXT)
     if not cleaned:
-        raise UsageError("a mark needs a text")
+        raise UsageError("a mark needs text")
     return send({"kind": "mark", "text": cleaned}, environment)
 
 

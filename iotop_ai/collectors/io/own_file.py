@@ -253,14 +253,14 @@ def open_as_root(path: str) -> int:
     the user who became root through sudo is accepted too, because that user could read it before. Raises OSError, and
     InputError with a message that names --allow-root.
     """
-    flag = "--allow-root opens it"
+    flag = "use --allow-root"
     folder, name = parent_of(path, writing=False)
     try:
         # Open without blocking: the open of a fifo without a writer would never return.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise InputError(f"a symbolic link, which root does not follow: give the file itself, or {flag}") from None
+            raise InputError(f"it is a symbolic link, which root does not follow; name its target, or {flag}") from None
         raise
     finally:
         os.close(folder)
@@ -272,5 +272,5 @@ def open_as_root(path: str) -> int:
         why = "other users can write to it"
     if why and stat.S_ISREG(status.st_mode):
         os.close(fd)
-        raise InputError(f"{why}, who could lead root to any file; {flag}")
+        raise InputError(f"{why} and could lead root to any file; {flag} to open it")
     return fd

@@ -275,7 +275,7 @@ def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
     if not os.path.isdir(path):
         raise UsageError(f"--{flag} {clean(path)}: no such directory; mount the host's /{own} there")
     if not any(os.path.exists(os.path.join(path, mark)) for mark in marks):
-        raise UsageError(f"--{flag} {clean(path)}: neither {' nor '.join(marks)} is in it; name a mounted /{own}")
+        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(marks)}; give a mounted /{own}")
     try:
         same = os.path.samefile(path, f"/{own}")
     except OSError:

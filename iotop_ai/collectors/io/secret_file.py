@@ -32,7 +32,7 @@ def read_secret(path: str, flag: str, what: str = "a token") -> str:
     except OSError as error:
         raise InputError(f"{named}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{named}: {what} is ASCII text") from None
+        raise InputError(f"{named}: {what} must be ASCII text") from None
     if not word or not word.isprintable() or " " in word:
         raise InputError(f"{named}: write {what} on one line")
     return word

@@ -134,7 +134,7 @@ def parse_acknowledged(raw: bytes) -> dict[str, str]:
     try:
         whole = json.loads(raw)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError("nested too deeply") from None
     entries = whole.get("acknowledged") if isinstance(whole, dict) and whole.get("format") == FORMAT else None
     if not isinstance(entries, dict) or len(entries) > MOST_ENTRIES:
         raise ValueError("not a file of this program")

@@ -77,8 +77,8 @@ def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(text: str, tmp_pat
     ("flags", "why"),
     [
         (("--procfs", "/nowhere"), "--procfs /nowhere: no such directory; mount the host's /proc there"),
-        (("--procfs", "/usr"), "--procfs /usr: neither stat nor diskstats is in it; name a mounted /proc"),
-        (("--sysfs", "/proc"), "--sysfs /proc: neither block nor class is in it; name a mounted /sys"),
+        (("--procfs", "/usr"), "--procfs /usr: it contains neither stat nor diskstats; give a mounted /proc"),
+        (("--sysfs", "/proc"), "--sysfs /proc: it contains neither block nor class; give a mounted /sys"),
     ],
 )
 def test_an_invalid_directory_is_one_line(flags: tuple[str, ...], why: str) -> None:

@@ -237,7 +237,7 @@ def test_a_stopped_monitor_that_has_the_lock_does_not_block_others(history: Heal
     file = history.folder / file_name("SN1", "Model")
     raw = file.read_bytes()
     file.write_bytes(b"{}")
-    assert history.with_history(STATE).history_note == "history could not be read (another format)"
+    assert history.with_history(STATE).history_note == "the history could not be read (another format)"
     file.write_bytes(raw)
     os.close(lock)
     assert history.with_history(STATE._replace(pending=8)).history_note == ""

@@ -206,7 +206,7 @@ def gpu_unavailable(error: Any, number: int | None = None) -> GpuUnavailable:
         return GpuUnavailable(Status.FAILED, "the GPU must be reset before it works again", RESET)
     if error.value == NO_PERMISSION:
         return GpuUnavailable(
-            Status.DENIED, "this user is not allowed to read the GPU", "run as root, or ask for /dev/nvidia*"
+            Status.DENIED, "this user is not allowed to read the GPU", "run as root, or get access to /dev/nvidia*"
         )
     return GpuUnavailable(Status.FAILED, clean(f"GPU {number}: {error}"))
 
@@ -225,6 +225,6 @@ def driver_unavailable(error: Any) -> Unavailable:
         )
     if error.value == NO_PERMISSION:
         return Unavailable(
-            Status.DENIED, "this user is not allowed to use NVML", "run as root, or ask for /dev/nvidia*"
+            Status.DENIED, "this user is not allowed to use NVML", "run as root, or get access to /dev/nvidia*"
         )
     return Unavailable(Status.FAILED, clean(f"NVML: {error}"))

@@ -147,7 +147,7 @@ def _oom(text: str) -> LogEvent | None:
         return None
     # The name of a process may contain brackets; it ends where the kernel's figures begin.
     name = match[3].split(") total-vm:", 1)[0][:16]
-    why = " by its cgroup's limit" if match[1].startswith("Memory cgroup") else ""
+    why = ": its cgroup reached its limit" if match[1].startswith("Memory cgroup") else ""
     pid = int(match[2])
     return LogEvent(OOM_KILL, name, f"the kernel killed {name} (pid {pid}) for memory{why}", pid=pid)
 

@@ -50,7 +50,8 @@ LINES = {
     ),
     "Memory cgroup out of memory: Killed process 77 (pt_data_worker) total-vm:1kB, anon-rss:1kB, file-rss:0kB, "
     "shmem-rss:0kB, UID:0 pgtables:64kB oom_score_adj:1000": (
-        "oom_kill", "pt_data_worker", "the kernel killed pt_data_worker (pid 77) for memory by its cgroup's limit",
+        "oom_kill", "pt_data_worker",
+        "the kernel killed pt_data_worker (pid 77) for memory: its cgroup reached its limit",
     ),
     "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.": (
         "xid", "0000:3b:00",
@@ -337,8 +338,8 @@ def test_a_kill_by_a_cgroups_limit_names_the_cgroup(log: Log) -> None:
     log.write("Memory cgroup out of memory: Killed process 78 (python3) total-vm:1kB, anon-rss:1kB")
     log.collector.read()
     assert [one.text for one in log.collector.events()] == [
-        "the kernel killed python3 (pid 77) for memory by its cgroup's limit (/kubepods/pod1)",
-        "the kernel killed python3 (pid 78) for memory by its cgroup's limit",
+        "the kernel killed python3 (pid 77) for memory: its cgroup reached its limit (/kubepods/pod1)",
+        "the kernel killed python3 (pid 78) for memory: its cgroup reached its limit",
     ]
 
 
