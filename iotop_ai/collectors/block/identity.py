@@ -120,22 +120,22 @@ def _transport(root: Root, name: str, kind: str, base: str) -> str:
         return "loop"
     if name.startswith("nvme"):
         return "nvme"
-    place = root.link(base)
+    path = root.link(base)
     if name.startswith("mmcblk"):
         return "mmc"
-    if name.startswith("xvd") or "/vbd-" in place:
+    if name.startswith("xvd") or "/vbd-" in path:
         return "xen"
     if name.startswith(NETWORK_DISKS):
         return "unknown"
-    if name.startswith("vd") or "/virtio" in place:
+    if name.startswith("vd") or "/virtio" in path:
         return "virtio"
-    if "/usb" in place:
+    if "/usb" in path:
         return "usb"
-    if ("/ata" in place and re.search(r"/ata\d+/", place)) or root.text_or(base + "/device/vendor") == "ATA":
+    if ("/ata" in path and re.search(r"/ata\d+/", path)) or root.text_or(base + "/device/vendor") == "ATA":
         return "ata"
     if root.exists(base + "/device/scsi_level"):
         return "scsi"
-    return "virtual" if "/virtual/" in place else "unknown"
+    return "virtual" if "/virtual/" in path else "unknown"
 
 
 def _kind_only(root: Root, base: str, info: BlockInfo) -> BlockInfo:
@@ -206,11 +206,9 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
     if info.transport == "usb":
         # Flash sticks keep the kernel's default, which is rotational, so only False is certain.
         return "USB SSD" if info.rotational is False else "USB disk"
-    place = root.link(base)
+    path = root.link(base)
     if info.transport == "scsi":
-        bus = (
-            "SAS" if "/end_device-" in place else "iSCSI" if "/session" in place else "FC" if "/rport-" in place else ""
-        )
+        bus = "SAS" if "/end_device-" in path else "iSCSI" if "/session" in path else "FC" if "/rport-" in path else ""
         return f"{bus or 'SCSI'} {surface}"
     return "virtual" if info.transport == "virtual" else "disk"
 

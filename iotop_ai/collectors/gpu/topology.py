@@ -62,12 +62,14 @@ def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
         return "", ""
     # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above the last are bridges, root port first.
     path = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
-    at = len(path) - 1
-    maker = root.text_or(f"{DEVICES}/{address}/vendor")
+    edge_index = len(path) - 1
+    vendor = root.text_or(f"{DEVICES}/{address}/vendor")
     # A root port belongs to the machine, even if it has the same vendor as the card.
-    while at > 1 and maker in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[at - 1]}/vendor") == maker:
-        at -= 1
-    return (path[at], path[at - 1]) if at > 0 else (address, "")
+    while (
+        edge_index > 1 and vendor in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[edge_index - 1]}/vendor") == vendor
+    ):
+        edge_index -= 1
+    return (path[edge_index], path[edge_index - 1]) if edge_index > 0 else (address, "")
 
 
 def read_topology(root: Root, bus_id: str) -> PciTopology:

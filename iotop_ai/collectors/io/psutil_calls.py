@@ -92,8 +92,8 @@ class PsutilProcess:
         """
         with self._os_errors():
             connections = self._process.net_connections(kind="all")
-        counts = Counter(_socket(one) for one in connections)
-        return tuple(one._replace(alike=alike) for one, alike in sorted(counts.items()))
+        counts = Counter(_socket(entry) for entry in connections)
+        return tuple(entry._replace(alike=alike) for entry, alike in sorted(counts.items()))
 
     def _part(self, call: Any) -> Any:
         """Return the result of a call; None when we are not permitted to make it."""

@@ -49,9 +49,9 @@ def own_program() -> list[str]:
 
     Raises FileNotFoundError when Python does not know its own path.
     """
-    words = own_python("iotop_ai")
+    command = own_python("iotop_ai")
     script = os.path.join(os.path.dirname(sys.executable), "iotop-ai")
-    return [script] if os.access(script, os.X_OK) else words
+    return [script] if os.access(script, os.X_OK) else command
 
 
 def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool = False) -> dict[str, str]:
@@ -59,8 +59,8 @@ def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool 
 
     libraries: keep the caller's LD_ variables, because NVML is found only through them in some containers.
     """
-    without = ("PYTHON",) if libraries else ("LD_", "PYTHON")
-    environment = {name: value for name, value in environ.items() if not name.startswith(without)}
+    dropped_prefixes = ("PYTHON",) if libraries else ("LD_", "PYTHON")
+    environment = {name: value for name, value in environ.items() if not name.startswith(dropped_prefixes)}
     # A relative path would name a different folder in the child, which runs in "/".
     folders = [folder for folder in environ.get("PYTHONPATH", "").split(":") if folder.startswith("/")]
     home = os.path.dirname(os.path.dirname(os.path.abspath(iotop_ai.__file__)))

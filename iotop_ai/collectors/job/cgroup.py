@@ -124,32 +124,32 @@ class CgroupReader:
             cpu=cgroup.cpu if cpu == CgroupCpu() else cpu,
         )
 
-    def _v2(self, here: str) -> Cgroup:
-        pressure = {name: parse_pressure(self._raw(f"{here}/{name}.pressure")) for name in RESOURCES}
-        raw = self._whole(f"{here}/io.stat")
-        io = parse_io_stat(raw) if raw or self._root.exists(f"{here}/io.stat") else None
-        stat, events = numbers(self._raw(f"{here}/memory.stat")), numbers(self._raw(f"{here}/memory.events"))
-        current, high, limit = (self._number(f"{here}/memory.{name}") for name in ("current", "high", "max"))
+    def _v2(self, folder: str) -> Cgroup:
+        pressure = {name: parse_pressure(self._raw(f"{folder}/{name}.pressure")) for name in RESOURCES}
+        raw = self._whole(f"{folder}/io.stat")
+        io = parse_io_stat(raw) if raw or self._root.exists(f"{folder}/io.stat") else None
+        stat, events = numbers(self._raw(f"{folder}/memory.stat")), numbers(self._raw(f"{folder}/memory.events"))
+        current, high, limit = (self._number(f"{folder}/memory.{name}") for name in ("current", "high", "max"))
         memory = CgroupMemory(
             *(current, high, limit, stat.get(b"anon"), stat.get(b"file"), stat.get(b"workingset_refault_file")),
             *(events.get(b"high"), events.get(b"max"), events.get(b"oom_kill")),
         )
-        quota, period = (number(word) for word in (*self._raw(f"{here}/cpu.max").split(), b"", b"")[:2])
-        stat = numbers(self._raw(f"{here}/cpu.stat"))
+        quota, period = (number(word) for word in (*self._raw(f"{folder}/cpu.max").split(), b"", b"")[:2])
+        stat = numbers(self._raw(f"{folder}/cpu.stat"))
         cpu = CgroupCpu(
             *(stat.get(b"usage_usec"), quota, period),
             *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), stat.get(b"throttled_usec")),
         )
         return Cgroup(io, memory, cpu, {name: totals for name, totals in pressure.items() if totals is not None})
 
-    def _v1_io(self, here: str) -> dict[str, CgroupIo] | None:
+    def _v1_io(self, folder: str) -> dict[str, CgroupIo] | None:
         name = "throttle.io_service_bytes_recursive"
-        if not self._root.exists(f"{here}/blkio.{name}"):
+        if not self._root.exists(f"{folder}/blkio.{name}"):
             name = "throttle.io_service_bytes"
-        moved = self._whole(f"{here}/blkio.{name}")
+        moved = self._whole(f"{folder}/blkio.{name}")
         if not moved:
             return None
-        by_device = parse_v1_io(moved, self._whole(f"{here}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        by_device = parse_v1_io(moved, self._whole(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}"))
         counted_disks = (
             parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
         )
@@ -165,27 +165,27 @@ class CgroupReader:
         names = [name for name in self._root.names("sys/block") if not name.startswith(_STACKED)]
         return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
-    def _v1_memory(self, here: str) -> CgroupMemory | None:
-        current = self._number(f"{here}/memory.usage_in_bytes")
+    def _v1_memory(self, folder: str) -> CgroupMemory | None:
+        current = self._number(f"{folder}/memory.usage_in_bytes")
         if current is None:
             return None
-        limit = self._number(f"{here}/memory.limit_in_bytes")
-        stat = numbers(self._raw(f"{here}/memory.stat"))
+        limit = self._number(f"{folder}/memory.limit_in_bytes")
+        stat = numbers(self._raw(f"{folder}/memory.stat"))
         refaults = stat.get(b"total_workingset_refault_file", stat.get(b"workingset_refault_file"))
         return CgroupMemory(
             *(current, None, None if limit is None or limit >= NO_MEMORY_LIMIT else limit),
             *(stat.get(b"total_rss"), stat.get(b"total_cache"), refaults),
-            *(None, self._number(f"{here}/memory.failcnt")),
-            numbers(self._raw(f"{here}/memory.oom_control")).get(b"oom_kill"),
+            *(None, self._number(f"{folder}/memory.failcnt")),
+            numbers(self._raw(f"{folder}/memory.oom_control")).get(b"oom_kill"),
         )
 
     def _v1_cpu(self, quota_path: str, usage_path: str) -> CgroupCpu:
         used = self._number(f"{TOP}/cpuacct{usage_path}/cpuacct.usage") if usage_path else None
         if not quota_path:
             return CgroupCpu(None if used is None else used // 1000)
-        here = f"{TOP}/cpu{quota_path}"
-        quota, period = (self._number(f"{here}/cpu.cfs_{name}_us") for name in ("quota", "period"))
-        stat = numbers(self._raw(f"{here}/cpu.stat"))
+        folder = f"{TOP}/cpu{quota_path}"
+        quota, period = (self._number(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
+        stat = numbers(self._raw(f"{folder}/cpu.stat"))
         held_ns = stat.get(b"throttled_time")
         return CgroupCpu(
             *(None if used is None else used // 1000, quota, period),

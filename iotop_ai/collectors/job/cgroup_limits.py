@@ -77,10 +77,10 @@ def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[floa
             cores_and_hits = int(fields[0]) / int(fields[1]), _throttled(root, f"{unified}/{level}/cpu.stat")
             best = min(best or cores_and_hits, cores_and_hits, key=lambda pair: pair[0])
     for level in levels(groups.get("cpu", "/")):
-        here = f"sys/fs/cgroup/cpu/{level}"
-        quota, period = (root.number_or_none(f"{here}/cpu.cfs_{n}_us") for n in ("quota", "period"))
+        folder = f"sys/fs/cgroup/cpu/{level}"
+        quota, period = (root.number_or_none(f"{folder}/cpu.cfs_{n}_us") for n in ("quota", "period"))
         if quota is not None and period and quota > 0:
-            cores_and_hits = quota / period, _throttled(root, f"{here}/cpu.stat")
+            cores_and_hits = quota / period, _throttled(root, f"{folder}/cpu.stat")
             best = min(best or cores_and_hits, cores_and_hits, key=lambda pair: pair[0])
     return best or (None, None)
 

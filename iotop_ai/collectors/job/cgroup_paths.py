@@ -79,24 +79,24 @@ def tightest_memory_limit(root: Root, groups: Mapping[str, str], unified: str) -
     return min((limit for limit in limits if limit is not None), key=lambda limit: limit.room_bytes, default=None)
 
 
-def _limit_v2(root: Root, here: str) -> MemoryLimit | None:
-    most, high = (root.number_or_none(f"{here}/memory.{name}") for name in ("max", "high"))
+def _limit_v2(root: Root, folder: str) -> MemoryLimit | None:
+    most, high = (root.number_or_none(f"{folder}/memory.{name}") for name in ("max", "high"))
     limits = [(limit, event) for limit, event in ((most, b"max"), (high, b"high")) if limit is not None]
     if not limits:
         return None
     limit, event = min(limits, key=lambda pair: pair[0])
-    used = root.number_or_none(f"{here}/memory.current")
-    hits = _figures(root, f"{here}/memory.events").get(event)
-    return MemoryLimit(limit, used, _reclaimable(root, f"{here}/memory.stat", b""), hits)
+    used = root.number_or_none(f"{folder}/memory.current")
+    hits = _figures(root, f"{folder}/memory.events").get(event)
+    return MemoryLimit(limit, used, _reclaimable(root, f"{folder}/memory.stat", b""), hits)
 
 
-def _limit_v1(root: Root, here: str) -> MemoryLimit | None:
-    limit = root.number_or_none(f"{here}/memory.limit_in_bytes")
+def _limit_v1(root: Root, folder: str) -> MemoryLimit | None:
+    limit = root.number_or_none(f"{folder}/memory.limit_in_bytes")
     if limit is None or limit >= NO_MEMORY_LIMIT:
         return None
-    used, hits = (root.number_or_none(f"{here}/memory.{name}") for name in ("usage_in_bytes", "failcnt"))
+    used, hits = (root.number_or_none(f"{folder}/memory.{name}") for name in ("usage_in_bytes", "failcnt"))
     # The limit includes the descendant cgroups, and so do the figures that begin with "total_".
-    return MemoryLimit(limit, used, _reclaimable(root, f"{here}/memory.stat", b"total_"), hits)
+    return MemoryLimit(limit, used, _reclaimable(root, f"{folder}/memory.stat", b"total_"), hits)
 
 
 def _reclaimable(root: Root, relative: str, prefix: bytes) -> int:

@@ -151,13 +151,13 @@ class EnvironmentReader:
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
         """Yield the mnt_id of each open regular file that may be data, and not a library, script, log or terminal."""
-        here = f"proc/{key.pid}"
-        for name in self._root.names(f"{here}/fd")[:MOST_FILES]:
-            path = self._root.link(f"{here}/fd/{name}")
+        folder = f"proc/{key.pid}"
+        for name in self._root.names(f"{folder}/fd")[:MOST_FILES]:
+            path = self._root.link(f"{folder}/fd/{name}")
             if not path.startswith("/") or path.startswith(_NOT_DATA) or path.endswith((*_CODE, " (deleted)")):
                 continue
             facts = dict(
-                line.split(b":", 1) for line in self._raw(f"{here}/fdinfo/{name}").splitlines() if b":" in line
+                line.split(b":", 1) for line in self._raw(f"{folder}/fdinfo/{name}").splitlines() if b":" in line
             )
             flags, mount = facts.get(b"flags", b"").strip(), facts.get(b"mnt_id", b"").strip()
             # A file that is open only for writing, such as a log, is not a source of data.
@@ -177,24 +177,24 @@ class EnvironmentReader:
             return counts
         counts_by_rank = [self._sockets_of(rank.key) for rank in job.ranks[:MOST_READERS]]
         listening = [pair[0] for pair in counts_by_rank if pair[0] is not None]
-        open_ones = [pair[1] for pair in counts_by_rank if pair[1] is not None]
-        counts = (sum(listening) if listening else None, sum(open_ones) if open_ones else None)
+        connections = [pair[1] for pair in counts_by_rank if pair[1] is not None]
+        counts = (sum(listening) if listening else None, sum(connections) if connections else None)
         self._sockets[job.key] = (turn + SOCKETS_EVERY, counts)
         return counts
 
     def _sockets_of(self, key: ProcessKey) -> tuple[int | None, int | None]:
-        here = f"proc/{key.pid}"
-        names = self._root.names(f"{here}/fd")[:MOST_FILES]
+        folder = f"proc/{key.pid}"
+        names = self._root.names(f"{folder}/fd")[:MOST_FILES]
         if not names:
             return None, None
-        links = (self._root.link(f"{here}/fd/{name}") for name in names)
-        own = frozenset(link[8:-1] for link in links if link.startswith("socket:["))
-        if not own:
+        links = (self._root.link(f"{folder}/fd/{name}") for name in names)
+        own_inodes = frozenset(link[8:-1] for link in links if link.startswith("socket:["))
+        if not own_inodes:
             return 0, 0
-        rows = [row for file in ("tcp", "tcp6") for row in parse_tcp(self._raw(f"{here}/net/{file}"))]
-        ports = {port for port, state, inode in rows if state == _LISTEN and inode in own}
-        open_ones = [row for row in rows if row[1] == _ESTABLISHED and row[0] in ports]
-        return len(ports), len(open_ones)
+        rows = [row for file in ("tcp", "tcp6") for row in parse_tcp(self._raw(f"{folder}/net/{file}"))]
+        ports = {port for port, state, inode in rows if state == _LISTEN and inode in own_inodes}
+        connections = [row for row in rows if row[1] == _ESTABLISHED and row[0] in ports]
+        return len(ports), len(connections)
 
 
 def parse_tcp(raw: bytes) -> list[tuple[bytes, bytes, str]]:

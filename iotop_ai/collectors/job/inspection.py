@@ -22,24 +22,24 @@ _PIN = "pt_data_pin"
 
 def inspect(root: Root, pid: int) -> Inspection:
     """Inspect a process. ``hidden`` in the result names the parts that we cannot read."""
-    here, hidden = f"proc/{pid}", []
+    folder, hidden = f"proc/{pid}", []
     maps, ids, links = b"", NO_IDS, []
     try:
-        maps = root.read(f"{here}/maps")
+        maps = root.read(f"{folder}/maps")
     except OSError as error:
         hidden += _denied(error, "libraries")
     try:
-        ids = rank_ids(root.once(f"{here}/environ", MOST_ENVIRON))
+        ids = rank_ids(root.once(f"{folder}/environ", MOST_ENVIRON))
     except OSError as error:
         hidden += _denied(error, "environment")
     try:
-        names = sorted(os.listdir(root.join(f"{here}/fd")))[:MOST_FDS]
-        links = [root.link(f"{here}/fd/{name}") for name in names]
+        names = sorted(os.listdir(root.join(f"{folder}/fd")))[:MOST_FDS]
+        links = [root.link(f"{folder}/fd/{name}") for name in names]
     except OSError as error:
         hidden += _denied(error, "open files")
     libraries = words_in(maps, LIBRARIES)
     device = any(link.startswith(DEVICES) for link in links)
-    pin = _pin_thread(root, here) if libraries else 0
+    pin = _pin_thread(root, folder) if libraries else 0
     return Inspection(libraries, device, pin, words_in(maps, MODULES), ids, tuple(hidden))
 
 
@@ -48,8 +48,8 @@ def _denied(error: OSError, part: str) -> list[str]:
     return [part] if isinstance(error, PermissionError) else []
 
 
-def _pin_thread(root: Root, here: str) -> int:
-    for tid in root.names(f"{here}/task")[:MOST_THREADS]:
-        if root.text_or(f"{here}/task/{tid}/comm") == _PIN:
+def _pin_thread(root: Root, folder: str) -> int:
+    for tid in root.names(f"{folder}/task")[:MOST_THREADS]:
+        if root.text_or(f"{folder}/task/{tid}/comm") == _PIN:
             return int(tid)
     return 0

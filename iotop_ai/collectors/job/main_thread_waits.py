@@ -84,14 +84,14 @@ class MainThreadWaits:
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)
 
     def _is_held(self, watch: RankWatch, inode: int, now_ns: int) -> bool:
-        own = watch.rank.key.pid
-        known = self._shared.get((own, inode))
+        own_pid = watch.rank.key.pid
+        known = self._shared.get((own_pid, inode))
         if known is not None and now_ns - known[0] < REMEMBER_NS:
             return known[1]
-        loaders = [pid for pid in watch.pids() if pid != own]
+        loaders = [pid for pid in watch.pids() if pid != own_pid]
         held = (held_inodes(self._root, pid) for pid in loaders[:MOST_LOADERS])
         is_held = any(inodes is None or inode in inodes for inodes in held)
-        self._shared[own, inode] = now_ns, is_held
+        self._shared[own_pid, inode] = now_ns, is_held
         return is_held
 
 

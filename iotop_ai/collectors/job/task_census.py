@@ -118,9 +118,9 @@ class ThreadCensus:
         self._threads = {}
 
     def _list(self) -> None:
-        here = f"proc/{self.key.pid}/task"
+        folder = f"proc/{self.key.pid}/task"
         # With too many threads, keep the oldest and newest: libraries start their pools early, and loaders start late.
-        names = self._root.names(here)
+        names = self._root.names(folder)
         tids = sorted(int(name) for name in names if name.isdecimal() and int(name) != self.key.pid)
         if len(tids) > MOST_LISTED:
             tids = [*tids[: MOST_LISTED // 2], *tids[-MOST_LISTED // 2 :]]
@@ -128,7 +128,7 @@ class ThreadCensus:
             self._threads.pop(tid).file.close()
         for tid in tids:
             if tid not in self._threads:
-                file = open_kept(self._root, f"{here}/{tid}/stat", STAT_SIZE)
+                file = open_kept(self._root, f"{folder}/{tid}/stat", STAT_SIZE)
                 if isinstance(file, KeptFile):
                     self._threads[tid] = _Thread(file)
 

@@ -28,11 +28,11 @@ class WatchedTask:
 
     def __init__(self, root: Root, key: ProcessKey, tid: int = 0) -> None:
         self.tid = tid or key.pid
-        here = f"proc/{key.pid}/task/{self.tid}"
+        folder = f"proc/{key.pid}/task/{self.tid}"
         names = [("wchan", WCHAN_SIZE), ("stat", STAT_SIZE)]
         if self.tid == key.pid:
             names.append(("schedstat", SCHEDSTAT_SIZE))
-        self.files = [open_kept(root, f"{here}/{name}", size) for name, size in names]
+        self.files = [open_kept(root, f"{folder}/{name}", size) for name, size in names]
         self.key = key
         self.counts = [0] * COUNTED_WAIT_STATES
         self.ended = not isinstance(self.files[STAT], KeptFile)

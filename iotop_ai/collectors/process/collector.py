@@ -293,17 +293,17 @@ class ProcessCollector:
 
     def _read_info(self, entry: ProcessEntry, flags: int) -> ProcessInfo:
         """Read the process's name, command line, user and cgroup."""
-        here = f"proc/{entry.key.pid}/"
-        kernel = bool(flags & PF_KTHREAD)
-        cmdline = b"" if kernel else read_once(self._root, here + "cmdline", 1 << 15)
-        cgroup = read_once(self._root, here + "cgroup", 4096)
+        folder = f"proc/{entry.key.pid}/"
+        is_kernel_thread = bool(flags & PF_KTHREAD)
+        cmdline = b"" if is_kernel_thread else read_once(self._root, folder + "cmdline", 1 << 15)
+        cgroup = read_once(self._root, folder + "cgroup", 4096)
         return interned(
             ProcessInfo(
                 clean_bytes(entry.comm),
                 () if isinstance(cmdline, OSError) else parse_cmdline(cmdline),
                 self._users.name(entry.uid),
                 entry.uid,
-                kernel,
+                is_kernel_thread,
                 "" if isinstance(cgroup, OSError) else parse_cgroup(cgroup),
             )
         )

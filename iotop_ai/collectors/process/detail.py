@@ -105,15 +105,15 @@ class DetailReader:
         return ThreadTable(tuple(thread for thread in threads if thread is not None), len(tids), self._clk_tck)
 
     def _thread(self, pid: int, tid: int) -> ThreadDetail | None:
-        here = f"proc/{pid}/task/{tid}"
+        folder = f"proc/{pid}/task/{tid}"
         try:
-            parsed = parse_stat(self._root.once(f"{here}/stat", _STAT_SIZE))
+            parsed = parse_stat(self._root.once(f"{folder}/stat", _STAT_SIZE))
         except (OSError, ValueError):
             return None
         record = parsed.record
-        wchan = self._root.text_or(f"{here}/wchan")
+        wchan = self._root.text_or(f"{folder}/wchan")
         target = wait_target(self._root, pid, tid)
-        path = self._root.link(f"{here}/fd/{target.fds[0]}") if len(target.fds) == 1 else ""
+        path = self._root.link(f"{folder}/fd/{target.fds[0]}") if len(target.fds) == 1 else ""
         return ThreadDetail(
             tid,
             clean_bytes(parsed.comm, 64),

@@ -28,11 +28,11 @@ def sample_threads(
     several = [key for key in busy if key.pid != own and (record := stat.get(key)) and record.threads > 1]
     looks: dict[ProcessKey, ThreadLook] = {}
     for key in several[:MOST_PROCESSES]:
-        here = f"proc/{key.pid}/task"
+        folder = f"proc/{key.pid}/task"
         states: Counter[str] = Counter()
         ticks: list[tuple[int, int]] = []
-        for tid in sorted(int(name) for name in root.names(here) if name.isdecimal())[:MOST_THREADS]:
-            raw = read_once(root, f"{here}/{tid}/stat", STAT_SIZE)
+        for tid in sorted(int(name) for name in root.names(folder) if name.isdecimal())[:MOST_THREADS]:
+            raw = read_once(root, f"{folder}/{tid}/stat", STAT_SIZE)
             if isinstance(raw, OSError):
                 continue
             try:

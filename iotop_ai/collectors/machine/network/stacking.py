@@ -94,8 +94,8 @@ def _in_a_container(root: Root) -> bool:
     Every /proc shows the settings of the namespace of the process that reads it. For another tree the answer is
     therefore unknown, and the result is False.
     """
-    here = not root.has_given_trees and root.exists("proc/sys/net/core/somaxconn")
-    return here and not _in_the_first_namespace(root)
+    visible = not root.has_given_trees and root.exists("proc/sys/net/core/somaxconn")
+    return visible and not _in_the_first_namespace(root)
 
 
 def _neighbours(root: Root, name: str, which: str) -> list[str]:
