@@ -62,14 +62,12 @@ def edge_of(root: Root, bus_id: str) -> tuple[str, str]:
         return "", ""
     # ../../../devices/pci0000:17/0000:17:01.0/0000:18:00.0: the folders above the last are bridges, root port first.
     path = [part for part in root.link(f"{DEVICES}/{address}").split("/") if _ADDRESS.fullmatch(part)]
-    edge_index = len(path) - 1
+    edge = len(path) - 1
     vendor = root.text_or(f"{DEVICES}/{address}/vendor")
     # A root port belongs to the machine, even if it has the same vendor as the card.
-    while (
-        edge_index > 1 and vendor in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[edge_index - 1]}/vendor") == vendor
-    ):
-        edge_index -= 1
-    return (path[edge_index], path[edge_index - 1]) if edge_index > 0 else (address, "")
+    while edge > 1 and vendor in WITH_SWITCH and root.text_or(f"{DEVICES}/{path[edge - 1]}/vendor") == vendor:
+        edge -= 1
+    return (path[edge], path[edge - 1]) if edge > 0 else (address, "")
 
 
 def read_topology(root: Root, bus_id: str) -> PciTopology:
