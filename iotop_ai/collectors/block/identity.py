@@ -277,10 +277,10 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
     return _link_text(now), _link_text(best)
 
 
-def _link(root: Root, folder: str, which: str) -> tuple[int, int] | None:
+def _link(root: Root, folder: str, kind: str) -> tuple[int, int] | None:
     """Return (generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
-    generation = parse_generation(root.text_or(f"{folder}{which}_link_speed"))
-    width = root.number_or_none(f"{folder}{which}_link_width")
+    generation = parse_generation(root.text_or(f"{folder}{kind}_link_speed"))
+    width = root.number_or_none(f"{folder}{kind}_link_width")
     return None if generation is None or not width or width >= 64 else (generation, width)
 
 

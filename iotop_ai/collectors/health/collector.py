@@ -351,8 +351,8 @@ class SmartCollector:
             if why.status is Status.ASLEEP and old is not None and old.value is not None:
                 return old._replace(status=Status.ASLEEP, reason=why.reason)
             if why.status is Status.DENIED:
-                rest, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
-                return Reading(rest, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+                unjudged, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
+                return Reading(unjudged, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
             if why.reason == VOLUME and self._behind:
                 return Reading(None, why.status, VOLUME_ASKED, "", end_ns, end_ns - start_ns)
             known = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None

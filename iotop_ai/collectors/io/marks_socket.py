@@ -76,12 +76,12 @@ class RateLimit:
 
     def allows(self, pid: int) -> bool:
         """Count a message of this process; return whether the process is still within the limit."""
-        second = self._clock.monotonic_ns() // 10**9
-        counted_second, count = self._counts.get(pid, (second, 0))
-        if counted_second != second:
-            counted_second, count = second, 0
+        this_second = self._clock.monotonic_ns() // 10**9
+        counted_second, count = self._counts.get(pid, (this_second, 0))
+        if counted_second != this_second:
+            counted_second, count = this_second, 0
         if len(self._counts) >= _MOST_SENDERS and pid not in self._counts:
-            self._counts = {p: s for p, s in self._counts.items() if s[0] == second}
+            self._counts = {p: s for p, s in self._counts.items() if s[0] == this_second}
             if len(self._counts) >= _MOST_SENDERS:
                 return False
         self._counts[pid] = (counted_second, count + 1)

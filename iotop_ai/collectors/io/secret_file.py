@@ -14,7 +14,7 @@ from iotop_ai.model.errors import InputError
 _LONGEST = 4096
 
 
-def read_secret(path: str, flag: str, what: str = "a token") -> str:
+def read_secret(path: str, flag: str, description: str = "a token") -> str:
     """Return the single word that a file holds.
 
     Raises InputError unless only the file's owner can write it and only its owner and group can read it.
@@ -32,7 +32,7 @@ def read_secret(path: str, flag: str, what: str = "a token") -> str:
     except OSError as error:
         raise InputError(f"{named}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{named}: {what} must be ASCII text") from None
+        raise InputError(f"{named}: {description} must be ASCII text") from None
     if not word or not word.isprintable() or " " in word:
-        raise InputError(f"{named}: write {what} on one line")
+        raise InputError(f"{named}: write {description} on one line")
     return word

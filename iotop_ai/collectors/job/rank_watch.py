@@ -112,7 +112,7 @@ class RankWatch:
 
     def answering(self) -> frozenset[ProcessKey]:
         """Return the workers that mostly sleep until the trainer's next request, as simulated environments do."""
-        return frozenset(key for key, (at, rest) in self._sleeps.items() if at >= ANSWERS and at > rest)
+        return frozenset(key for key, (at, elsewhere) in self._sleeps.items() if at >= ANSWERS and at > elsewhere)
 
     def row_pids(self) -> list[int]:
         """Return the PID of each task in this part of the row, in order."""

@@ -40,9 +40,9 @@ class WatchedTask:
         self.times: tuple[int | None, int | None] = (None, None)
         self.rss_bytes: int | None = None
 
-    def fd(self, which: int) -> int:
-        """Return the descriptor of a file that is kept open; -1 when the file could not be opened."""
-        file = self.files[which]
+    def fd(self, index: int) -> int:
+        """Return the descriptor of the file WCHAN, STAT or SCHEDSTAT; -1 when it could not be opened."""
+        file = self.files[index]
         return file.fd if isinstance(file, KeptFile) else -1
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ def match_inherited(
     child may match any process. grown: the growth in this tick by PID. alive: the PIDs of all processes.
     """
     room = dict(grown)
-    total, rest = IoBytes(), []
+    total, unmatched = IoBytes(), []
     for child in ended:
         inherited = child.io
         for pid in (child.ppid,) if child.ppid in alive else grown:
@@ -93,8 +93,8 @@ def match_inherited(
                 total = IoBytes(total.read + inherited.read, total.written + inherited.written)
                 break
         else:
-            rest.append(child)
-    return total, rest
+            unmatched.append(child)
+    return total, unmatched
 
 
 class _Machine(NamedTuple):

@@ -95,8 +95,8 @@ def pcie(text: str) -> LogEvent | None:
     address, severity, layer = match.groups()
     corrected = severity.startswith("C")
     word = "corrected" if corrected else f"uncorrected{' and fatal' if '(Fatal' in severity else ''}"
-    what = "" if corrected else "PCIe"
-    return LogEvent(PCIE, address, f"{address}: PCIe error, {word}, {layer}", what, counts=not corrected)
+    error = "" if corrected else "PCIe"
+    return LogEvent(PCIE, address, f"{address}: PCIe error, {word}, {layer}", error, counts=not corrected)
 
 
 def memory(text: str) -> LogEvent | None:

@@ -98,8 +98,8 @@ def _in_a_container(root: Root) -> bool:
     return visible and not _in_the_first_namespace(root)
 
 
-def _neighbours(root: Root, name: str, which: str) -> list[str]:
-    return [entry.removeprefix(which) for entry in root.names(f"{NET}/{name}") if entry.startswith(which)]
+def _neighbours(root: Root, name: str, prefix: str) -> list[str]:
+    return [entry.removeprefix(prefix) for entry in root.names(f"{NET}/{name}") if entry.startswith(prefix)]
 
 
 def _repeats(root: Root, name: str, real: dict[str, str]) -> bool:
