@@ -41,7 +41,7 @@ SmartTable = Mapping[str, Reading[SmartState]]
 
 TIMEOUT_S = 20.0
 KEEP_HELPER_BELOW_S = 60.0
-"""If the rounds are closer together than this, in seconds, the helper keeps running; otherwise it frees its memory."""
+"""If rounds are closer together than this, in seconds, the helper keeps running; otherwise it ends to free memory."""
 _POLL_S = 10.0
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
@@ -131,7 +131,7 @@ class SmartCollector:
         return self._without_replaced(table) if self._unchecked else table
 
     def _without_replaced(self, table: SmartTable) -> SmartTable:
-        """Leave out disks whose names belong to other disks now; the thread may notice it minutes later."""
+        """Leave out disks whose names belong to other disks now; the thread may notice this minutes later."""
         known = self._diskseqs
         now = {name: self._diskseq(name) for name in table}
         kept = {name: reading for name, reading in table.items() if now[name] in (None, known.get(name, now[name]))}

@@ -13,8 +13,7 @@ VARIABLE = "IOTOP_AI_SMARTCTL"
 
 
 def find_smartctl(given: str, live: bool = True) -> str:
-    """Return the absolute path of smartctl: the given path, or the path in IOTOP_AI_SMARTCTL, or that of a system
-    folder.
+    """Return the absolute path of smartctl: the given path, that in IOTOP_AI_SMARTCTL, or that in a system folder.
 
     live: False for a captured machine, whose disks are queried only with a smartctl that the user named. Raises
     Unavailable.

@@ -36,7 +36,7 @@ class Deadline:
             self._watched.close()
 
     def watch(self, connection: socket.socket) -> None:
-        """Guard this connection from now on. Call it once. Raises TimeoutError when the time is already over."""
+        """Guard this connection from now on. Call this method once. Raises TimeoutError when the time is over."""
         # Duplicate the descriptor: TLS takes over the caller's, and the number of a closed descriptor may be reused.
         self._watched = socket.socket(fileno=os.dup(connection.fileno()))
         if self.late:

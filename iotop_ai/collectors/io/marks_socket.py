@@ -131,7 +131,7 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # Name another place than ``listen`` does: a late call of ``listen`` may call this method, and a second call
+            # Use another place than ``listen`` does: a late call of ``listen`` may call this method, and a second call
             # for its place would fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):

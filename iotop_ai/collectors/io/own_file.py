@@ -20,7 +20,7 @@ from iotop_ai.model.errors import InputError
 
 _PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHARED = stat.S_IWOTH | stat.S_ISVTX
-"""The mode bits of a folder like /tmp: every user may write to it, but only replace files of their own."""
+"""The mode bits of a folder like /tmp: every user may write to it, but may replace only their own files."""
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)

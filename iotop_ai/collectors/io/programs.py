@@ -1,6 +1,6 @@
 """Finds the programs that we start, in system folders.
 
-As root, PATH is not searched, because sudo keeps part of the caller's PATH on some systems and all of it on others.
+For root, PATH is not searched, because sudo keeps part of the caller's PATH on some systems and all of it on others.
 """
 
 from __future__ import annotations

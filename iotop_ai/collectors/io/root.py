@@ -1,4 +1,4 @@
-"""The only reader of /proc and /sys: of this machine, of a container's host, or of a captured tree."""
+"""The only reader of /proc and /sys: those of this machine, of a container's host, or of a captured tree."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class EnvironmentReader:
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """Read the environment of a job. now_ns: the monotonic time; mounts lose weight with it."""
+        """Read the environment of a job. now_ns: the monotonic time, with which weights fall."""
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]

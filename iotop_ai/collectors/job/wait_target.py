@@ -107,7 +107,7 @@ def writes(root: Root, pid: int) -> bool:
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
-    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when denied."""
+    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when refused."""
     links = root.links(f"proc/{pid}/fd", MOST_HELD)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}
 

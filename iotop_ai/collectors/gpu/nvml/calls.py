@@ -26,7 +26,7 @@ SLOW_US = 10_000.0
 """A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
 _KEPT_COSTS = 128
 _JUDGED, _LEAST = 20, 5
-"""The number of uses that decide whether a call is slow, and the number before the first decision."""
+"""The number of uses that decide whether a call is slow, and the number of uses before the first decision."""
 
 
 class GpuUnavailable(Unavailable):

@@ -83,7 +83,7 @@ class KernelLogCollector:
         self._cgroups: dict[int | None, str] = {}
         self._replaced = ReplacedDisks(root)
         self._check_ns = 0
-        """The time of the next check whether disks with recent errors were replaced."""
+        """The time of the next check of whether disks with recent errors were replaced."""
 
     def read(self) -> KernelLog:
         """Return the counts so far.
