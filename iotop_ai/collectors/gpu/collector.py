@@ -223,7 +223,7 @@ class GpuCollector:
         return bool(cards)
 
     def _unread(self) -> dict[str, Reading[GpuState]]:
-        """Return a Reading with the reason for each GPU that NVML listed; if it listed none, at most one entry, _NVIDIA."""
+        """Return a Reading with the reason for each GPU that NVML listed; if it listed none, one entry or none."""
         unavailable, now_ns = self._unavailable, self._clock.monotonic_ns()
         if unavailable is None:
             return {}

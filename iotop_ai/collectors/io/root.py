@@ -284,9 +284,8 @@ def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
 
 
 def absolute_path(path: str) -> str:
-    """Return the path from "/". It keeps "..", because LINK/.. is the folder above the
-    target of the link, not above the link.
+    """Return the path from "/". Raises FileNotFoundError if the current folder is gone.
 
-    Raises FileNotFoundError if the current folder is gone.
+    A ".." is kept, because LINK/.. is the folder above the target of the link, not above the link.
     """
     return os.path.join(os.getcwd(), path) if ".." in path.split("/") else os.path.abspath(path)
