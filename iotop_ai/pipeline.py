@@ -1,4 +1,4 @@
-"""Turns Snapshots into Frames. Only this module pairs a Snapshot with the one before it."""
+"""Turns Snapshots into Frames. Only this module decides which two Snapshots form a pair."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def frames(
 ) -> Iterator[Frame]:
     """Yield one Frame per Snapshot. The Snapshots may be live, replayed, or from a list.
 
-    before, last, history, carry: the previous Snapshot, its Sample, the Samples so far and the rules' state, from which
-    to continue after a seek.
+    before, last, history, carry: the point to continue from after a seek: the previous Snapshot, its Sample, the
+    Samples so far and the rules' state.
 
-    A Snapshot of another boot starts a new session without a pair or a history, and with an empty state. If a Keyframe
-    holds a state, that state replaces the calculated one. After a gap or at the start of a session no pair can be
-    formed, so the Sample that the Keyframe holds is used. Snapshots of the pre-roll yield no Frame.
+    A Snapshot of another boot starts a new session: nothing is paired with it, and the history and the rules' state
+    begin empty. If a Keyframe holds a state, it replaces the calculated state. At a Keyframe after a gap or at the
+    start of a session no pair can be formed, so the Keyframe's Sample is used. Pre-roll Snapshots yield no Frame.
     """
-    # Imported here, because the rules are a fifth of the start-up time and the first picture needs none of them.
+    # Imported here: importing the rules takes a fifth of the start-up time, and the first picture does not need them.
     from iotop_ai.diagnosis.engine import fold
     from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 
@@ -67,11 +67,11 @@ def samples(
     spaced: bool = False,
     recorded: bool = False,
 ) -> Iterator[tuple[Snapshot, Sample]]:
-    """Yield each Snapshot with its Sample, without running the rules. Used for figures whose verdict is already known.
+    """Yield each Snapshot with its Sample, without running the rules. Used where the verdict is already known.
 
-    before, last: the Snapshot before the first one, and its Sample. spaced: whether Snapshots were left out, so that a
-    long interval is a gap only if a Keyframe marks it as one. recorded: whether the Sample that a Keyframe holds
-    replaces the pair that cannot be formed.
+    before, last: the Snapshot before the first one, and its Sample.
+    spaced: whether Snapshots were left out; then a long interval is not a gap unless a Keyframe marks it as one.
+    recorded: whether to use a Keyframe's Sample where no pair can be formed.
     """
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
@@ -87,10 +87,10 @@ def samples(
 
 
 def unjudged(snapshot: Snapshot) -> Frame:
-    """Return a session's first Frame with a verdict that says "measuring", because no rule has run yet.
+    """Return a session's first Frame without running the rules; its verdict is "measuring".
 
-    The first picture uses this Frame so that it need not wait for the rules. The Frame lacks the findings that need no
-    window.
+    The first picture is drawn from this Frame, so that it does not wait for the rules. Even findings that need no
+    window are absent.
     """
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
@@ -100,10 +100,11 @@ def unjudged(snapshot: Snapshot) -> Frame:
 
 
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
-    """Return the last Frame of a recording. It holds the events after ``newest``, and nothing is read for it.
+    """Return the last Frame of a recording. It adds the events that happened after ``newest``; nothing is read again.
 
-    The Frame repeats the previous Readings with their original times, so no rate is renewed. The monitor's cost since
-    then is unknown. at_ns, wall_ns: the time of the Frame; it is moved forward if it is too close to ``newest``.
+    The Frame repeats the Readings of ``newest`` with their original times, so no rate is renewed. The monitor's own
+    cost in this interval is unknown. at_ns, wall_ns: the time of the Frame, which is moved forward if it is too close
+    to ``newest``.
     """
     before = newest.snapshot
     later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)

@@ -1,13 +1,11 @@
-"""Makes text from outside safe to show: ``clean`` is applied to every such string where it enters the program."""
+"""Makes text from outside safe to display. ``clean`` is applied to every such string where it enters the program."""
 
 from __future__ import annotations
 
 REPLACEMENT = "�"
 LONGEST = 512
-
-
 MOST_MARKS = 4
-"""The most combining marks kept on one letter: no script in use needs more, and a pile of marks covers other lines."""
+"""The most combining marks kept on one letter: no script needs more, and a tall pile of marks covers other lines."""
 _FIRST_MARK = "\u0300"
 _INVISIBLE = frozenset(
     map(
@@ -29,8 +27,8 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
     Characters are non-printable if ``str.isprintable`` is false (C0, DEL, C1, bidi controls, zero-width characters,
     surrogates, line ends) or if they are invisible (fillers, variation selectors). Combining marks without a letter or
-    beyond MOST_MARKS are replaced too. The result does not move a terminal's cursor. It may still look like markup, so
-    widgets get it only as Text or Content.
+    beyond MOST_MARKS are replaced too. The result cannot move a terminal's cursor, but it may look like markup, so it
+    is passed to widgets only as Text or Content.
     """
     if len(text) > longest:
         text = text[:longest]
@@ -42,7 +40,7 @@ def clean(text: str, longest: int = LONGEST) -> str:
 
 
 def _marked(text: str) -> str:
-    """Replaces each invisible character by U+FFFD, and all marks beyond MOST_MARKS on one letter by a single U+FFFD."""
+    """Replace each invisible character by U+FFFD, and all marks beyond MOST_MARKS on one letter by a single U+FFFD."""
     # Imported here, because only names with non-Latin characters need it.
     from unicodedata import category
 

@@ -6,7 +6,7 @@ U32 = 2**32
 
 
 def delta(before: int | None, after: int | None) -> int | None:
-    """The growth of a 64-bit counter; None when either value is unknown or the counter fell, which means a reset."""
+    """The growth of a 64-bit counter; None if either value is unknown, or if the counter fell because it was reset."""
     if before is None or after is None or after < before:
         return None
     return after - before
@@ -15,7 +15,7 @@ def delta(before: int | None, after: int | None) -> int | None:
 def delta_u32(before: int | None, after: int | None) -> int | None:
     """The growth of an unsigned 32-bit counter, also when it wraps.
 
-    The result is valid only if no count of the same record fell, which the caller checks.
+    A fallen value is taken for a wrap, so the caller has to rule out a reset first.
     """
     if before is None or after is None:
         return None
@@ -23,7 +23,7 @@ def delta_u32(before: int | None, after: int | None) -> int | None:
 
 
 def delta_up_to(most: int, before: int | None, after: int | None) -> int | None:
-    """The growth of a counter whose maximum is ``most``; None if it had reached ``most`` before."""
+    """The growth of a counter that stops at ``most``; None if it was at ``most`` before."""
     return None if before == most else delta(before, after)
 
 
@@ -35,7 +35,7 @@ def per_second(grown: int | float | None, seconds: float | None) -> float | None
 
 
 def quotient(part: int | float | None, whole: int | float | None) -> float | None:
-    """part / whole; None when either is unknown or whole is 0, such as for the mean time of no requests."""
+    """part / whole; None if either is unknown or ``whole`` is 0, such as the mean time of 0 requests."""
     if part is None or not whole:
         return None
     return part / whole

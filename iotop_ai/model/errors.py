@@ -6,7 +6,7 @@ from __future__ import annotations
 class IotopError(Exception):
     """An error whose message is one line: what failed, where, and what to do.
 
-    On stderr ``word`` precedes the message.
+    word: the word before the message on stderr
     """
 
     word = "unknown"
@@ -14,7 +14,7 @@ class IotopError(Exception):
 
 
 class UsageError(IotopError):
-    """An invalid option, argument or combination of them."""
+    """An invalid option or argument, or an invalid combination."""
 
     word = "usage"
 
@@ -32,7 +32,7 @@ class UnknownError(IotopError):
 
 
 class NotDoneError(UnknownError):
-    """An action that was refused or not confirmed, so that nothing changed.
+    """An action was refused or not confirmed; nothing changed.
 
     text: the reason, with or without "not done: " before it
     """

@@ -57,12 +57,12 @@ class Finding(NamedTuple):
     subject: str = ""
     """The device, GPU or pid that the finding is about."""
     args: tuple[tuple[str, str | float | None], ...] = ()
-    """The figures in the sentence of the claim, such as the device and its MB/s."""
+    """The values in the sentence of the claim, such as the device and its MB/s."""
     evidence: tuple[Evidence, ...] = ()
     ruled_out: tuple[RuledOut, ...] = ()
     advice: tuple[Advice, ...] = ()
     lost_ratio: float | None = None
-    """The share of time lost, 0 to 1."""
+    """The share of the job's time that is lost, 0 to 1."""
     gpu_hours_lost: float | None = None
     """GPU-hours that the job has lost so far, set by the engine; None without a job and for a job without a GPU."""
     since_ns: int | None = None
@@ -72,7 +72,7 @@ class Finding(NamedTuple):
     def state(self) -> State:
         """The word that the banner shows for this class.
 
-        For the class ``unknown`` without a job, the word is the argument ``state``.
+        For the class ``unknown`` without a job, it is the value of ``state`` in ``args``.
         """
         if self.class_id == "unknown":
             for name, value in self.args:
@@ -90,20 +90,22 @@ class SlowDisk(NamedTuple):
     await_ms: float | None
     """The mean time of its reads or of all its requests, whichever is longer."""
     normal_ms: float | None
+    """The usual read time, learned for this disk or assumed for its kind."""
     busy_ratio: float | None
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
 
 
 class Verdict(NamedTuple):
-    """The findings in order of rank, and how much could be observed."""
+    """The findings in order of rank, and how much of the machine could be observed."""
 
     findings: tuple[Finding, ...]
-    """The primary finding comes first. There is always a finding: class ``unknown`` if no rule applies, never OK by
+    """The primary finding comes first. If no rule applies, the only finding has class ``unknown``; OK is never the
     default."""
     watched_s: float
+    """The time in seconds since the session began."""
     needed_s: float
-    """While measuring, the length of the shortest window; ``watched_s`` of it has been observed."""
+    """The length of the shortest window of a rule, in seconds. The verdict is final only after this time."""
     groups_seen: int
     """The number of signal groups that can be read on this machine."""
     groups_all: int

@@ -1,6 +1,7 @@
 """The state that ``diagnosis.engine.fold()`` passes from one Sample to the next, besides the last 60 s of Samples.
 
-It is small and comparable. Every keyframe of a recording contains it, so that a replay can begin there.
+The state is small, and two states can be compared. Every keyframe of a recording contains a state, so that a replay can
+begin there.
 """
 
 from __future__ import annotations
@@ -37,14 +38,13 @@ class JobMemory(NamedTuple):
     """The restarts of a job's loader workers, and the time that they cost."""
 
     newest_ticks: int = 0
-    """The start time of the youngest worker of the job's first rank; 0 before the rank has a worker."""
+    """The start time of the youngest worker of the job's first rank, in clock ticks; 0 before it has a worker."""
     restarts: tuple[WorkerRestart, ...] = ()
     """The restarts, oldest first, at most eight."""
     following: bool = False
     """Whether the newest restart still costs time."""
     idle_s: float = 0.0
-    """Seconds lost while the job has no worker. The part lost just before the next restart is charged to that restart.
-    """
+    """Seconds lost while the job has no worker. Those just before the next restart count as caused by that restart."""
     last_worker_ended_ns: int | None = None
     """When the job's last worker ended; None while the job has a worker, and before its first one."""
 
@@ -63,7 +63,7 @@ class GpuMemory(NamedTuple):
 
 
 class FoldState(NamedTuple):
-    """The whole state; all times are monotonic ns."""
+    """The whole state. Times are monotonic, in ns."""
 
     started_ns: int | None = None
     """The time of the first Sample of this session."""
@@ -72,8 +72,9 @@ class FoldState(NamedTuple):
     active_ns: Mapping[str, int] = {}
     """The time of the newest activity of each device that is hidden when idle (loop, ram, zram, rom), by name."""
     verdict: Verdict | None = None
-    """The newest decision, which is valid until the next one."""
+    """The newest verdict."""
     decided_ns: int | None = None
+    """The time of the newest verdict."""
     states: tuple[tuple[int, str], ...] = ()
     """(at_ns, state word) at each change of the last hour, oldest first."""
     lost: Mapping[ProcessKey, float] = {}
@@ -87,6 +88,7 @@ class FoldState(NamedTuple):
     learned: Mapping[str, DeviceBaseline] = {}
     """The read latency baseline of each disk, by serial number, or by name without one."""
     memory: Mapping[ProcessKey, JobMemory] = {}
+    """The worker restarts of each job."""
     fed_ns: int | None = None
     """The time of the newest Sample that has been added to learned, memory, gpus and hung."""
     acked: Mapping[str, str] = {}
@@ -95,6 +97,6 @@ class FoldState(NamedTuple):
     gpus: Mapping[str, GpuMemory] = {}
     """How each GPU has been used, by UUID."""
     ended: tuple[Event, ...] = ()
-    """The ends of processes since the last decision, and the OOM kills whose process has not ended yet."""
+    """The ends of processes since the newest verdict, and the OOM kills whose process has not ended yet."""
     hung: Mapping[str, int] = {}
-    """For each device that has requests in flight and completes none, the time at which this began, by kernel name."""
+    """The time since which each device has had requests in flight and completed none, by kernel name."""

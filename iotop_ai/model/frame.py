@@ -1,4 +1,4 @@
-"""The input of a view: the newest Snapshot, its Sample, the Samples of the last minute and the verdict."""
+"""The input of every view: the newest Snapshot, its Sample, the Samples of the last minute and the verdict."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""The fewest Samples in a history, at any interval: a rule needs three Samples and one before its window."""
+"""A history keeps at least this many Samples, however old they are; a rule needs three and one before its window."""
 
 
 class Frame(NamedTuple):
     """Everything that is shown at one time.
 
-    history: the Samples of the last 60 s and at least the newest five, oldest first; the last one is ``sample``
+    history: the Samples of the last 60 s, but at least the newest five, oldest first; the last one is ``sample``
     """
 
     snapshot: Snapshot

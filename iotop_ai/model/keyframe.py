@@ -9,8 +9,8 @@ from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
 """The shortest time in seconds between two Snapshots of a recording. After a keyframe, the fold continues with the next
-Snapshot, so the history that it needs begins at least this much later. A seek relies on this: otherwise it would read
-one more block whenever a block is slightly shorter than the history, such as 59.999 s."""
+Snapshot, so the history that the fold needs begins at least this much after the keyframe. Without this, a seek would
+read one more block whenever a block is slightly shorter than the history, such as 59.999 s."""
 
 
 class Keyframe(NamedTuple):
@@ -18,7 +18,7 @@ class Keyframe(NamedTuple):
 
     snapshot: Snapshot
     carry: FoldState | None
-    """The state after this Snapshot; None if it was made by other rules, so that the fold must run again."""
+    """The state after this Snapshot; None if other rules made it, so that the fold must run again."""
     last: Sample | None
     """The Sample that ends at this Snapshot."""
     gap: bool = False
@@ -26,6 +26,6 @@ class Keyframe(NamedTuple):
     session: bool = False
     """Whether the keyframe begins a session: no Snapshot before it belongs to that session."""
     pre: bool = False
-    """Whether the keyframe is pre-roll, with or without a state: it builds history and does not yield a Frame."""
+    """Whether the keyframe is pre-roll: it only adds to the history and yields no Frame."""
     folds: bool = True
-    """Whether the fold must run here. False if a later state is adopted, so only the Sample is needed."""
+    """Whether the fold must run here; False if a later keyframe's state is used and only the Sample is needed."""

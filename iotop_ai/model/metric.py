@@ -1,4 +1,4 @@
-"""The meaning of a figure, which is declared once, beside its field."""
+"""The meaning of a figure, declared once, in the annotation of its field."""
 
 from __future__ import annotations
 
@@ -57,16 +57,17 @@ def _declared(record: type, kind: type[T]) -> dict[str, T]:
 
 
 def unit_of(name: str) -> str:
-    """The unit that the end of a field's name states; "" if it states none."""
+    """The unit that a field's name ends with; "" if it ends with none."""
     return next((unit for end, unit in _UNITS if name.endswith(end)), "")
 
 
 class Exported(NamedTuple):
-    """The meaning of a recorded value that is exported unchanged: a counter, or if ``level`` is true, a level.
+    """The meaning of a recorded value that is exported unchanged.
 
     unit: the unit in which the value is stored ("sectors", "ms", "count")
     text: one sentence for HELP lines
-    name: the name in exports, without the unit; "" if it is the name of the field
+    name: the name in exports, without the unit; "" for the name of the field
+    level: whether the value is a level instead of a counter
     """
 
     unit: str
@@ -77,5 +78,5 @@ class Exported(NamedTuple):
 
 @cache
 def exported_of(record: type) -> dict[str, Exported]:
-    """The Exported of each field of a record class, in field order; fields without one are left out."""
+    """The Exported of each field of a record class, in field order; fields without an Exported are left out."""
     return _declared(record, Exported)

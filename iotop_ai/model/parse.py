@@ -1,4 +1,4 @@
-"""The parsers of durations, sizes and times that users type."""
+"""Parses durations, sizes and times that users type."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _wall_ns(moment: datetime) -> int:
 def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
     """The Unix time in ns of "2026-11-21T14:32:05Z", "2026-11-21 14:32" or a date. Raises UsageError for other texts.
 
-    zone: the time zone for a time without an offset; None for that of the machine
+    zone: the time zone of a text without an offset; None for the machine's time zone
     """
     from datetime import datetime
 
@@ -76,11 +76,11 @@ def parse_moment_ns(text: str, zone: tzinfo | None = None) -> int:
 
 
 def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = None) -> int:
-    """The Unix time in ns of a time relative to the recording from begin_ns to end_ns. Raises UsageError.
+    """The Unix time in ns of a time in the recording from begin_ns to end_ns. Raises UsageError for other texts.
 
-    "14:32" and "14:32:05" are the last such time within the recording, or if there is none, the nearest to it. "-3m" is
-    3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length. Other texts
-    are as in ``parse_moment_ns``. The result may be outside the recording.
+    "14:32" and "14:32:05" mean the last such time within the recording; if there is none, the nearest one outside it.
+    "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length. A
+    text that ``parse_moment_ns`` accepts is valid too. The result may be outside the recording.
     """
     typed = text.strip()
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
@@ -113,7 +113,7 @@ def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone:
     for day in {last.date() + timedelta(days=n) for n in (-1, 0, 1)} | {
         first.date() + timedelta(days=n) for n in (-1, 0)
     }:
-        for fold in (0, 1):  # when summer time ends, an hour of the day comes twice
+        for fold in (0, 1):  # when summer time ends, one hour of the day occurs twice
             moment = datetime.combine(day, of_day.replace(fold=fold), zone)
             found.append(_wall_ns(moment if zone is not None else moment.astimezone()))
     within = [ns for ns in found if begin_ns <= ns <= end_ns]

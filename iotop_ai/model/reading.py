@@ -1,4 +1,4 @@
-"""One collector's result with its status, and rates with their age."""
+"""A collector's result with its status, and rates with their age."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Status(StrEnum):
-    """The reason why a Reading has a value or lacks it."""
+    """Whether a Reading has a value, and why not if it has none."""
 
     OK = "ok"
     PENDING = "pending"
@@ -27,10 +27,10 @@ class Reading(NamedTuple, Generic[T]):
     """The result of one collector at one moment."""
 
     value: T | None = None
-    """The value that was read; None if and only if it is unknown, while {} means that there are no entries."""
+    """The value that was read; None if it is unknown, {} if there are no entries."""
     status: Status = Status.PENDING
     reason: str = ""
-    """Why the value or a part of it is missing, as one clause for people."""
+    """Why the value or a part of it is missing, as one clause for display."""
     remedy: str = ""
     """The exact command or step that makes the value readable; "" if there is none."""
     at_ns: int | None = None
@@ -49,8 +49,8 @@ class Rated(NamedTuple, Generic[T]):
     seconds: float | None = None
     """The seconds between the two Readings; None without a usable earlier Reading."""
     renewed: bool = False
-    """False if there was no new reading since the previous Sample, so that a rule does not count the rates twice."""
+    """Whether there was a new Reading since the previous Sample; rules do not count rates that are only repeated."""
 
     def age_s(self, now_ns: int) -> float | None:
-        """The seconds since the newer Reading; None before the first one."""
+        """The seconds since the newer Reading; None before the first Reading."""
         return None if self.at_ns is None else max(0.0, (now_ns - self.at_ns) / 1e9)

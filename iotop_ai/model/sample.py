@@ -1,4 +1,4 @@
-"""Rates between two Snapshots; only this module pairs Snapshots (docs/architecture.md)."""
+"""The rates between two Snapshots (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The cost of the monitor itself; all fields are None in an imported log, because no monitor ran."""
+    """The cost of the monitor itself; all fields are None in an imported log, because it did not run."""
 
     cpu_ratio: float | None
-    """The share of one core over the interval; None in the first Sample."""
+    """The CPU time as a share of one core; None in the first Sample."""
     rss_bytes: int | None
     collect_s: float | None
     late_s: float | None
@@ -63,7 +63,7 @@ class Sample(NamedTuple):
     network: Rated[Mapping[str, LinkRates]] = Rated()
     netfs: Rated[Mapping[str, NfsRates]] = Rated()
     waits: Mapping[ProcessKey, Wait] = {}
-    """The processes in state D at the newer Snapshot, for rules that consider states over a window."""
+    """The processes in state D at the newer Snapshot. Kept here, because a history holds Samples, not Snapshots."""
     jobs: Rated[JobSample] = Rated()
     cgroups: Rated[Mapping[str, CgroupRates]] = Rated()
     tcp: Rated[TcpRates] = Rated()
@@ -81,9 +81,11 @@ def rated(
 ) -> Rated[R]:
     """The rates of one subsystem, with the seconds between the two readings of that subsystem.
 
-    If both readings have the same time, the subsystem was not read again, and ``last`` is repeated with its age. If the
-    earlier reading is missing or failed, or the interval is not positive, ``rates`` is called with None for the reading
-    and the seconds.
+    If both readings have the same time, the subsystem was not read again, and ``last`` is repeated. If the earlier
+    reading is missing or failed, or the interval is not positive, ``rates`` gets None for the earlier value and for the
+    seconds.
+
+    rates: the function that computes the rates from (earlier value, later value, seconds)
     """
     if after.value is None:
         return Rated(None, after.at_ns, None, renewed=False)
@@ -141,7 +143,7 @@ def _pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | Non
 
 
 def own_rates(before: OwnCost | None, after: OwnCost, seconds: float | None) -> OwnRates:
-    """The cost of the monitor between two readings, such as its share of one core."""
+    """The cost of the monitor between two readings of it."""
     cpu = None
     if before is not None and before.pid == after.pid and seconds:
         used = delta(before.cpu_ns, after.cpu_ns)
@@ -167,7 +169,7 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
     seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
     gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
 
-    # A Snapshot or a Sample is never falsy, so ``and`` gives None only if it is None.
+    # A Snapshot or a Sample is never falsy, so ``old and old.cpu`` is None only if ``old`` is None.
     old, kept = before, last
     return Sample(
         after.at_ns,

@@ -1,4 +1,4 @@
-"""The user's settings as immutable records; cli/ reads them from options, environment and file."""
+"""The user's settings as immutable records; cli/ reads them from options, environment and settings file."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ CMDLINE_LEVELS = ("names", "redacted", "full")
 
 
 class Marks(NamedTuple):
-    """Figures at or above these values are highlighted on the screen; 0 for never. The verdict has limits of its own.
+    """Figures at or above these values are highlighted on the screen; 0 for never. The verdict does not use them.
 
-    io_wait: percent of a process's time
-    await_ms: the ms of a read or a write
-    util: percent of the time in which a device is busy
+    io_wait: the percent of its time that a process waits for I/O
+    await_ms: the mean ms of a read or a write
+    util: the percent of time that a device is busy
     """
 
     io_wait: float = 50.0
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
 
     interval_s: the seconds between two readings, 0.1 to 3600
     devices: the kernel names or labels of the devices to show; () for all
-    path: the folder by which these devices were selected
+    path: the folder whose devices were selected; "" without one
     theme: one of THEMES; "" to choose by the terminal
     smart: whether smartctl is used at all
     smartctl: the path of smartctl, or ""
@@ -40,13 +40,13 @@ class Settings(NamedTuple):
     remember: whether the screen restores its last view
     hidden: the panels that are not shown
     keymap: pairs of (action, its keys) for actions whose keys are not the defaults
-    chosen: the names of the fields that the user has set, in any way
-    job: the pid of a process of the job that the verdict is about; 0 if the verdict chooses the job
+    chosen: the names of the fields that the user has set, by option, environment or file
+    job: the pid of any process of the job that the verdict is about; 0 to choose the job automatically
     tree: whether each process is listed below its parent
     no_columns: the ids of the process columns that are hidden
     exact: whether every process is read in every tick, no matter how many there are
-    procfs, sysfs: the mount points of the machine's trees; "" for this machine's own. Other trees are only read, so
-        ``readonly`` is set with them
+    procfs, sysfs: the folders with the /proc and /sys to read; "" for those of this machine. ``readonly`` is always set
+        with other folders
     """
 
     interval_s: float = 1.0

@@ -1,4 +1,4 @@
-"""The groups of signals that can be read on this machine, and a clause for each group that cannot be read."""
+"""Which groups of signals can be read on this machine."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading
 
 NOT_RECORDED = "not_recorded"
-"""The kind of an Event that reports how many Snapshots or events are missing before it in a recording, and why."""
+"""The kind of an Event that reports how many Snapshots or events are missing before it, and why."""
 CLOCK_SET_BACK = "clock_set_back"
 """The kind of an Event that a reader inserts where a recording's wall clock was set back; the file does not contain it.
 """
@@ -45,11 +45,11 @@ class Event(NamedTuple):
     """The kind of the event: device_added, device_removed, mark, action and so on."""
     text: str
     role: str = ""
-    """The process's role as in model.job.exits.Ended; like code and job_pid, it is set for kind process_ended."""
+    """The process's role as in model.job.exits.Ended. Role, code and job_pid are set only for kind process_ended."""
     pid: int | None = None
     """The pid of the process; also set for oom_kill and hung_task if the kernel's log names the process."""
     code: int | None = None
-    """The exit code; None if it is unknown how the process ended."""
+    """The exit code; None if unknown."""
     job_pid: int | None = None
 
 
@@ -58,9 +58,9 @@ MOST_EVENTS = 4000
 
 
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
-    """The newest events, at most MOST_EVENTS. If some are missing, the last is an Event with their number.
+    """The newest events, at most MOST_EVENTS. If some are left out, the last Event gives their number.
 
-    dropped: the number of events of this Snapshot that are already missing
+    dropped: the number of events of this Snapshot that were lost before
     """
     if not dropped and len(events) <= MOST_EVENTS:
         return tuple(events)
@@ -71,7 +71,7 @@ def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: in
 
 
 class Host(NamedTuple):
-    """The machine and the user; constant within a session, but the name of the user may be found later."""
+    """The machine and the user. Constant within a session, except that the user's name may be added later."""
 
     name: str
     boot_id: str
@@ -88,7 +88,7 @@ class Host(NamedTuple):
 
 
 class OwnCost(NamedTuple):
-    """The cost of the monitor itself. In an imported log, all fields are None and pid is 0: no monitor ran."""
+    """The cost of the monitor itself. In an imported log, pid is 0 and all other fields are None: it did not run."""
 
     pid: int
     cpu_ns: Annotated[int | None, Exported("ns", "CPU time of this monitor.", "cpu")]
@@ -106,7 +106,7 @@ class Snapshot(NamedTuple):
     at_ns: int
     wall_ns: int
     interval_s: float
-    """The interval between two ticks that is in force, in seconds."""
+    """The set interval between two ticks, in seconds."""
     host: Host
     events: tuple[Event, ...]
     own: OwnCost
@@ -121,7 +121,7 @@ class Snapshot(NamedTuple):
     pressure: Reading[PressureTable] = Reading()
     gpu: Reading[GpuTable] = Reading()
     smart: Reading[Mapping[str, Reading[SmartState]]] = Reading()
-    """Each disk's health, by the kernel name of the whole disk."""
+    """The health of each disk, by kernel name; partitions have no entry."""
     filesystems: Reading[Mapping[str, Reading[FilesystemUsage]]] = Reading()
     """The usage of each mount, by mount point. Each has a separate Reading, so a dead NFS server is one failed entry.
     """
@@ -132,11 +132,11 @@ class Snapshot(NamedTuple):
     jobs: Reading[JobTable] = Reading()
     kernel: Reading[KernelLog] = Reading()
     baselines: Reading[Mapping[str, DeviceBaseline]] = Reading()
-    """Read latencies that were learned before this session, by serial number; only one Snapshot of a session has them.
+    """Read latencies that were learned in earlier sessions, by serial number; only one Snapshot of a session has them.
     """
     suspended_ns: int | None = None
-    """How long the machine was suspended since boot, which monotonic time excludes and the start_ticks of a process
-    include; None in recordings without this field."""
+    """How long the machine has been suspended since boot; None in recordings without this field. Monotonic time
+    excludes this time, the start_ticks of a process include it."""
     marks: Reading[bool] = Reading()
     """Whether marks from other programs are received; set only if the monitor should receive them."""
     cgroups: Reading[CgroupTable] = Reading()

@@ -1,4 +1,4 @@
-"""Parses TOML that users wrote; any fault becomes one error that names its line."""
+"""Parses TOML that users wrote. Any fault becomes a TomlError, with the number of its line."""
 
 from __future__ import annotations
 

@@ -46,21 +46,21 @@ class ClassSpec(NamedTuple):
     state: State
     """The word that the banner shows."""
     advice: tuple[str, ...] = ()
-    """The ids of the cures that a finding of this class may contain; () if the class needs none."""
+    """The template ids of the advice that a finding of this class may contain; () if the class needs none."""
     rival: bool = False
-    """Whether it is a cause of a job's wait for data. A rival replaces another rival of the same job only after its own
-    condition has lasted for some time."""
+    """Whether it is a cause of a job's wait for data. Such a class replaces another cause of the same job only after
+    its own condition has lasted for some time."""
     confirm_s: float = 0.0
-    """For how many seconds beyond the window the condition must have been true before the finding becomes active, if
-    that time was observed."""
+    """For how many seconds beyond the window the condition must have been true before the finding becomes active. Time
+    before the session began is not required."""
     leave: float | None = None
-    """The part of its threshold below which its main signal ends the finding; None for Thresholds.leave_level."""
+    """The finding ends when its main signal falls below this share of the threshold; None: Thresholds.leave_level."""
     keep_s: float | None = None
     """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s."""
     covers: tuple[str, ...] = ()
-    """The classes that are superfluous while this class is active."""
+    """The classes that are not shown while this class is active."""
     wastes: bool = False
-    """Whether it costs GPU time although its state is not one of LOSING."""
+    """Whether it wastes GPU time although its state is not one of LOSING."""
     lasting: bool = False
     """Whether it stays for as long as the hardware reports it, so that a user can acknowledge it."""
     freezes_baseline: bool = False
@@ -203,9 +203,9 @@ _BY_PRECEDENCE = (
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""The classes by id, in the order of precedence: the first active class determines the state. A failing disk determines
-it only if no class other than ``idle`` and ``unknown`` is active; a finding about a GPU with severity "info", only if
-no class other than ``unknown`` is active.
+"""The classes by id, in the order of precedence: the first active class determines the state. There are two exceptions: a
+failing disk determines the state only if no class other than ``idle`` and ``unknown`` is active, and a finding about a
+GPU with severity "info" only if no class other than ``unknown`` is active.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

@@ -1,4 +1,4 @@
-"""The verdict over a period, summed so that the sums of its parts add up to the sums of the whole."""
+"""The verdict over a period, as sums that can be added: the sums of the parts give those of the whole period."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from iotop_ai.model.verdict_class import State
 
 
 class FindingTotal(NamedTuple):
-    """The time of one finding in ns; integers give the same sum in any order."""
+    """The time of one finding. Times are integers in ns, whose sum does not depend on the order."""
 
     finding: Finding
-    """The finding as it was when its confidence was highest; if that was the case several times, the newest."""
+    """The finding when its confidence was highest; the newest of several with the same confidence."""
     active_ns: int
     """How long the finding was active."""
     lost_ns: int
     """The time lost while the finding was active."""
     primary_ns: int
-    """How long it was the first finding, which is the verdict."""
+    """How long it was the primary finding, which determines the verdict."""
     primary_lost_ns: int
-    """The time lost while it was the verdict."""
+    """The time lost while it was the primary finding."""
 
 
 class VerdictSpan(NamedTuple):
@@ -40,7 +40,7 @@ class VerdictSpan(NamedTuple):
 
 
 class JobTime(NamedTuple):
-    """The time of one job by share; ``counts`` are in milliseconds, and all 0 if they were not recorded."""
+    """The time of one job by share; ``counts`` is in milliseconds, all 0 if not recorded."""
 
     key: ProcessKey
     name: str
@@ -53,7 +53,7 @@ class VerdictTotals(NamedTuple):
     measuring_ns: int = 0
     """The time before a rule had a full window, in ns."""
     needed_s: float = 0.0
-    """The length of the last full window, in seconds."""
+    """The shortest window of a rule while measuring, in seconds; 0 if the period has no such time."""
     stall_ns: int = 0
     """The part of ``known_ns`` in which the job waited for data."""
     known_ns: int = 0
@@ -64,4 +64,4 @@ class VerdictTotals(NamedTuple):
     jobs: tuple[JobTime, ...] = ()
     """The time of each job that was seen."""
     verdict_job_time: TimeCounts = TimeCounts()
-    """The sum, over all jobs, of a job's time while the verdict was about that job."""
+    """The time of the jobs while the verdict was about them, summed over all jobs."""
