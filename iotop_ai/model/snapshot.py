@@ -49,7 +49,7 @@ class Event(NamedTuple):
     pid: int | None = None
     """The pid of the process; also set for oom_kill and hung_task if the kernel's log names the process."""
     code: int | None = None
-    """The exit code; None if unknown."""
+    """The exit code, or minus the number of the signal that ended the process; None if unknown."""
     job_pid: int | None = None
 
 

@@ -203,8 +203,8 @@ _BY_PRECEDENCE = (
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""The classes by id, in the order of precedence: the first active class determines the state. There are two exceptions: a
-failing disk determines the state only if no class other than ``idle`` and ``unknown`` is active, and a finding about a
+"""The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a failing
+disk determines the state only if no class other than ``idle`` and ``unknown`` is active, and a finding about a
 GPU with severity "info" only if no class other than ``unknown`` is active.
 """
 PRECEDENCE = tuple(CLASS_SPECS)

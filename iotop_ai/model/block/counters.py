@@ -20,8 +20,7 @@ SECTOR_BYTES = 512
 class BlockKey(NamedTuple):
     """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 on kernels without that file).
 
-    A device that was plugged in or attached again under its old name has another diskseq. A partition has the diskseq
-    of its disk.
+    A device that is connected again under its old name gets a new diskseq. A partition has the diskseq of its disk.
     """
 
     name: str
@@ -31,8 +30,8 @@ class BlockKey(NamedTuple):
 class BlockCounters(NamedTuple):
     """Columns 4 to 20 of one line of /proc/diskstats, as printed; None for columns that the kernel does not print.
 
-    A sector is always 512 B. The ``*_ms`` fields are unsigned 32-bit counters that wrap. Only ``in_flight`` can fall,
-    because it is a current value; it is None in a log without it.
+    A sector is always 512 B. The ``*_ms`` fields are unsigned 32-bit counters that wrap. ``in_flight`` is a current
+    value, not a counter; it is None in an imported log that lacks it.
     """
 
     rd_ios: Annotated[int, Exported("count", "Reads completed, after merging.", "reads_completed")]
@@ -77,10 +76,10 @@ class BlockInfo(NamedTuple):
 
     kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, or nvme-path (a hidden path of a
         multipath head)
-    label: a readable name (of the device-mapper device or LVM volume), or the kernel name if there is none
+    label: the name of a device-mapper device or LVM volume; otherwise the kernel name
     detail: the type of the device ("LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio"), or
         the file of a loop device
-    parent: the whole disk of a partition, or the multipath head of an nvme-path
+    parent: the whole disk of a partition, or the multipath head of an nvme-path; "" for other kinds
     slaves, holders: the kernel names of the devices directly below and above it
     transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown
     rotational: the kernel's value, which is meaningful only for SCSI and ATA
@@ -91,9 +90,9 @@ class BlockInfo(NamedTuple):
     md_sync: the running resync, check or recovery of an md array; "" when it is idle
     below: the devices that hold the file of a loop device; () if it has no file or the file is not on a local disk
     backing_fstype: the filesystem that holds the file of a loop device ("ext4", "fuse.sshfs"); "" if unknown
-    write_cache: "write back" if writes may be lost until a flush, else "write through"; "" if unknown
-    fua: whether a single write can bypass the write cache
-    wbt_us: the read latency in µs above which the kernel throttles background writes; 0 if it does not, None if unknown
+    write_cache: "write back" if a power cut may lose writes before a flush, else "write through"; "" if unknown
+    fua: whether the device supports writes that bypass its write cache (FUA); None if unknown
+    wbt_us: the read latency in µs above which the kernel throttles background writes; 0 for never, None if unknown
     controllers: the controllers of an NVMe disk or path ("nvme1"), whose numbers may differ from the disk's; None in a
         recording without them
 
@@ -134,12 +133,12 @@ class BlockInfo(NamedTuple):
 
     @property
     def stats_remedy(self) -> str:
-        """The command that switches a device's I/O accounting on."""
+        """The command that switches on the I/O accounting of the device."""
         return f"echo 1 > /sys/block/{(self.parent or self.name).replace('/', '!')}/queue/iostats"
 
 
 class BlockRates(NamedTuple):
-    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or undefined without requests."""
+    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or a mean without a request."""
 
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]
@@ -208,9 +207,9 @@ def _kind_rates(
 
 
 def _ms(before: int | None, after: int | None) -> int | None:
-    """The growth of an unsigned 32-bit field of milliseconds, also when it wraps.
+    """The growth of an unsigned 32-bit counter of milliseconds, which may wrap.
 
-    Growth by more than half the range gives None, because the field may have fallen instead.
+    None if the growth is at least half the range, because then the counter probably fell.
     """
     grown = delta_u32(before, after)
     return None if grown is None or grown >= U32 // 2 else grown
@@ -219,8 +218,8 @@ def _ms(before: int | None, after: int | None) -> int | None:
 def block_rates_of(before: BlockCounters, after: BlockCounters, seconds: float) -> BlockRates:
     """The rates of one device between two readings with the same BlockKey, taken ``seconds`` (> 0) apart.
 
-    If the device was reset, every rate except in_flight is None for this interval. The ms fields are subtracted modulo
-    2**32, which is valid because no count has fallen.
+    If the device was reset, all rates are None and only in_flight is known. The ms fields are subtracted modulo 2**32,
+    which is valid because no count has fallen.
     """
     if None not in before and None not in after:
         grown = [*map(sub, after, before)]
@@ -301,17 +300,17 @@ IDLE_BLOCK_RATES = BlockRates(
     request_size_bytes=None,
     in_flight=0,
 )
-"""The rates of a device that has all 20 columns, if its counters did not change and no request is in flight."""
+"""The rates of a device with all 20 columns whose counters did not change and that has no request in flight."""
 
 
 def block_rates(
     before: BlockTable | None, after: BlockTable, seconds: float | None, infos: Mapping[str, BlockInfo] | None = None
 ) -> dict[BlockKey, BlockRates]:
-    """The rates of every device in ``after``; all are unknown for a device whose key ``before`` does not contain.
+    """The rates of every device in ``after``; unknown for a device that ``before`` lacks.
 
     If the kernel does not count the head of an NVMe multipath device, the head gets the sum of its paths. If a device's
-    I/O accounting is off, unchanged counters say nothing, so its rates are unknown; some drivers (zram, brd) count even
-    then.
+    I/O accounting is off and its counters did not change, its rates are unknown; some drivers (zram, brd) count even
+    without accounting.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
@@ -351,8 +350,8 @@ def nvme_head(name: str) -> str:
 def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
     """The multipath heads that the kernel does not count, each with its paths.
 
-    Their counters are zero although those of their paths are not: kernels before 6.2 count I/O only on the paths
-    (d4d957b53d91), later kernels count it on the head too.
+    Their counters are zero although those of their paths are not. Kernels before 6.2 count I/O only on the paths; later
+    kernels count it on the head too (commit d4d957b53d91).
     """
     paths: dict[str, list[BlockKey]] = {}
     for key in table:
@@ -370,8 +369,8 @@ def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
 def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seconds: float) -> BlockRates:
     """The rates of a multipath head, computed from the (before, after) counters of its paths.
 
-    busy_ratio is None when several paths were active, because their busy times overlap by an unknown amount. When a
-    path is new or was reset, every rate except in_flight is None, because that path's share of the interval is unknown.
+    busy_ratio is None if several paths were active, because their busy times overlap by an unknown amount. If a path is
+    new or was reset, all rates are None and only in_flight is known, because the growth of that path is unknown.
     """
     moved = 0
     sums: list[int | None] = [0] * len(BlockCounters._fields)
@@ -396,7 +395,7 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
 
 
 def is_leaf(info: BlockInfo) -> bool:
-    """Whether the device counts in the machine's totals: a device at the bottom of its stack.
+    """Whether the device counts in the machine's totals, because it is at the bottom of its stack.
 
     These do not count: partitions and hidden paths; a loop over a local file, because the disk below it counts the same
     bytes; ublk and zloop, because the kernel does not list the devices below them; zram and ram, which are memory.
@@ -405,7 +404,7 @@ def is_leaf(info: BlockInfo) -> bool:
 
 
 class BlockTotals(NamedTuple):
-    """Sums over the leaves, so that each byte counts once; None without a leaf or if a leaf's rate is unknown."""
+    """Sums over the leaves (``is_leaf``), so that each byte counts once; None without a leaf or if one is unknown."""
 
     read_bytes_per_s: float | None
     write_bytes_per_s: float | None
@@ -414,7 +413,7 @@ class BlockTotals(NamedTuple):
 
 
 def block_totals(rates: Mapping[BlockKey, BlockRates], infos: Iterable[BlockInfo]) -> BlockTotals:
-    """The totals of the whole machine, over its leaves; leaves whose I/O accounting is off are left out."""
+    """The totals of the whole machine, without devices whose I/O accounting is off."""
     leaves = {info.name for info in infos if is_leaf(info) and not info.stats_off}
     counted = [r for key, r in rates.items() if key.name in leaves]
     return BlockTotals(

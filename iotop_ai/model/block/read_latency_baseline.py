@@ -1,4 +1,4 @@
-"""Past read times of a device, as histograms of one-minute means that are small enough for every keyframe."""
+"""The usual read latency of a device: histograms of its one-minute means, small enough to store in every keyframe."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Iterable
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 _OCTAVE = (1000, 1189, 1414, 1682)
-"""The lower bounds in ns of the four bins of the first octave: 1 µs times the powers of the fourth root of two."""
+"""The lower bounds in ns of the four bins from 1 µs to 2 µs; each is the previous one times the fourth root of two."""
 BOUNDS_NS = tuple(low << octave for octave in range(26) for low in _OCTAVE)
 """The lower bounds of all bins in ns, from 1 µs to about a minute."""
 SIZES = (16 << 10, 128 << 10)
-"""The upper bounds in bytes of the first two size buckets, by the mean size of a minute's reads; the third is
-unbounded."""
+"""The upper bounds in bytes of the first two size buckets, by the mean size of a minute's reads; the third has no upper
+bound."""
 PART_NS = 3 * 3600 * 10**9
 PARTS = 9
+"""A histogram covers the newest nine periods of 3 h, so that the oldest can be dropped as a whole."""
 MINUTE_NS = 60 * 10**9
 
 Bins = tuple[tuple[int, int], ...]
-"""Pairs of (bin, number of minutes in that bin), ordered by bin, without empty bins."""
+"""Pairs of (index of a bin, number of minutes in it), ordered by index, without empty bins."""
 
 
 class Baseline(NamedTuple):
-    """The minutes of one device and one bucket of read sizes, counted by their mean read time.
+    """A histogram: for one device and one size bucket, the number of minutes by their mean read latency.
 
-    parts: the bins of each period of 3 h, as (number of the period since the clock's zero, bins)
+    parts: the bins of each period of 3 h, as (number of the period since monotonic time 0, bins)
     """
 
     parts: tuple[tuple[int, Bins], ...] = ()
@@ -36,7 +37,7 @@ class Baseline(NamedTuple):
         return sum(count for _, bins in self.parts for _, count in bins)
 
     def low_ms(self, share: float = 0.1) -> float | None:
-        """The read time below which ``share`` of the minutes lie, as the middle of a bin; None without minutes."""
+        """The quantile ``share`` of the minutes' read latencies, as the middle of its bin; None without minutes."""
         counts: dict[int, int] = {}
         for _, bins in self.parts:
             for place, count in bins:
@@ -50,10 +51,10 @@ class Baseline(NamedTuple):
 
 
 class DeviceBaseline(NamedTuple):
-    """The read times of one device.
+    """The read latencies of one device.
 
-    minute: the number of the current minute; None if the current minute is not counted
-    reads, wait_us, size_bytes: the sums of the current minute so far
+    minute: the minute being summed, as its number since monotonic time 0; None if no read was counted yet
+    reads, wait_us, size_bytes: the sums of that minute so far
     sizes: the Baseline of each size bucket
     """
 
@@ -65,23 +66,23 @@ class DeviceBaseline(NamedTuple):
 
 
 def middle_ms(place: int) -> float:
-    """The middle of the bin ``place``, in ms."""
+    """The middle of the bin with index ``place``, in ms."""
     place = min(max(place, 0), len(BOUNDS_NS) - 2)
     return (BOUNDS_NS[place] + BOUNDS_NS[place + 1]) / 2e6
 
 
 def bin_of(wait_ms: float) -> int:
-    """The index of the bin that a read time belongs to."""
+    """The index of the bin for a read latency."""
     return max(0, bisect_right(BOUNDS_NS, wait_ms * 1e6) - 1)
 
 
 def size_of(size_bytes: float) -> int:
-    """The index of the bucket that a read size belongs to."""
+    """The index of the size bucket for a mean read size: 0, 1 or 2."""
     return sum(size_bytes > bound for bound in SIZES)
 
 
 def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
-    """The baseline with one more minute; minutes older than about a day are dropped."""
+    """The baseline with the minute at ``at_ns`` added; minutes older than about a day are dropped."""
     number, place = at_ns // PART_NS, bin_of(wait_ms)
     kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
     newest = next((bins for part, bins in baseline.parts if part == number), ())

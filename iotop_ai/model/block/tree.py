@@ -1,6 +1,6 @@
 """The stacking of block devices (partitions, md, dm, multipath, loops) and the mounts on them.
 
-All functions are pure. They take a table of BlockInfo, and return an empty result for an unknown device name.
+All functions are pure. For an unknown device name they return an empty result.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _FOLDED_KINDS = frozenset(("partition", "nvme-path"))
 
 
 def hidden_when_idle(info: BlockInfo) -> bool:
-    """Whether the device is shown only while it is active: loops, memory, removable drives, empty slots."""
+    """Whether the device is shown only while it is active: a loop, memory, a removable drive or an empty slot."""
     return info.kind in _HIDDEN_KINDS or info.size_bytes == 0
 
 
 def below_of(info: BlockInfo) -> tuple[str, ...]:
-    """The names of the devices directly below: a partition's disk, its slaves, or the disks of a loop's file."""
+    """The devices directly below: the disk of a partition, the slaves of a stack, or the devices with a loop's file."""
     return (info.parent,) if info.kind == "partition" else info.slaves or info.below
 
 
 def leaves_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The physical devices below ``name``, each once, in the order of the tree; ``name`` if nothing is below it."""
+    """The lowest devices below ``name``, each once, in the order of the tree; ``name`` if nothing is below it."""
     leaves: dict[str, None] = {}
     seen: set[str] = set()
 
@@ -71,8 +71,8 @@ class DeviceRow(NamedTuple):
     """A device's place in a list.
 
     title: the device's label, with the number of disks below it if there are several ("md0 x4")
-    depth: 0 if the device has a row of its own, 1 if it is listed below the row of the device ``under``
-    member: whether the device is a disk or path, and the row above includes its bytes
+    depth: 0 for a top device, 1 for a device folded under the device ``under``
+    member: whether the device is a disk or a path whose bytes the device ``under`` counts too
     """
 
     name: str
@@ -84,12 +84,11 @@ class DeviceRow(NamedTuple):
 
 
 def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[DeviceRow, ...]:
-    """Every device of ``names`` (by default all) once: devices with a row, each followed by those folded under it.
+    """The rows of a list of the devices ``names`` (by default all): each top device, followed by those folded under it.
 
-    A device folds under another if it is listed below the other's row. An array or volume over several disks has its
-    own row and its disks fold under it, except a disk that also has other uses. Devices on one disk (partitions,
-    volumes, crypt) fold under that disk, devices on an array under the array. Devices that are hidden when idle come
-    last. Otherwise the order is that of ``names``.
+    An array or volume over several disks is a top device, and its disks fold under it, except a disk that also has
+    other uses. Devices on one disk (partitions, volumes, crypt) fold under that disk, and devices on an array under the
+    array. Devices that are hidden when idle come last. Otherwise the order is that of ``names``.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}
@@ -150,9 +149,9 @@ class _Tree:
         return list(tops)
 
     def row_of(self, name: str) -> str:
-        """The device under which ``name`` folds, or ``name`` if it has a row of its own."""
+        """The device under which ``name`` folds, or ``name`` if it is a top device."""
         if name not in self._rows:
-            self._rows[name] = name  # ends the recursion in a cycle, which a table read during a change may contain
+            self._rows[name] = name  # ends the recursion in a cycle, which a table may contain during a change
             self._rows[name] = self._find_row(name)
         return self._rows[name]
 
@@ -173,7 +172,7 @@ class _Tree:
         return homes.pop() if len(homes) == 1 and not serves_more else name
 
     def widest(self, name: str) -> str:
-        """The lowest device of the stack below ``name`` that spans all its disks: the array below crypt and volumes."""
+        """The lowest device at or below ``name`` with the same disks, such as the array below crypt and volumes."""
         width = len(self.leaves(name))
         seen = {name}
         while True:
@@ -190,7 +189,7 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount that contains an absolute path: the mount point that is its longest prefix; None if there is none.
+    """The mount that contains an absolute path, found by the longest mount point; None if there is none.
 
     The path is compared as given; the caller resolves links.
     """
@@ -203,13 +202,13 @@ def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
 
 
 def devices_of_mount(mount: Mount, infos: BlockInfos) -> tuple[str, ...]:
-    """The kernel names of the devices that hold a mounted filesystem; several for btrfs, none for a remote one."""
+    """The kernel names of the devices that hold a mounted filesystem; several for btrfs, none for a network mount."""
     named = tuple(i.name for i in infos.values() if mount.device and f"{i.major}:{i.minor}" == mount.device)
     return named or tuple(i.name for i in infos.values() if any(m.path == mount.path for m in i.mounts))
 
 
 def chain_below(name: str, infos: BlockInfos) -> tuple[str, ...]:
-    """The device, the first device below it, and so on down to a leaf: ("dm-0", "md0", "nvme0n1")."""
+    """The device, the first device below it, and so on to the lowest: ("dm-0", "md0", "nvme0n1")."""
     chain = []
     while name in infos and name not in chain:
         chain.append(name)

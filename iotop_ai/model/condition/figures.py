@@ -28,7 +28,7 @@ from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
 ALONE = ""
-"""Stands for the only object of a family; its name is left out, as in "memory.swap_in_bytes_per_s"."""
+"""The name of an object without a name: the only object of a family, or an object whose name is unknown."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
 SHARE_NAMES = (*_DERIVED, *SHARES)
@@ -36,9 +36,9 @@ SHARE_NAMES = (*_DERIVED, *SHARES)
 
 
 class Table(NamedTuple):
-    """A family's objects in a Frame.
+    """The objects of a family in a Frame.
 
-    objects: pairs of (name, record); the record is None if the object did not answer, and an unknown name is ALONE
+    objects: pairs of (name, record); the record is None if the object did not answer
     renewed: whether the objects were read since the previous Frame
     """
 
@@ -52,8 +52,8 @@ _UNKNOWN = Table(((ALONE, None),))
 class Family(NamedTuple):
     """A kind of object, such as disks.
 
-    records: each class of record that holds values, and the function that finds these records in a Frame
-    alone: whether there is only one object, which has no name
+    records: the classes of the records that hold the values, each with the function that finds them in a Frame
+    alone: whether there is only one object, so that figures are written without a name ("memory.swap_in_bytes_per_s")
     """
 
     name: str
@@ -66,7 +66,7 @@ class Figure(NamedTuple):
 
     text: the figure as the user wrote it
     family: the name of the Family; "" for a share of the verdict's job, and for a figure that the caller defines
-    name: a pattern for the objects' names, in which ``*`` stands for any text and ``?`` for any character
+    name: a pattern for the names of the objects, in which ``*`` stands for any text and ``?`` for any character
     """
 
     text: str
@@ -100,7 +100,7 @@ def _disks(frame: Frame) -> Table:
 
 
 def _gpus(frame: Frame) -> Table:
-    """The GPUs by NVML's index, as the screen names them; the index of a GPU that does not answer is unknown."""
+    """The GPUs by NVML's index, as on the screen. A GPU that does not answer has no known index."""
     rated, table = frame.sample.gpu, frame.snapshot.gpu.value or {}
     if rated.value is None:
         return _UNKNOWN
@@ -138,7 +138,7 @@ def _values(table: Mapping[str, Any] | None) -> Table:
 
 
 def _jobs(frame: Frame) -> Table:
-    """The jobs by pid, with the shares of their time; the record is None if a job's time is not counted."""
+    """The shares of each job's time, by pid; None for a job whose time is not counted."""
     rated, table = frame.sample.jobs, frame.snapshot.jobs.value
     if rated.value is None:
         return _UNKNOWN
@@ -148,7 +148,7 @@ def _jobs(frame: Frame) -> Table:
 
 
 def _named(field: str) -> Callable[[Frame], Table]:
-    """A function that finds the rates of named objects in the table ``field`` of a Sample."""
+    """Return a function that finds the objects in a Sample's field, which is a table by name."""
 
     def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
@@ -158,7 +158,7 @@ def _named(field: str) -> Callable[[Frame], Table]:
 
 
 def _alone(field: str) -> Callable[[Frame], Table]:
-    """A function that finds the rates of the whole machine in the field ``field`` of a Sample."""
+    """Return a function that finds the only object of a family in a Sample's field."""
 
     def found(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
@@ -190,7 +190,7 @@ FAMILIES = {
 
 @cache
 def fields_of(family: str) -> dict[str, tuple[str, str]]:
-    """A family's fields as (field, unit), by their own names and by their standard terms."""
+    """The fields of a family as (field, unit); the keys are both field names and standard terms such as "r_await"."""
     out: dict[str, tuple[str, str]] = {}
     for record, _ in FAMILIES[family].records:
         if record is TimeShares:
@@ -205,7 +205,7 @@ def fields_of(family: str) -> dict[str, tuple[str, str]]:
 
 
 def _levels(record: type) -> list[str]:
-    """The names of the numbers in a record without metrics; of memory only the sizes, because the rest are counters."""
+    """The numeric fields of a record without metrics; of memory only the sizes, because the others are counters."""
     if record is MemoryState:
         return [name for name in MemoryState._fields if name.endswith("_bytes") and name != "page_bytes"]
     names = [name for name, hint in get_type_hints(record).items() if _is_number(hint)]
@@ -220,7 +220,7 @@ def _is_number(hint: Any) -> bool:
 def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     """The figure that a text names. Raises UsageError if there is no such figure.
 
-    extra: the units of further figures that the caller defines, by name; these names may have any form
+    extra: the units of further figures that the caller defines, by name; their names may have any form
     """
     if extra and text in extra:
         return Figure(text, "", ALONE, text, extra[text])
@@ -254,9 +254,9 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 class Value(NamedTuple):
     """The value of a figure for one object.
 
-    name: the object's name; "" for the only object of a family, and if the name is unknown
-    value: the figure's value; None if it is unknown
-    weight: the weight of this interval in a mean over time, which is multiplied by the interval's length
+    name: the object's name, or ALONE
+    value: the figure's value; None if unknown
+    weight: the weight of this interval in a mean over time, besides the interval's length
     renewed: whether the value was read since the previous Frame
     """
 
@@ -271,13 +271,13 @@ _PER_REQUEST = {
     "write_size_bytes": "writes_per_s", "discard_await_ms": "discards_per_s",
     "discard_size_bytes": "discards_per_s", "flush_await_ms": "flushes_per_s",
 }  # fmt: skip
-"""For each mean per request, the rate that weights it in a mean over several intervals."""
+"""For each mean per request, the rate of requests that is its weight in a mean over several intervals."""
 _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
-"""For each mean over all kinds of requests, a rate that is known whenever the mean is measured."""
+"""For each mean over requests of all kinds, a rate that is known if and only if the mean is measured."""
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The value of the figure for each object that the figure names in the Frame."""
+    """The value of the figure for each object in the Frame that the figure names."""
     if not figure.family:
         return _own_share(figure, frame)
     out = []
@@ -309,14 +309,13 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
 
 
 _NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
-"""Kinds of block devices that are memory, or that are a part or a path of another listed disk."""
+"""Kinds of block devices that are memory, or a part or a path of another disk in the list."""
 
 
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
     """For each disk that the figure names, whether the figure is measured.
 
-    A mean per request counts as measured even if the interval had no request. The result is empty for a Frame without
-    an interval.
+    A mean per request counts as measured even if the interval had no request. {} for a Frame without an interval.
     """
     rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
     if rated.value is None or rated.seconds is None:

@@ -1,4 +1,4 @@
-"""The grammar of a condition: clauses joined by ``and``, each of which compares a figure or names a finding.
+"""Parses a condition: clauses joined by ``and``, each of which compares a figure or names a finding.
 
 data_wait > 10 %
 gpus.*.temperature_celsius > 85 for 30s
@@ -49,7 +49,7 @@ class Clause(NamedTuple):
     hold_s: float = 0.0
 
     def met_by(self, value: float) -> bool:
-        """Whether a value of the figure meets the comparison."""
+        """Whether a value of the figure makes the comparison true."""
         if self.operator == ">":
             return value > self.value
         if self.operator == ">=":

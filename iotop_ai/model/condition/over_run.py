@@ -1,8 +1,7 @@
 """A condition that is evaluated over a whole period, such as a recording.
 
-A clause with "for" is met if it was true for that long at least once; every other clause concerns the period as a
-whole. Over the period, a share is a part of the job's whole time, a finding counts if it was ever active, and any other
-figure is a mean.
+A clause with "for" is met if it was once true for that long. Any other clause concerns the whole period: a share is
+part of the job's whole time, a finding counts if it was ever active, and any other figure is a mean.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.verdict_totals import VerdictTotals
 
 _READ_SINGLY = {"gpus": "gpu", "smart": "smart", "filesystems": "filesystems"}
-"""Families in which each object has a Reading, with their field in a Snapshot."""
+"""The families in which each object has a Reading of its own, with their field in a Snapshot."""
 _DISKS = "disks"
 
 
@@ -38,19 +37,19 @@ class ConditionOverRun:
         self.condition = condition
         self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
         self._best: dict[int, ClauseResult] = {}
-        """The result of each clause with "for", from the time when all such clauses were met together. If they never
-        were, it is from the time when that clause was true for longest."""
+        """The best result of each clause with "for": from a time when all such clauses were met together or, if they
+        never were, from the time when this clause had been true for longest."""
         self._together = False
         self._sums: dict[int, dict[str, tuple[float, float]]] = {
             i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
         }
-        """For each clause about a mean, the weighted sum and the sum of weights of each object."""
+        """For each clause about a mean, by object: the weighted sum of the values, and the sum of the weights."""
         self._failed: dict[int, dict[str, bool]] = {
             i: {}
             for i, clause in enumerate(condition.clauses)
             if clause.figure is not None and clause.figure.family in (*_READ_SINGLY, _DISKS)
         }
-        """For each clause, whether every reading of an object failed; for a disk, whether it was never measured."""
+        """For each clause, by object: whether all readings failed; for a disk, whether it was never measured."""
 
     @property
     def needs_frames(self) -> bool:
@@ -111,13 +110,13 @@ class ConditionOverRun:
         return ConditionResult(self.condition, all_met(seen), tuple(seen))
 
     def _or_unknown(self, i: int, seen: ClauseResult) -> ClauseResult:
-        """The result; unknown instead of "not met" if an object was never read, because it may have met the clause."""
+        """The result, but unknown instead of "not met" if an object was never read: it may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
         return seen if seen.met is not False or name is None else ClauseResult(seen.clause, name=name)
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
-    """Whether each object gave a value; an object without a value is listed only if its reading failed."""
+    """Whether each object has a value. Objects without a value are included only if their reading failed."""
     table = getattr(frame.snapshot, _READ_SINGLY[figure.family]).value or {}
     return {
         name: reading.value is not None
@@ -162,7 +161,7 @@ def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float 
 def _finding_result(clause: Clause, totals: VerdictTotals) -> ClauseResult:
     """The result of a clause about a finding, which is met if the finding was ever active.
 
-    It is unknown if the rules judged nothing.
+    The result is unknown if the rules gave no verdict in the whole period.
     """
     named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
     if not named:

@@ -17,11 +17,11 @@ _OF_DISKS = ("disks", "smart")
 class ClauseResult(NamedTuple):
     """The result of one clause.
 
-    met: whether the clause is met; None if no value was known
-    name: the object that meets the clause, or if none does, the object that comes nearest
+    met: whether the clause is met; None if unknown
+    name: the object that meets the clause or, if none does, the object that comes nearest
     value: the value of that object; None for a finding, and if the value is unknown
     held_s: how long the comparison has been true without a break
-    all_met: all objects that meet the clause; only a ClauseWatch knows them
+    all_met: all objects that meet the clause; empty unless a ClauseWatch made the result
     """
 
     clause: Clause
@@ -33,9 +33,10 @@ class ClauseResult(NamedTuple):
 
 
 def identity_of(clause: Clause, name: str, frame: Frame) -> str:
-    """What tells an object of the clause from a later disk of the same name; "" if unknown, or if it is not a disk.
+    """Distinguishes a disk from a later disk with the same name; "" if unknown, or if the object is not a disk.
 
-    The disk of a finding has its serial number, because a finding may outlast its disk's place on the bus.
+    For a figure, the result is the diskseq. For a finding, it is the serial number, because a finding may stay active
+    when its disk is connected again.
     """
     if clause.figure is None:
         reading = (frame.snapshot.smart.value or {}).get(name.partition(" ")[2])
@@ -51,23 +52,23 @@ class ClauseWatch:
     def __init__(self, clause: Clause) -> None:
         self.clause = clause
         self._since: dict[str, int] = {}
-        """For each object that makes the comparison true, the monotonic time in ns at which it became true."""
+        """For each object that meets the clause, "for" aside: the monotonic time in ns since which it does."""
         self._known: dict[str, float | None] = {}
         self._was_known = False
         self._disks: dict[str, BlockKey] = {}
         self._serials: dict[str, str] = {}
-        """The identity of the disk of each finding whose comparison is true, once it is known."""
+        """For each active finding that the clause names, the serial number of its disk; "" while unknown."""
 
     def add(self, frame: Frame) -> ClauseResult:
         """Take in a Frame and return the clause's result.
 
-        The time for which an object meets the clause ends at a gap, at an unknown value, when the object disappears, or
-        when another disk takes its name. It continues while the object is not read again. The result is unknown if
-        every value is unknown, and "not met" if the objects whose values were known have disappeared.
+        The time for which an object meets the clause starts again after a gap, an unknown value, the object's
+        disappearance, or another disk with its name. It continues while the object is not read again. The result is
+        unknown if every value is unknown, but "not met" if objects with known values have disappeared.
         """
         now_ns, begin_ns = frame.snapshot.at_ns, frame.snapshot.at_ns
         if frame.sample.gap or frame.sample.seconds is None:
-            # The interval is itself the gap, so the time for which a clause is met starts now.
+            # This interval is the gap, so the time for which the clause is met starts now.
             self._since.clear()
         else:
             begin_ns -= round(frame.sample.seconds * 1e9)
@@ -87,12 +88,12 @@ class ClauseWatch:
         )
 
     def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
-        """The clause's current result, but about another object, which may no longer meet the clause."""
+        """The clause's result for the object ``name``, which may no longer meet the clause."""
         held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
         return seen._replace(name=name, value=self._known.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
-        """End the time of each disk if another disk now has its name."""
+        """Forget since when each disk meets the clause if another disk now has its name."""
         table = frame.snapshot.block.value
         if table is None or self.clause.figure is None or self.clause.figure.family not in _OF_DISKS:
             return
@@ -102,7 +103,7 @@ class ClauseWatch:
         self._disks = disks
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's findings; returns whether the rules judged this Frame."""
+        """Take in the Frame's findings. Returns whether the rules judged this Frame."""
         verdict = frame.verdict
         if verdict.unjudged:
             self._since.clear()
@@ -121,7 +122,10 @@ class ClauseWatch:
         return True
 
     def _take_values(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's values; returns whether one is known, or was known of objects that have disappeared."""
+        """Take in the Frame's values.
+
+        Returns True if a value is known, or if values were known before and all objects have disappeared.
+        """
         assert self.clause.figure is not None
         since, self._since, self._known = self._since, {}, {}
         for name, value, _, renewed in values(self.clause.figure, frame):
@@ -144,7 +148,7 @@ def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[
 
 
 class ConditionWatch:
-    """Follows a condition for alerts: it is met while all its clauses are met."""
+    """Follows a condition for alerts. The condition is met while all its clauses are met."""
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
@@ -155,11 +159,11 @@ class ConditionWatch:
         return tuple(clause.add(frame) for clause in self._clauses)
 
     def about(self, name: str, seen: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
-        """The current results, but the first one about another object of its clause."""
+        """The results, the first of them for the object ``name`` of its clause."""
         return self._clauses[0].about(name, seen[0], now_ns), *seen[1:]
 
 
 def all_met(seen: Iterable[ClauseResult]) -> bool | None:
-    """Whether every clause is met: False if one is not, otherwise None if one is unknown."""
+    """Whether every clause is met: False if one is not met, otherwise None if one is unknown."""
     met = [one.met for one in seen]
     return False if False in met else None if None in met else True

@@ -33,14 +33,14 @@ class FleetFinding(NamedTuple):
 
 
 class FleetAlert(NamedTuple):
-    """A firing alert of Prometheus; ``severity`` is its label of that name, "" without one."""
+    """A firing alert of Prometheus; ``severity`` is the value of that label, "" without one."""
 
     name: str
     severity: str = ""
 
     @property
     def counts(self) -> bool:
-        """Whether the alert reports trouble. Watchdog ("none") always fires; InfoInhibitor only silences others."""
+        """Whether the alert reports trouble; Watchdog ("none") and InfoInhibitor ("info") do not."""
         return self.severity.lower() not in ("none", "info")
 
 
@@ -68,10 +68,10 @@ class JobPart(NamedTuple):
 
     slurm: the Slurm job id; "" without one
     unit: the name of the pod, container or service
-    seconds: how the job spent the time of the window, in the order of SHARES
-    numbers: the numbers of its ranks on this machine within the whole job, such as "8-15"; "" if unknown
-    group: a name that its ranks on several machines have in common; "" without one
-    late_rank: the number of the rank for which the other ranks on this machine wait
+    seconds: how the job spent the time of the window, in the order of SHARES; None if unknown
+    numbers: the global numbers of its ranks on this machine, such as "8-15"; "" if unknown
+    group: a name that its ranks on all machines share; "" without one
+    late_rank: the number of the rank for which the other ranks on this machine wait; None if unknown
     """
 
     machine: str
@@ -111,10 +111,10 @@ class JobPart(NamedTuple):
 class Straggler(NamedTuple):
     """The machine for which the other machines of a job wait.
 
-    cause: the share of time that most exceeds that of the other machines
-    ratio: the value of that share on this machine
+    cause: the kind of time whose share on this machine exceeds that of the other machines the most
+    ratio: that share on this machine
     others: the median of that share on the other machines
-    waited: the median share of time for which the other machines wait
+    waited: the median share of time that the other machines wait
     finding: the machine's primary finding
     ranks: the number of the late rank ("13"), or the numbers of all ranks on the machine ("8-15"); "" if unknown
     """
@@ -158,7 +158,7 @@ class FleetJob(NamedTuple):
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """How the job spent its time, in seconds summed over machines, each weighted by its number of GPUs."""
+        """How the job spent its time, as seconds in the order of SHARES; each machine is weighted by its GPUs."""
         return weighted(self.parts)
 
 
@@ -168,7 +168,8 @@ class FleetMachine(NamedTuple):
     instance: its label in Prometheus
     sources: the exporters that report about it: iotop, node, dcgm, smartctl
     state: the word of its verdict; "" without a verdict
-    age_s: the age of its newest reading; None if iotop-ai does not run on it
+    age_s: the age of its newest reading in seconds; None if iotop-ai does not run on it
+    gpu_busy: the mean utilisation of its GPUs, 0 to 1
     silent: whether it has stopped reporting
     no_gpu, no_smart: whether its collectors report that it has no GPU, or no disk with SMART
     unanswered: the names of the queries that were not answered; their figures are unknown
@@ -204,7 +205,7 @@ class FleetMachine(NamedTuple):
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
-        """How its jobs spent their time, in seconds; each job is weighted by its number of GPUs."""
+        """How its jobs spent their time, as seconds in the order of SHARES; each job is weighted by its GPUs."""
         return weighted(self.job_parts)
 
     @property
@@ -224,9 +225,9 @@ class FleetMachine(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """The result of one refresh.
+    """The whole fleet at one refresh.
 
-    at_s: the server's Unix time
+    at_s: the Unix time of the Prometheus server
     alerts: the alerts that do not name a machine
     partial: the names of the queries that were not answered
     """
@@ -246,9 +247,9 @@ def summed(values: Iterable[float | None]) -> float | None:
 
 
 def weighted(parts: tuple[JobPart, ...]) -> tuple[float, ...] | None:
-    """The sum of the parts' seconds, by share; None if all are unknown.
+    """The sums of the parts' seconds, in the order of SHARES; None if all are unknown.
 
-    Each part is weighted by its number of GPUs, or with 1 if it has none.
+    Each part is multiplied by its number of GPUs, or by 1 if it has none.
     """
     known = [(part.seconds, max(1, part.gpus or 0)) for part in parts if part.seconds is not None]
     if not known:

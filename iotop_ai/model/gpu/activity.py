@@ -1,6 +1,6 @@
-"""Tests whether the busy GPUs of a job only wait for each other, and whether an idle GPU receives data.
+"""Tests whether busy GPUs of a job only wait for each other, and whether an idle GPU receives data.
 
-NVML counts a GPU as busy while it waits for another GPU, and as idle while it only receives data.
+NVML reports a GPU as busy while it waits for another GPU, and as idle while it only receives data.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from iotop_ai.model.gpu.state import GpuState
 
 BUSY = 0.9
-"""A GPU whose utilisation is at least this share is never idle."""
+"""A GPU with at least this utilisation counts as busy."""
 SPIN_POWER = 0.25
 """The share of the power limit below which busy GPUs only wait for each other; a waiting H100 draws about 14 %."""
 SPIN_POWER_SURE = 0.4
-"""The value of SPIN_POWER for GPUs whose tensor cores are idle or that get no batches."""
+"""Used instead of SPIN_POWER for GPUs whose tensor cores are idle or that get no batches."""
 TENSOR_NONE = 0.02
 """Tensor cores whose activity is below this share are idle."""
 SM_IDLE = 0.5
-"""A GPU whose SM activity is below this share is used poorly. Source: NVIDIA, DCGM documentation, profiling metrics."""
+"""SM activity below this share means poor use of the GPU. Source: NVIDIA, DCGM documentation, profiling metrics."""
 LINK_FULL = 0.8
 """A PCIe link counts as full if it carries at least this share of its rate."""
 LINK_BYTES_PER_S = 50e9

@@ -6,7 +6,7 @@ Source: drivers/gpu/drm/amd/pm/swsmu/inc/amdgpu_smu.h, SMU_THROTTLER_*_BIT.
 from __future__ import annotations
 
 OTHER = 1 << 63
-"""A bit that the kernel does not use; it stands for a reason that only the tables of one GPU model define."""
+"""A bit that the kernel does not use. It stands for a reason that is defined for a single GPU model only."""
 NOT_REPORTED = (1 << 64) - 1
 """The field's value if the driver does not fill it in: all bits of the field are one."""
 _POWER, _HOT, _PROCHOT = 0x4, 0x20, 0x40
@@ -20,7 +20,7 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
     (38, 45, "temperature of the voltage regulators", _HOT),
     (46, 47, "the board's overheat signal", _PROCHOT),
 )
-"""The first and last bit of a reason, its text, and NVML's bit for it; if a bit is in two groups, the first counts."""
+"""(first bit, last bit, reason as text, NVML's bit for it); for a bit in two groups, the first group counts."""
 
 
 def reasons_text(bits: int) -> str:
@@ -35,7 +35,7 @@ def reasons_text(bits: int) -> str:
 
 
 def clock_reasons(bits: int) -> int:
-    """The reasons as NVML's bits, so that one rule judges GPUs of every vendor."""
+    """The reasons as NVML's bits, so that the same rule judges GPUs of all vendors."""
     out = 0
     for first, last, _, reason in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):

@@ -31,7 +31,7 @@ class GpuDetail(NamedTuple):
     fabric_state: an nvmlGpuFabricState; 3 is complete
     fabric_status: an NVML error code; 0 is success
     numa_node: the NUMA node of the GPU; None also on a machine with a single node
-    cpus: the CPUs local to the GPU, such as "0-63"
+    cpus: the CPUs on the NUMA node of the GPU, such as "0-63"
     compute_mode: 0 for the default, 3 if only one process can use the GPU
     """
 
@@ -78,11 +78,11 @@ class GpuDetail(NamedTuple):
     persistence: bool | None = None
     compute_mode: int | None = None
     limit_mw: int | None = None
-    """The power limit that was set; the limit that the GPU enforces may be lower."""
+    """The power limit that was set; the limit in force may be lower."""
     sram_corrected: int | None = None
     """Corrected errors in caches and registers since the driver was loaded, from nvmlDeviceGetSramEccErrorStatus
-    (R535); with older drivers, from nvmlDeviceGetMemoryErrorCounter for NVML_MEMORY_LOCATION_SRAM. The uncorrected
-    errors in the next field are those of parity and SECDED."""
+    (R535); with older drivers, from nvmlDeviceGetMemoryErrorCounter for NVML_MEMORY_LOCATION_SRAM. ``sram_uncorrected`` is
+    the sum of parity and SECDED errors."""
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None
     """Whether the lifetime count of uncorrected SRAM errors exceeds NVIDIA's limit, so that the board has to be
@@ -102,7 +102,7 @@ class GpuDetail(NamedTuple):
 
 
 def recovery_of(state: GpuState, detail: GpuDetail | None) -> int | None:
-    """The recovery that the driver asks for now; if unknown, the one that the kernel's log asked for last."""
+    """The recovery that the driver asks for now; if unknown, the one that the kernel's log last asked for."""
     now = None if detail is None else detail.recovery
     return state.recovery if now is None else now
 

@@ -1,4 +1,4 @@
-"""GPUs on which processes outside a job compute too, so the utilisation is not that of the job alone."""
+"""GPUs that a job shares with other processes, so that the utilisation is not that of the job alone."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class GpuParts(NamedTuple):
 
 
 def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
-    """The compute processes on a GPU that are not among ``pids``, the pids of the job in the monitor's /proc."""
+    """The compute processes on a GPU that do not belong to the job with these pids (in the monitor's /proc)."""
     listed = [one for one in state.processes or () if one.kind == COMPUTE]
     own = any(one.found and one.pid in pids for one in listed)
-    # If no process of the job is found by pid, a process listed from another namespace may belong to the job.
+    # If no process of the job is found by pid, a process from another PID namespace may belong to the job.
     return [one for one in listed if (one.pid not in pids if one.found else own)]
 
 

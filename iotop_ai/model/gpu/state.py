@@ -16,10 +16,9 @@ ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_n
 _READ_AT = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
-"""For each counter that has a call of its own, the field with the time of that call; the other counters share one call.
-"""
+"""For each counter that a separate call reads, the field with the time of that call; one call reads all others."""
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
-"""Bits of nvmlClocksEventReasons: hardware slowdown, software and hardware thermal slowdown, power brake."""
+"""Bits of nvmlClocksEventReasons: hardware slowdown, thermal slowdown by software and by hardware, power brake."""
 THERMAL_REASONS = 0x20 | 0x40
 """The bits of SLOWED_REASONS that only heat sets."""
 
@@ -27,13 +26,13 @@ THERMAL_REASONS = 0x20 | 0x40
 class GpuProcess(NamedTuple):
     """A process on a GPU.
 
-    pid: its pid in the monitor's /proc, or NVML's number for it if it is not there
+    pid: its pid in the monitor's /proc, or the pid that NVML reports if it is not there
     memory_bytes: the GPU memory that it uses; None if not reported
     kind: compute, graphics or mps
     sm_percent: the share of the SMs that ran its kernels in the driver's newest sample; None if not reported
     instance: the id of the MIG GPU instance
-    found: whether it is in the monitor's /proc; if not, NVML reports pids of another namespace, and another process may
-        have this pid here
+    found: whether it is in the monitor's /proc; if not, the pid belongs to another PID namespace, and here another
+        process may have it
     cpus: the CPUs that it can run on, such as "0-63"; "" if unknown
     """
 
@@ -47,10 +46,12 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """The times of the last two readings of a figure that this sweep of the GPUs did not read.
+    """The last two readings of a figure that this sweep of the GPUs did not read, because its call is slow.
 
-    A counter's rate is (now - before) / (at_ns - before_at_ns), so the rate of a slow call needs no other Snapshot.
-    ``before`` is None for a level and for the first reading.
+    at_ns: the time of the last reading, whose value is in the GpuState
+    before_at_ns, before: the time and the value of the reading before it; None for a level and for the first reading
+
+    The rate of a counter is (value - before) / (at_ns - before_at_ns).
     """
 
     field: str
@@ -117,11 +118,11 @@ class GpuState(NamedTuple):
     margin_celsius: int | None = None
     """The degrees left to the nearest slowdown (nvmlDeviceGetMarginTemperature, since Ada)."""
     busy_samples: int | None = None
-    """The number of samples read so far from the driver's utilisation buffer; it grows."""
+    """The number of samples read so far from the driver's utilisation buffer, a counter."""
     gap_samples: int | None = None
-    """The number of these samples that were below 10 %, which means an idle GPU; it grows."""
+    """The number of these samples below 10 %, in which the GPU was idle; a counter."""
     power_cap_ns: Annotated[int | None, Exported("ns", "Time throttled by the power limit.")] = None
-    """Field 74. It and the next four fields count ns since the driver was loaded."""
+    """Field 74 of NVML. This and the next four fields count ns since the driver was loaded."""
     sync_boost_ns: Annotated[int | None, Exported("ns", "Time held to the slowest GPU of its group.")] = None
     sw_thermal_ns: Annotated[int | None, Exported("ns", "Time slowed because GPU or memory was too hot.")] = None
     hw_thermal_ns: Annotated[int | None, Exported("ns", "Time at half clock or less because of heat.")] = None
@@ -129,14 +130,14 @@ class GpuState(NamedTuple):
         int | None, Exported("ns", "Time at half clock or less by the power supply's signal.")
     ] = None
     pcie_tx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU sent over PCIe.")] = None
-    """Field 197; received bytes are field 198. Both grow."""
+    """Field 197; field 198 for received bytes. Both are counters."""
     pcie_rx_bytes: Annotated[int | None, Exported("B", "Bytes that the GPU received over PCIe.")] = None
     pcie_tx_kib_per_s: int | None = None
     """The rate in a window of 20 ms (nvmlDeviceGetPcieThroughput); read only if there is no other source."""
     pcie_rx_kib_per_s: int | None = None
     pcie_replays: Annotated[int | None, Exported("count", "PCIe packets replayed.")] = None
     nvlink_tx_kib: Annotated[int | None, Exported("KiB", "Bytes sent over all NVLinks.")] = None
-    """Field 138; received data is field 139. Both grow."""
+    """Field 138; field 139 for received data. Both are counters."""
     nvlink_rx_kib: Annotated[int | None, Exported("KiB", "Bytes received over all NVLinks.")] = None
     gpm_sm_percent: float | None = None
     """The share of SM time with a resident warp, between two samples at least 100 ms apart (GPM, since Hopper)."""
@@ -160,12 +161,12 @@ class GpuState(NamedTuple):
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
-    """The times of those figures in this record that an earlier sweep read."""
+    """The figures in this record that an earlier sweep read."""
     energy_at_ns: int | None = None
     """When the energy counter was read. This time and the next two are monotonic ns."""
     replays_at_ns: int | None = None
     fields_at_ns: int | None = None
-    """The time of the call that read power_cap_ns to power_brake_ns and the PCIe and NVLink counters."""
+    """When one call read power_cap_ns to power_brake_ns and the PCIe and NVLink counters."""
     temperature_sensor: str | None = None
     """The sensor of temperature_celsius if it is not the usual one: "junction" on an AMD card without an edge sensor.
     """
@@ -181,7 +182,7 @@ class GpuState(NamedTuple):
     """The SMU_THROTTLER_* bits in gpu_metrics of an AMD GPU; clock_reasons has the same reasons as NVML's bits."""
     graphics_ns: int | None = None
     """For AMD and Intel: how long the graphics engine worked since the monitor started, for all processes that have the
-    GPU open (drm-engine-* in /proc/PID/fdinfo). It grows; it is None if other users' processes cannot be read."""
+    GPU open (drm-engine-* in /proc/PID/fdinfo). A counter; None if other users' processes cannot be read."""
     compute_ns: int | None = None
     copy_ns: int | None = None
     decoder_ns: int | None = None
@@ -192,22 +193,22 @@ class GpuState(NamedTuple):
     recovery: int | None = None
     """The recovery that the newest Xid 154 in the kernel's log asks for; the codes are those of GpuDetail.recovery."""
     xid_watched: bool | None = None
-    """Whether the driver has been asked to report this GPU's Xids; None if not recorded. Without a watch, the absence
-    of an Xid means nothing.
+    """Whether the driver reports this GPU's Xids to the monitor; None if not recorded. If not, a missing Xid does not
+    show that there was none.
     """
 
     @property
     def is_nvidia(self) -> bool:
-        """Whether nvidia-smi knows the GPU. The ids of other makers' GPUs begin with the maker's name."""
+        """Whether it is an NVIDIA GPU. The ids of other GPUs begin with the name of their maker."""
         return not self.uuid.startswith(("AMD-", "Intel-"))
 
 
 GpuTable = Mapping[str, Reading[GpuState]]
-"""Each GPU's Reading by UUID; a GPU that was lost keeps its key, with status failed and a remedy."""
+"""The Reading of each GPU, by UUID. A GPU that fell off the bus keeps its key, with status failed and a remedy."""
 
 
 class GpuRates(NamedTuple):
-    """One GPU in one interval: levels in base units or as ratios, and power as the mean from the energy counter."""
+    """One GPU in one interval: its levels, in base units or as ratios, and its rates."""
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time with at least one kernel running.", "GPU-Util")]
     memory_busy_ratio: Annotated[float | None, Metric("ratio", "Share of time its memory was read or written.")]
@@ -251,10 +252,10 @@ class GpuRates(NamedTuple):
     ] = None
     pcie_replays_per_s: Annotated[float | None, Metric("1/s", "PCIe packets replayed per second.")] = None
     slowed: bool | None = None
-    """Whether heat or the power brake lowers its clock at this reading, according to the driver."""
+    """Whether the driver reports at this reading that heat or the power brake lowers the clock."""
     pcie_generation: int | None = None
-    """The generation of the PCIe link at this reading. Like the width, it is repeated here so that rules see it over a
-    window."""
+    """The generation of the PCIe link at this reading. Generation and width are repeated here so that rules see them
+    over a window."""
     pcie_width: int | None = None
     decoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video decoder was (NVDEC, fdinfo).")] = None
     encoder_ratio: Annotated[float | None, Metric("ratio", "How busy the video encoder was (NVENC, fdinfo).")] = None
@@ -282,7 +283,8 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 class _Growth(NamedTuple):
     """The growth of one GPU's counters between two readings.
 
-    late: the times of each field that was read in an earlier sweep, by the field's name
+    late: the fields of ``now`` that an earlier sweep read, by name
+    late_before: the names of the fields of ``old`` that an earlier sweep read
     """
 
     old: GpuState | None
@@ -376,7 +378,7 @@ def _busy(growth: _Growth) -> float | None:
 
 
 def busy_ratio(old: Reading[GpuState] | None, new: Reading[GpuState]) -> float | None:
-    """How busy a GPU was between two readings, 0 to 1, by its driver, else by its engines; None if unknown."""
+    """How busy a GPU was between two readings, 0 to 1, as its driver or else its engines report; None if unknown."""
     return None if new.value is None else _busy(_growth(old, new, new.value, None))
 
 

@@ -1,4 +1,4 @@
-"""Xids by the action that they require: on the board, in the program, or none. Any other Xid has to be looked up.
+"""Xids, grouped by what has to be repaired: the board, the program, or nothing. Other Xids have to be looked up.
 
 Source: https://docs.nvidia.com/deploy/xid-errors/.
 """
@@ -14,7 +14,7 @@ REPAIRED = frozenset((63, 92))
 """Xids that report a fault which the board has repaired: it remapped a row or corrected errors."""
 
 ASKS_RECOVERY = 154
-"""The Xid by which the driver changes the recovery that it asks for; it comes with other Xids."""
+"""The Xid that reports the recovery which the driver now asks for. It accompanies other Xids."""
 
 
 def replaces(number: int, earlier: int) -> bool:

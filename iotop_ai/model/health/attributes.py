@@ -1,4 +1,4 @@
-"""The meaning of ATA attributes in a few words, and the counts that the rules judge. Pure.
+"""The meaning of ATA attributes in a few words, and the counts that the rules judge.
 
 Sources: the names and raw formats in smartmontools' drive database (drivedb.h; ata_format_attr_raw_value of
 atacmds.cpp), and
@@ -82,7 +82,7 @@ COUNTED: dict[int, str] = {
     198: "unc_|uncor",
     199: "crc",
 }
-"""For an attribute's number, a pattern that matches its name if it counts what this number usually counts.
+"""By attribute number: a pattern that matches the name if the attribute counts what this number usually counts.
 
 Other names exist: Total_Unc_Read_Failures and ECC_Error_Count under 197, Host_Reads_GiB under 198, Host_Writes_GiB
 under 199. An attribute that smartctl does not know is called Unknown_Attribute or Unknown_SSD_Attribute.
@@ -97,7 +97,7 @@ _WORD = 0xFFFF
 
 
 def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
-    """Whether an attribute counts what its number usually counts, as is assumed of an attribute without a name."""
+    """Whether an attribute counts what its number usually counts. This is assumed of an attribute without a name."""
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
@@ -106,9 +106,9 @@ def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
 def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> int | None:
     """The count of an attribute of ``COUNTED``; None if the disk lacks it or counts something else under this number.
 
-    The count is the first number that smartctl prints, because a vendor may use the upper ones of the 48 bits otherwise
-    (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). Attribute 188 has three words of 16 bits, and its
-    count is the lowest word, which smartctl prints last ("1 1 5").
+    The count is the first number that smartctl prints, because a vendor may use the upper bits of the raw value for
+    something else (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). The raw value of attribute 188 has
+    three words of 16 bits; its count is the lowest word, which smartctl prints last ("1 1 5").
     """
     row = next((one for one in rows if one.id == number), None)
     if row is None or not has_usual_meaning(number, row.name, model):

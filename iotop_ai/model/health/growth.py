@@ -1,4 +1,4 @@
-"""The growth of a disk's figures since an earlier reading, and its remaining life at that rate. Pure."""
+"""The growth of a disk's figures since an earlier reading, and the life that remains at the current rate of wear."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DAY_S = 86_400
 HOUR_S = 3600
 PAST_POINTS = 64
 FORECAST_DAYS = 7.0
-"""The shortest period, in days, for a wear rate, because disks report the used share in whole percent."""
+"""The shortest period, in days, from which a wear rate is computed: disks report wear in whole percent."""
 _COPIED = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 
@@ -21,12 +21,12 @@ class Growth(NamedTuple):
 
     @property
     def per_day(self) -> float:
-        """The growth in 24 h; growth in less than a day counts in full."""
+        """The growth per 24 h; over a shorter time, the growth itself."""
         return self.by / max(1.0, self.seconds / DAY_S)
 
     @property
     def per_hour(self) -> float:
-        """The growth in an hour; growth in less than an hour counts in full."""
+        """The growth per hour; over a shorter time, the growth itself."""
         return self.by / max(1.0, self.seconds / 3600)
 
     @property
@@ -67,7 +67,7 @@ def _growth_since(state: SmartState, name: str, point: HealthPoint | None) -> Gr
 
 
 def point_of(state: SmartState, wall_s: int) -> HealthPoint:
-    """The figures of a reading that are kept for later comparison."""
+    """The figures of a reading that are stored for later comparison."""
     return HealthPoint(wall_s, **{name: getattr(state, name) for name in _COPIED})
 
 
@@ -84,9 +84,9 @@ def recent_of(points: tuple[HealthPoint, ...], wall_s: int) -> HealthPoint | Non
 
 
 def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINTS) -> tuple[PastPoint, ...]:
-    """The points up to ``wall_s`` for curves, oldest first.
+    """The points up to ``wall_s`` for curves, oldest first, at most ``most``.
 
-    If there are more than ``most``, the newest point of each of ``most`` equal periods is kept.
+    If there are more points, the time is divided into ``most`` equal periods, and the newest point of each is kept.
     """
     known = [point for point in points if point.wall_s <= wall_s]
     if len(known) > most:
@@ -97,9 +97,9 @@ def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINT
 
 
 def wear_left_days(state: SmartState) -> float | None:
-    """The days until 100 % of the rated life is used, at the rate seen so far.
+    """The days until 100 % of the rated life is used, at the rate observed so far.
 
-    None if the rated life is already used, if there was no wear, or if less than a week is known.
+    None if 100 % is already reached, if there was no wear, or if the readings span less than a week.
     """
     known = [(point.wall_s, point.used_percent) for point in state.past if point.used_percent is not None]
     if state.used_percent is None or state.used_percent >= 100 or state.read_wall_s is None or not known:

@@ -11,8 +11,8 @@ class DiskIdentity(NamedTuple):
 
     diskseq: the number in /sys/block/X/diskseq, which is new each time a disk is connected (Linux 5.15)
     serial: the serial number or world-wide name that the kernel has in /sys/block/X
-    smart_model, smart_serial, smart_wwn: the disk's own answer to smartctl. The serial number alone is not enough,
-        because some disks have the same one as others of their model.
+    smart_model, smart_serial, smart_wwn: what the disk itself reports to smartctl. The serial number alone is not
+        enough, because on some models several disks have the same one.
     """
 
     diskseq: int = 0
@@ -42,5 +42,5 @@ def answered_identity(state: SmartState) -> DiskIdentity:
 
 
 def replaced_text(name: str) -> str:
-    """The reason why an action on this disk is refused."""
+    """The reason for refusing an action on a disk that is no longer the one the user chose."""
     return f"{name} is another disk now, or was connected anew"

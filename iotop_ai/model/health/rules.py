@@ -1,7 +1,7 @@
-"""Rules about a disk's health figures, each with its source and threshold, and the resulting severity. Pure.
+"""The rules that judge a disk's health, each with its source and threshold, and the resulting severity.
 
-Growth counts more than level: an old count says little, while a count that grows today is a current problem. An NVMe
-drive's error log count is not a reason for an alarm: hosts fill that log with commands that the drive does not support.
+Growth matters more than level: an old count says little, but a count that grows today is a current problem. The number
+of entries in an NVMe drive's error log is not judged: every command that the drive does not support adds an entry.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Rule(NamedTuple):
     """A rule about a disk's health.
 
     id: the rule's name, which never changes
-    threshold: the threshold as text, including its number
-    says: a function that returns the clauses that apply to a state; () if none applies
+    threshold: the condition as text, with its numbers
+    says: the function that returns the reasons as clauses; () if the rule does not apply to the state
     """
 
     id: str
@@ -64,7 +64,7 @@ class Rule(NamedTuple):
 
 
 def judged(state: SmartState) -> SmartState:
-    """The state with its severity, judgements and reasons, the worst first; within a severity, in the order of RULES.
+    """The state with severity, judgements and reasons filled in; the worst come first, else in the order of RULES.
 
     severity is "unknown" if there is nothing to judge.
     """
@@ -148,8 +148,8 @@ def _spare(state: SmartState) -> tuple[str, ...]:
     spare, limit = state.available_spare_percent, state.spare_threshold_percent
     if spare is None or limit is None:
         return ()
-    # If a drive's limit leaves no room for the margin (Apple: 99 %), its spare is low only below the limit, as NVMe
-    # specifies. An emulated drive without this figure reports 0 % spare and a limit of 0 %.
+    # If a drive's limit leaves no room for the margin (Apple: 99 %), only a spare below the limit is low, as NVMe
+    # specifies. An emulated drive without spare blocks reports 0 % and a limit of 0 %, which is not low.
     near = (spare or limit) and limit + SPARE_MARGIN_PERCENT < 100 and spare <= limit + SPARE_MARGIN_PERCENT
     if not (near or spare < limit):
         return ()
@@ -185,7 +185,7 @@ def _throttles(state: SmartState) -> tuple[str, ...]:
 def _crc_grows(state: SmartState) -> tuple[str, ...]:
     more = growth(state, "crc_errors")
     if more is None or more.per_hour < CRC_PER_HOUR:
-        # Over the longer period, hours without errors would hide a cable that has just begun to fail.
+        # In the mean over a day, a cable that began to fail in the last hour would not show.
         more = recent_growth(state, "crc_errors")
         if more is None or more.by < CRC_BURST:
             return ()
@@ -202,9 +202,9 @@ def _crc(state: SmartState) -> tuple[str, ...]:
 
 
 def _self_test(state: SmartState) -> tuple[str, ...]:
-    """The last failed self-test, which counts until an extended one passes, as in smartctl(8).
+    """The newest failed self-test, unless an extended one passed later, as in smartctl(8).
 
-    A short self-test reads too little of the disk to disprove the failure.
+    A passed short self-test does not count, because it reads only a small part of the disk.
     """
     finished = [test for test in state.self_test_log if test.passed is not None]
     for number, test in enumerate(finished):
@@ -216,11 +216,10 @@ def _self_test(state: SmartState) -> tuple[str, ...]:
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
-    """The lowest temperatures in °C that are too warm and critical."""
+    """The temperatures in °C from which on the disk is too warm, and critical; None without such a limit."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
-    # A disk is too warm above 50 °C and in danger above 60 °C; the constants are the highest temperatures that are
-    # still fine.
+    # The constants are the highest temperatures that are still acceptable, hence + 1.
     own = state.critical_celsius
     return (DISK_WARNING_CELSIUS + 1, own or DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, own)
 
@@ -372,7 +371,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
 )
-"""Sorted by severity, the worst first; within a severity, in the order in which the reasons are shown."""
+"""All rules by severity, the worst first; within a severity, in the order in which reasons are shown."""
 
 _SUBJECTS = {
     **dict.fromkeys(("reallocated-grows", "reallocated-many", "reallocated"), "reallocated"),

@@ -11,7 +11,8 @@ from iotop_ai.model.metric import Exported
 class SmartAttribute(NamedTuple):
     """One ATA attribute.
 
-    value, worst, threshold: numbers of the row; None if it lacks them
+    value, worst, threshold: the normalised values; None if smartctl does not print them
+    prefail: whether the attribute predicts a failure, instead of showing age
     failed: "" for never, "now" or "past"
     """
 
@@ -31,11 +32,11 @@ RUNNING = "Self test in progress"
 
 
 class SelfTest(NamedTuple):
-    """One entry of a disk's self-test log, as the disk words it.
+    """One entry of a disk's self-test log, in the disk's own words.
 
     kind: "Short offline", "Extended" and so on
     passed: whether the test passed; None if it was aborted or still runs
-    hours: the disk's power-on hours when the test ended
+    hours: the disk's power-on hours when the test ended; None if not reported
     """
 
     kind: str
@@ -57,7 +58,7 @@ class ErrorEntry(NamedTuple):
 
 
 class HealthPoint(NamedTuple):
-    """A disk's figures at an earlier time, for judging growth; ``wall_s`` is that time in Unix seconds."""
+    """A disk's figures at an earlier time, from which growth is computed; ``wall_s`` is the Unix time in seconds."""
 
     wall_s: int
     power_on_hours: int | None = None
@@ -77,7 +78,7 @@ class HealthPoint(NamedTuple):
 
 
 class PastPoint(NamedTuple):
-    """Temperature and wear at an earlier time, for curves; ``wall_s`` is that time in Unix seconds."""
+    """Temperature and wear at an earlier time, for curves; ``wall_s`` is the Unix time in seconds."""
 
     wall_s: int
     temperature_celsius: int | None = None
@@ -96,24 +97,23 @@ class SmartState(NamedTuple):
     """The health of one disk at one reading.
 
     assessment: "PASS", "WARN" or "FAIL" (pySMART's words); None if not reported
-    protocol: ata, nvme or scsi; NVMe figures are None for the others, and bytes are exact (data units x 512,000)
+    protocol: ata, nvme or scsi; figures that only NVMe has are None for the other two
     severity: ok, warning, critical, or unknown if there is nothing to judge
-    reasons: clauses with their number ("312 reallocated sectors"), the worst first; in an ok state, a reason is only an
-        explanation
+    reasons: clauses with a number ("312 reallocated sectors"), the worst first; if the state is ok, they are only notes
     reallocated, reported_uncorrectable, command_timeouts, pending, uncorrectable, crc_errors: the counts of ATA
         attributes 5, 187, 188 (low 16 bits), 197, 198 and 199, by ``count_of`` of model/health/attributes.py; None if
         the vendor counts something else under the number; for SCSI, reallocated is the size of the grown defect list
         and uncorrectable the total of the error counters
     device_type: the argument of smartctl's option ``-d``
     warning_celsius, critical_celsius: the limits that the disk reports
-    self_test_left_percent: the remaining share of a running self-test; None if none runs
+    self_test_left_percent: how much of a running self-test is left; None if unknown or if none runs
     exit_status: the bit mask of smartctl's exit status
-    judgements: the judgements that ``reasons`` state, with rule and severity, in the same order
+    judgements: the judgement behind each of ``reasons``, in the same order
     read_wall_s: the time of the query, in Unix seconds
     earlier: the known reading nearest to 24 h before this one
     recent: the known reading nearest to 1 h before this one, if at most 2 h before it
-    past: temperature and wear over all known time, oldest first, with this reading as the last
-    history_note: why an earlier reading is missing; "" otherwise
+    past: temperature and wear over all known time, oldest first; the last point is this reading
+    history_note: why there is no earlier reading; "" if there is one
     self_tests: whether the disk supports self-tests; None if not reported
     test_short_minutes, test_long_minutes: the disk's estimates of a self-test's duration
     self_test_log, error_log: the entries of the logs, newest first
@@ -192,7 +192,7 @@ class SmartState(NamedTuple):
 
     @property
     def self_test_runs(self) -> bool:
-        """Whether a self-test runs. A SCSI disk lists the running test first in its log, without its progress."""
+        """Whether a self-test runs. A SCSI disk reports it only as the first entry of its log, without the progress."""
         first = self.self_test_log[0].status if self.self_test_log else ""
         return self.self_test_left_percent is not None or first == RUNNING
 

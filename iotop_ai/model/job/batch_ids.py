@@ -11,7 +11,7 @@ class JobIds(NamedTuple):
 
     slurm: the Slurm job, "48213", or the job and its step, "48213.0"
     pod: the UID of the Kubernetes pod
-    container: the first 12 digits of the container id, as ``docker ps`` shows it
+    container: the first 12 digits of the container id, as ``docker ps`` shows them
     unit: the systemd service
     """
 
@@ -42,7 +42,7 @@ _SESSION_UNITS = ("user@", "session-")
 def job_ids(cgroup: str) -> JobIds:
     """The ids in a cgroup path.
 
-    In these examples 64 stands for 64 hexadecimal digits.
+    Examples, in which 64 stands for 64 hexadecimal digits:
     Slurm: ``/system.slice/slurmstepd.scope/job_48213/step_0/user/task_0``, ``/slurm/uid_1000/job_7/step_batch``.
     Kubernetes: ``/kubepods.slice/kubepods-burstable-podUID.slice/cri-containerd-64.scope``,
         ``/kubepods/burstable/podUID/64``.

@@ -20,10 +20,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 
 class CgroupIo(NamedTuple):
-    """Counters of a cgroup and the cgroups below it on one device; all grow.
-
-    None if the kernel does not count the figure.
-    """
+    """The I/O counters of a cgroup and its descendants on one device; None if the kernel does not count the figure."""
 
     read_bytes: int | None
     write_bytes: int | None
@@ -32,7 +29,7 @@ class CgroupIo(NamedTuple):
 
 
 class CgroupMemory(NamedTuple):
-    """Memory of a cgroup. None means unknown; for a limit, it also means that none is set. Refaults and events grow.
+    """The memory of a cgroup. None means unknown; a limit is also None if it is not set. Refaults and events are counters.
 
     refaults: file pages that were read again soon after they were evicted
     high_events: how often the cgroup went over memory.high
@@ -51,10 +48,10 @@ class CgroupMemory(NamedTuple):
 
 
 class CgroupCpu(NamedTuple):
-    """CPU time of a cgroup. The counters grow; quota_us and period_us are settings.
+    """The CPU time of a cgroup: quota_us and period_us are settings, all other fields are counters.
 
-    quota_us: the CPU time that its tasks can use in each period_us; None if it is unlimited
-    throttled_us: the time for which the quota kept its tasks from running, added up over CPUs
+    quota_us: the CPU time that its tasks can use in each period of period_us; None if unlimited
+    throttled_us: the time that its tasks could not run because the quota was used up, summed over CPUs
     """
 
     usage_us: int | None = None
@@ -69,7 +66,7 @@ class Cgroup(NamedTuple):
     """One cgroup.
 
     io: counters by device number ("254:0"); None if I/O is not accounted
-    pressure: waits for "cpu", "io" and "memory"
+    pressure: the pressure totals (PSI) of "cpu", "io" and "memory"
     """
 
     io: Mapping[str, CgroupIo] | None = None
@@ -102,7 +99,7 @@ class CgroupIoRates(NamedTuple):
 
 
 class CgroupRates(NamedTuple):
-    """The rates of a job's cgroup and the cgroups below it.
+    """The rates of a job's cgroup and its descendants.
 
     devices: the rates of each device with I/O since boot, by device number
     """
@@ -152,7 +149,7 @@ def cgroup_rates(
     seconds: float | None,
     infos: Mapping[str, BlockInfo] | None = None,
 ) -> dict[str, CgroupRates]:
-    """The rates of every cgroup; a cgroup without an earlier reading has only its levels.
+    """The rates of every cgroup; without an earlier reading, all but its levels are None.
 
     infos: the devices by kernel name; without them the bytes of all disks are unknown
     """
@@ -203,7 +200,7 @@ _NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
 def _io_rates(
     before: Mapping[str, CgroupIo], after: Mapping[str, CgroupIo], seconds: float | None
 ) -> dict[str, CgroupIoRates]:
-    """The rates by device; the counters of a device that is listed for the first time start from 0."""
+    """The rates by device; a device that ``before`` lacks had no I/O until then, so its counters start at 0."""
     return {
         device: CgroupIoRates(
             *(

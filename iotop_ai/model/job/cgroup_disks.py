@@ -1,8 +1,8 @@
-"""The bytes of a cgroup over all disks, each byte once even where disks are stacked.
+"""The bytes that a cgroup moves on all disks; each byte is counted once, even in a stack of devices.
 
-The kernel counts a bio at each device that it passes, in the cgroup of the bio. A device that passes on or clones the
-bio (LVM, RAID1) keeps the cgroup of the job. If a kernel thread makes a new bio, that bio belongs to the root cgroup:
-writes of dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer), stripes of RAID5. A part that RAID0 splits off
+The kernel counts a bio at each device that the bio passes, for the cgroup of the bio. A device that forwards or clones
+the bio (LVM, RAID1) keeps the cgroup of the job. A new bio from a kernel thread belongs to the root cgroup: a write of
+dm-crypt (drivers/md/dm-crypt.c, crypt_alloc_buffer) or a stripe of RAID5. A part that RAID0 splits off
 (BIO_CGROUP_ACCT, block/blk-cgroup.h) counts as a request without bytes.
 """
 
@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import BlockInfo, is_leaf
 
 
 class _Stack(NamedTuple):
-    """Devices that share disks, by device number ("253:0").
+    """Devices that are stacked on the same disks, as device numbers ("253:0").
 
     leaves: the disks at the bottom
     tops: the devices that have no device above them
@@ -30,15 +30,15 @@ class _Stack(NamedTuple):
 class DiskStacks(NamedTuple):
     """The stack that each device belongs to, by device number.
 
-    The stack is None for a device in memory (zram), and for one whose bytes are counted on a disk as well (a loop).
+    The stack is None for a device in memory (zram), and for a device whose bytes are counted on a disk too (a loop).
     """
 
     stacks: Mapping[str, _Stack | None]
 
     def once(self, moved: Mapping[str, float | None]) -> float | None:
-        """The bytes ``moved`` by all devices, each byte once: the sum over stacks of the level that moved most.
+        """The sum of the bytes ``moved`` on each device, each byte once. In a stack, the level with most bytes counts.
 
-        None if the bytes of a disk are unknown, or if a device with bytes is not in the table and so may be a disk.
+        None if the bytes of a disk are unknown, or if a device with bytes is not in the table, because it may be a disk.
         """
         sums: dict[_Stack, float] = {}
         for device, amount in moved.items():
@@ -68,7 +68,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # Bytes in a stack on a loop or on memory belong to the disk of the loop's file, or to no disk at all.
+        # The bytes of a stack on a loop are counted on the disk with the loop's file; those of a stack in memory on none.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
             tops = [name for name in members if name not in above]
             between = [name for name in members if name in below and name in above]

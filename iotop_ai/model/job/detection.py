@@ -16,7 +16,7 @@ from iotop_ai.model.job.records import LOADER, MOST_JOBS, RAY, Job, Rank
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 
 _OF_ITS_USER = ("launcher", "mpi", "notebook")
-"""Launchers that belong to the job; slurmstepd and a raylet serve the whole machine."""
+"""Kinds of launchers that belong to a single job; slurmstepd and a raylet serve the whole machine."""
 _STARTS_RANKS = ("launcher", "mpi", "slurm")
 _HALF = 0.5
 _FEW = 2
@@ -26,8 +26,8 @@ class Work(NamedTuple):
     """The activity of candidate processes.
 
     busy: the processes that have used a second of CPU time or read 8 MiB since their start
-    working: the processes that have worked for a while since they were first seen
-    cores, bytes_per_s: the current rates of each process
+    working: the processes that were once busy in two intervals in a row
+    cores, bytes_per_s: each process's current CPU use in cores, and its reads and writes
     two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """
 
@@ -63,7 +63,7 @@ def find_jobs(
 
     candidates: the processes for which ``is_candidate`` is true, and those on a GPU
     on_gpu: the UUIDs of the GPUs that each compute process uses, by pid
-    kept: the keys of known jobs, which are preferred to other jobs of equal importance
+    kept: the keys of the jobs found before, which are preferred to new jobs of equal importance
     """
     tree = CandidateTree(info, stat, candidates, on_gpu, looks)
     roles = ray_roles(tree)
@@ -87,7 +87,7 @@ def find_jobs(
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
-    """The helpers of each job: its launchers, and processes at most three levels below the launchers or ranks."""
+    """The helpers of each job: its top process unless it is a rank, and candidates up to three levels below the job."""
     job_of = {rank.key: top for top, ranks in jobs for rank in ranks} | {top: top for top, _ in jobs}
     known = job_of.keys() | {worker for _, ranks in jobs for rank in ranks for worker in rank.workers}
     out: dict[ProcessKey, list[ProcessKey]] = {top: [] for top, _ in jobs}
@@ -143,7 +143,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether busy children may prepare data: a script needs one such child, a module several."""
+    """Whether working children may prepare data: for a script one is enough, a module needs at least two."""
     return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
@@ -153,7 +153,7 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
 
 
 def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
-    """The launcher, as the only evidence for a working program that it started directly; () for any other process."""
+    """The kind of the launcher that started a working program, as its only evidence; () for any other process."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
     if key in tree.loaders or key in tree.pool_children or key in tree.servers or key in tree.trackers:
@@ -178,7 +178,7 @@ def _ranks(found: _Found) -> list[Rank]:
         if up is not None and up in why:
             workers.setdefault(up, []).append(worker)
     for of_one in workers.values():
-        # If some workers are named loaders, the other children are a pool that the script uses for itself.
+        # If some children are loaders by name, the others are a pool with another purpose.
         named = [worker for worker in of_one if worker in tree.loaders]
         of_one[:] = named or of_one
     trains: dict[ProcessKey, list[ProcessKey]] = {}
@@ -200,14 +200,14 @@ def _ranks(found: _Found) -> list[Rank]:
         )
         for key in why
     ]
-    # A process that only started the other ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
+    # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
     above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
     first = _first_ranks(found)
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
 
 
 def _first_ranks(found: _Found) -> set[ProcessKey]:
-    """Processes that are rank 0 and also started the further ranks of their script (PyTorch Lightning)."""
+    """The processes that are rank 0 and also started the other ranks of their script (PyTorch Lightning)."""
     tree = found.tree
     started = {key: up for key in found.why if (up := tree.parent(key)) is not None and up in found.why}
     return {
@@ -234,7 +234,7 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
     simulators = sum("simulator" in look.modules and "torch" not in look.libraries for look in looks)
     if max(simulators, sum(worker in found.work.two_way for worker in several)) > len(several) * _HALF:
         return "env"
-    # The loaders of PyTorch before 2.6 do not have a name that identifies them.
+    # Before PyTorch 2.6, loader workers have no name of their own.
     return "" if "torch" in tree.seen(key).libraries else "pool"
 
 
@@ -257,7 +257,7 @@ def _top(found: _Found, key: ProcessKey) -> ProcessKey:
 def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
     """The ranks grouped by job.
 
-    Ranks of one job have the same top process, batch job, MPI job, group with a master address, or pod.
+    Ranks belong to one job if they share a top process, batch job, MPI job, pod, or master address.
     """
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     numbers: set[tuple[object, int | None]] = set()
@@ -291,7 +291,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 
 
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
-    """The batch ids in the process's cgroup path. In a container that hides it, the Slurm id is in the environment."""
+    """The ids in the process's cgroup path. If a container hides the path, the Slurm id comes from the environment."""
     ids = job_ids(found.tree.info[key].cgroup)
     slurm = found.tree.seen(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
@@ -334,7 +334,7 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
 
 
 def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
-    """A job's name: the script of its first rank, or else of its top process; for a notebook its file, if known."""
+    """A job's name: the script of its first rank or else of its top process; for a notebook, the file if known."""
     tree = found.tree
     name = script_name(tree.info[first])
     if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:

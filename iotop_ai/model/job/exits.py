@@ -1,4 +1,4 @@
-"""Ends of a training job's processes, found by comparing two Snapshots."""
+"""Finds the processes of training jobs that ended between two Snapshots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ENDED = "process_ended"
 TRAINER, WORKER, MEMBER = "trainer", "worker", "member"
 KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
-"""SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: signals for a fault of the process itself."""
+"""Minus SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV: signals for a fault of the process itself."""
 _KILL_NS = 60_000_000_000
 _UNNAMED_KILL_NS = 15_000_000_000
 
@@ -44,10 +44,10 @@ class Ended(NamedTuple):
 
 
 def may_end_by_kill(pid: int | None, ago_ns: int) -> bool:
-    """Whether an end now can still follow from a kill for lack of memory that was reported ``ago_ns`` ago.
+    """Whether a process that ends now may have ended by an OOM kill that the kernel reported ``ago_ns`` ago.
 
-    The kernel reports the kill when it sends the signal, and a process needs seconds to free its memory. pid: the
-    process that was killed; None if it is unknown: then a late end more likely has another cause.
+    The kernel reports the kill when it sends the signal, and the process needs seconds to free its memory. pid: the
+    process that was killed; None if unknown, and then less time is allowed because the end may have another cause.
     """
     return 0 <= ago_ns < (_UNNAMED_KILL_NS if pid is None else _KILL_NS)
 
@@ -72,10 +72,10 @@ def job_ends(
 ) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
-    A process counts as ended when it becomes a zombie, and not again when it is reaped. In a job with weak evidence,
-    which may not be a training job, only crashes and kills for lack of memory count. {} if processes or jobs are
-    unknown. killed_before: a function that returns whether the kernel reported, some seconds ago, that it kills a pid
-    for lack of memory.
+    A process counts as ended when it becomes a zombie, and not again when it is reaped. A job with weak evidence may not
+    be a training job, so there only crashes and OOM kills count. {} if processes or jobs are unknown.
+
+    killed_before: a function that returns whether the kernel reported an OOM kill of a pid some seconds ago
     """
     jobs, old, new = before.jobs.value, before.processes.value, after.processes.value
     if jobs is None or not jobs.jobs or old is None or new is None:
@@ -94,7 +94,7 @@ def job_ends(
 
 
 def _killed_for_memory(before: Snapshot, after: Snapshot) -> bool:
-    """Whether the kernel killed a process for lack of memory between the two Snapshots."""
+    """Whether there was an OOM kill between the two Snapshots."""
     old, new = before.memory.value, after.memory.value
     return old is not None and new is not None and bool(delta(old.oom_kills, new.oom_kills))
 

@@ -1,4 +1,4 @@
-"""The result of one inspection of a process: the libraries that it maps, and the ids in its environment.
+"""What one inspection of a process finds: the libraries that it maps, and the ids in its environment.
 
 Sources of the variables: torch/distributed/run.py (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, LOCAL_RANK,
 TORCHELASTIC_RUN_ID, which is "none" without --rdzv-id), ompi/runtime and PMIx (OMPI_COMM_WORLD_RANK and _SIZE,
@@ -33,9 +33,9 @@ LIBRARIES = (
     (b"/libcuml", "cuml"),
     (b"-packages/sklearn/", "sklearn"),
 )
-"""Texts in /proc/PID/maps that show that a program has loaded a machine-learning runtime."""
+"""(text in /proc/PID/maps, name) of the machine-learning runtimes that a program may have loaded."""
 OFTEN_IDLE = frozenset({"xgboost", "lightgbm", "catboost", "cuml", "sklearn"})
-"""Runtimes that programs also load without training: they are evidence only if the process works."""
+"""Runtimes that programs also load without training, so they are evidence only if the process works."""
 MODULES = (
     (b"/ray/_raylet.so", "ray"),
     (b"libmujoco.so", "simulator"),
@@ -50,7 +50,8 @@ MODULES = (
     (b"libarrow.so", "arrow"),
     (b"/xxhash/_xxhash", "xxhash"),
 )
-"""Libraries that show the purpose of a process. Hugging Face datasets maps Arrow and xxhash together."""
+"""(text, name) as above, of libraries that show the purpose of a process. Hugging Face datasets maps both arrow and
+xxhash."""
 _TEXT = pattern(r"[\w.:@/+-]{1,128}")
 _RANKS = (
     (b"RANK", b"WORLD_SIZE"),
@@ -74,7 +75,7 @@ _NIL_RAY_JOB = "ffffffff"
 
 
 class RankIds(NamedTuple):
-    """The ids in the environment of a process; "" or None for those that it lacks.
+    """The ids in the environment of a process; "" or None for an id that it lacks.
 
     slurm: the Slurm job id
     mpi: the name that PMIx gives the job
@@ -100,8 +101,8 @@ class RankIds(NamedTuple):
     def group(self) -> str:
         """The name that the ranks of a group on several machines share: "RUN@address:port", "address:port" or "".
 
-        It is "" if the address is that of this machine itself, because then the group has no other machine. The name
-        includes the address even with a run id, because many scripts copy their id from the manual.
+        "" also for a loopback address, because then all ranks are on this machine. The name includes the address even
+        with a run id, because many scripts copy their id from the manual.
         """
         if not self.master or _LOOPBACK.match(self.master):
             return ""
@@ -134,14 +135,14 @@ NOTHING_SEEN = Inspection()
 
 
 def words_in(maps: bytes, words: tuple[tuple[bytes, str], ...]) -> tuple[str, ...]:
-    """The names of the libraries in the text of /proc/PID/maps, each once."""
+    """The names of those of ``words``, pairs of (text, name), whose text is in /proc/PID/maps; each name once."""
     return tuple(dict.fromkeys(name for word, name in words if word in maps))
 
 
 def rank_ids(environ: bytes) -> RankIds:
-    """The ids in the text of /proc/PID/environ, which may be truncated; all other variables are ignored.
+    """The ids in the text of /proc/PID/environ, which may be truncated.
 
-    The text is the environment with which the program was started, so it lacks variables that were set later.
+    The text is the environment at the start of the program, without variables that were set later.
     """
     known = {}
     for part in environ.split(b"\0"):

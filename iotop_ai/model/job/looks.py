@@ -1,9 +1,8 @@
-"""Looks at one training process and at the makers of its data, and the counts of such looks.
+"""Samples ("looks") of one training process and of the makers of its data, and their counts.
 
-A look is one sample of where the main thread and the makers of data run or wait. Makers of data are the other active
-threads of the trainer, and its processes (loader workers, readers, actors); each process with all its threads is one
-maker. A look alone does not show whether a moment was lost: that also depends on the GPU's utilisation
-(model/job/time_account.py).
+A look records whether the main thread and the makers of data run, or what they wait for. Makers of data are the other
+active threads of the trainer, and its child processes (loader workers, readers, actors); a process with all its threads
+is one maker. Whether time was lost also depends on the GPU's utilisation (model/job/time_account.py).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class Loading(IntEnum):
     """The way in which a training process gets its data."""
 
     NAMED = 0
-    """By loader workers that have a known name, namely those of PyTorch."""
+    """By loader workers with a known name, which only PyTorch has."""
     OTHERS = 1
     """By other processes: a pool, actors or readers."""
     ITSELF = 2
@@ -28,7 +27,7 @@ class Loading(IntEnum):
 
 
 class Split(NamedTuple):
-    """Looks divided by what the makers of data did; a look at several makers is divided among the busy ones."""
+    """Counts of looks by what the makers of data did. If several makers work, each counts as a fraction of the look."""
 
     disk: float = 0.0
     network: float = 0.0
@@ -37,19 +36,19 @@ class Split(NamedTuple):
 
     @property
     def whole(self) -> float:
-        """The sum of all looks in this part."""
+        """The sum of all fields."""
         return self.disk + self.network + self.cpu + self.other
 
 
 class Look(NamedTuple):
-    """One moment of one training process.
+    """One sample of one training process and its makers of data.
 
     main: the wait state of its main thread
     pin: the wait state of its pin-memory thread; None without one
     threads: the wait states of its other active threads
     autograd: whether a thread of its backward pass runs
     makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
-        lately or one of its threads waits at a socket
+        in the last seconds
     """
 
     main: int
@@ -58,14 +57,13 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """Whether TCP sockets of the trainer itself received bytes lately."""
+    """Whether TCP sockets of the trainer itself received bytes in the last seconds."""
 
 
 class LookCounts(NamedTuple):
     """Looks at one training process in an interval, by kind.
 
-    Each look is in ``looks`` and in exactly one of the other fields. ``crowded`` is the exception: it counts a part of
-    ``running``.
+    Each look counts in ``looks`` and in exactly one other field; ``crowded`` additionally counts a part of ``running``.
 
     waits: the main thread waits at its result queue while makers of its data work
     futex: the main thread sleeps in a futex while makers work: it waits for a thread loader, or for a GPU
@@ -79,7 +77,7 @@ class LookCounts(NamedTuple):
     resting: the main thread sleeps in a queue while nothing makes data, or until a child process ends
     stopped: the process is stopped
     hidden: the kernel does not show where the main thread sleeps
-    crowded: of ``running``, the looks at which a process that makes its data ran as well, or was ready to run
+    crowded: the looks of ``running`` in which a process that makes its data also ran, or was ready to run
     """
 
     looks: int = 0
@@ -99,7 +97,10 @@ class LookCounts(NamedTuple):
 
 
 def split_look(look: Look, *, threads: bool = True) -> Split | None:
-    """The makers that work at this moment, as parts of one look; None if none works."""
+    """One look divided among the makers that work; None if none works.
+
+    threads: whether the trainer's own threads count as makers
+    """
     disk = network = cpu = 0
     if threads:
         disk = sum(wait_state == DISK for wait_state in look.threads)
@@ -118,7 +119,7 @@ def split_look(look: Look, *, threads: bool = True) -> Split | None:
 
 
 def _busy_elsewhere(look: Look) -> bool:
-    """Whether a loader process sleeps in the middle of a batch, for example at a lock, without waiting for I/O."""
+    """Whether a process that makes data sleeps in the middle of a batch, such as at a lock, without waiting for I/O."""
     return any(any(wait_state in (OTHER, CHILD) for wait_state in wait_states) for wait_states, _ in look.makers)
 
 
@@ -143,7 +144,7 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if main == OTHER:
         return "asleep", None
     if main == CHILD:
-        # It is not known what the child does; it may upload something or run a step.
+        # It is unknown what the child does: it may upload something or run a step.
         return "resting", None
     if main == QUEUE:
         found = split_look(look, threads=loading is not Loading.NAMED)
@@ -158,7 +159,7 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
 def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
     """The result of ``kind_of`` for a main thread in a futex.
 
-    It waits at a queue of its threads, for a GPU or for a backward pass.
+    Such a thread waits at a queue of its loader threads, for a GPU, or for a backward pass.
     """
     if look.autograd:
         return "backward", None
@@ -188,9 +189,9 @@ class LookTally:
         self._splits = {name: [0.0] * len(Split._fields) for name in _SPLITS}
 
     def add(self, look: Look, loading: Loading, times: int = 1) -> bool:
-        """Count a look that was seen ``times`` times.
+        """Count a look ``times`` times.
 
-        Returns whether something made data while the main thread slept.
+        Returns whether a maker worked while the main thread waited.
         """
         name, split = kind_of(look, loading)
         self._numbers["looks"] += times
@@ -205,7 +206,7 @@ class LookTally:
         return True
 
     def take(self) -> LookCounts:
-        """The counts since the last call."""
+        """Return the counts since the last call, and start again from 0."""
         splits = {name: Split(*parts) for name, parts in self._splits.items()}
         numbers: dict[str, Any] = {**self._numbers, **splits}
         out = LookCounts(**numbers)

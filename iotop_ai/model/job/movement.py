@@ -1,7 +1,7 @@
-"""Detects whether a job makes any progress: CPU time, bytes, GPUs, or a wait for a device.
+"""Detects whether a job makes any progress, by its CPU time, its I/O and its waits for devices.
 
-Even a job that hangs has processes that do a little: an experiment tracker that samples the machine, a watchdog, a
-client that asks whether its server is alive. In 10 s they do less than a working job.
+Even in a job that hangs, some processes do a little: an experiment tracker that samples the machine, a watchdog, a
+client that pings its server. Over 10 s they do less than a working job.
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ from iotop_ai.model.process.records import ProcessKey
 WINDOW_NS = 10_000_000_000
 MOVES_CORES = 0.01
 MOVES_BYTES_PER_S = 32_768
-"""A job makes progress if its mean rate over the window is above this. Source: wandb 0.23 beside an idle trainer uses
-0.002 cores and moves 60 B/s, with 180 kB in one second of 15."""
+"""A job makes progress if one of its mean rates over the window exceeds these. Beside an idle trainer, wandb 0.23 uses
+0.002 cores and moves 60 B/s, plus 180 kB every 15 s."""
 
 
 class Totals(NamedTuple):
     """Counters of a training process and all processes below it; None if unknown.
 
-    own_ticks, own_read, own_write: counters of the process itself, without children that it reaped: CPU ticks, bytes
-        read (from a device, or by system calls if that is more) and bytes written
+    read, write, chars, ticks: bytes read from and written to devices, bytes read by system calls, and CPU ticks
+    own_ticks, own_read, own_write: CPU ticks, bytes read and bytes written of the process itself, without children that
+        it reaped; own_read is the larger of the bytes from devices and those by system calls
     stat_ns: the time at which own_ticks was read; 0 if it never was
+    run_ns, wait_ns: how long the main thread ran on a CPU, and how long it waited for one
     """
 
     read: int | None = None
@@ -40,7 +42,7 @@ class Totals(NamedTuple):
 
 
 class Movement:
-    """Follows a job through one ``update`` per interval; ``at_ns`` is the time of the job's last progress."""
+    """Records when a job last made progress (``at_ns``); ``update`` is called once per interval."""
 
     __slots__ = ("_from", "_from_ns", "at_ns")
 
@@ -55,7 +57,7 @@ class Movement:
         """Take in an interval.
 
         totals: the counters of the job's training processes
-        looks: the interval's looks at any process
+        looks: the looks of the interval, by training process
         """
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
@@ -82,13 +84,13 @@ class Movement:
         if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
             return True
         mine = [looks[key] for key in totals if key in looks]
-        # Processes that read from a very slow device are mostly blocked, but still get a few bytes.
+        # A process that reads from a very slow device is blocked nearly all the time, but still gets a few bytes.
         at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
         return any(one.main_disk or one.main_write for one in mine) or bool(moved and at_disk)
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:
-    """How far the sums of CPU ticks and bytes changed; they also change when a process starts or ends."""
+    """By how much the sums of CPU ticks and of bytes changed, up or down: the end of a process lowers them."""
     pairs = zip(before[:3], now[:3], strict=True)
     moved = sum(abs(b - a) if a is not None and b is not None else int(a != b) for a, b in pairs)
     return abs(now.ticks - before.ticks), moved

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 
 BYTES_OF_A_CORE = 100e6
-"""The bytes per second that weigh as much as one busy core."""
+"""The I/O rate, in bytes per second, that counts as much as one fully used core."""
 _LEAST = 0.05
 
 
 def work_level(cores: float | None, bytes_per_s: float | None) -> int:
-    """How much a job works: 1 at a twentieth of a core, one more for each doubling, and 0 below a twentieth.
+    """A job's CPU use and I/O on a logarithmic scale: 0 up to a twentieth of a core, 1 up to twice that, and so on.
 
-    Whole steps keep the order stable between two jobs that work about equally.
+    Whole levels keep the order of two jobs stable if they work about equally.
     """
     work = (cores or 0.0) + (bytes_per_s or 0.0) / BYTES_OF_A_CORE
     return 0 if work <= _LEAST else 1 + int(math.log2(work / _LEAST))

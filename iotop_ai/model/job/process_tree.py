@@ -1,4 +1,4 @@
-"""The processes that may belong to jobs, by their ancestors and by their kinds."""
+"""The candidate processes of a search for jobs, with their ancestors and kinds."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _MOST_LEVELS = 24
 
 
 class CandidateTree:
-    """The processes that may matter to the search for jobs.
+    """The processes among which jobs are searched, with the relations between them.
 
     loaders: PyTorch's loader workers, known by name
-    pool_children: other children of multiprocessing
+    pool_children: other processes that multiprocessing started
     servers: fork servers
     trackers: helpers that do not work themselves, such as resource trackers
     ray: Ray's workers
@@ -73,14 +73,14 @@ class CandidateTree:
         return out
 
     def _is_server(self, key: ProcessKey) -> bool:
-        """Whether the process is the fork server itself. A process that it forks has the same command line."""
+        """Whether the process is the fork server itself, not a process that it forked, whose command line is the same."""
         if key in self.trackers:
             return False
         up = self.parent(key)
         return up is None or up not in self._traits or not self._traits[up].fork_server
 
     def _is_child(self, key: ProcessKey) -> bool:
-        """Whether multiprocessing started the process, or its parent forked it so that both have one command line."""
+        """Whether multiprocessing started the process, or its parent forked it, which leaves the command line the same."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False
         up = self.parent(key)
@@ -92,15 +92,18 @@ class CandidateTree:
         return bool(mine) and mine == self.info[up].cmdline and not self.starts_rank(up, key)
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
-        """Whether the child was started with another rank than its parent; a forked child has its parent's environment.
+        """Whether the child was started with another rank number than its parent; a forked child has the same number.
 
-        PyTorch Lightning runs the same command line once more for each further rank.
+        PyTorch Lightning runs the same command line again for each further rank.
         """
         rank = self.seen(child).ids.rank
         return rank is not None and rank != self.seen(key).ids.rank
 
     def trainer(self, worker: ProcessKey) -> ProcessKey | None:
-        """The process for which the worker loads: the nearest ancestor that neither loads nor serves."""
+        """The process that the worker loads data for: the nearest ancestor that is neither a worker nor a fork server.
+
+        None if there is none, or if it only adopts orphans.
+        """
         for up in self.above(worker):
             if up not in self.loaders and up not in self.servers and up not in self.pool_children:
                 return None if self._reaps(up) else up

@@ -1,4 +1,4 @@
-"""Finds a process's kind by its names: Python program, launcher, process of Ray, helper of multiprocessing.
+"""Determines the kind of a process by its names: Python program, launcher, process of Ray, or multiprocessing helper.
 
 Sources for the names of launchers: ompi/tools/mpirun (Open MPI 5 runs PRRTE's prterun), orte/tools/orterun (in Open MPI
 4 mpirun is a link to orterun, whose daemon is orted), src/pm/hydra (MPICH, Intel MPI: mpiexec.hydra starts
@@ -30,7 +30,7 @@ LAUNCHERS = (
     "accelerate.commands.launch",
     "horovod.runner.launch",
 )
-"""Programs that only launch training; the word or module is at the beginning of the command line."""
+"""Programs and modules that only launch training; the name is among the first words of the command line."""
 GENERAL_LAUNCHERS = {
     **dict.fromkeys(("mpirun", "mpiexec", "orterun", "orted", "prterun", "prte", "prted"), "mpi"),
     **dict.fromkeys(("mpiexec.hydra", "hydra_pmi_proxy", "hydra_bstrap_proxy", "hydra_bstrap_pr"), "mpi"),
@@ -39,12 +39,12 @@ GENERAL_LAUNCHERS = {
     "raylet": "ray",
     **dict.fromkeys(("papermill", "jupyter-nbconvert", "jupyter-execute"), "notebook"),
 }
-"""Programs that launch programs of any kind, by their own name or their file's name, each with its kind of evidence."""
+"""Programs that launch programs of any kind, by process name or file name; the value is the kind of evidence."""
 REAPERS = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit", "conmon", "containerd-shim")
-"""Programs that adopt children whose parent ended: they do not train, even if they adopt a loader."""
+"""Programs that adopt the children of ended processes. They do not train, even if they adopt a loader."""
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess")
-"""The beginnings of the names (comm) of DataLoader workers. The second is the kernel's short form of
-pt_multiprocess_data_worker (PyTorch main)."""
+"""The beginnings of the names (comm) of DataLoader workers. The second is pt_multiprocess_data_worker (PyTorch main),
+which the kernel truncates."""
 SPAWNED = "--multiprocessing-fork"
 _NAME = pattern(r"[\w.+-]{1,64}")
 _MODULE = pattern(r"[\w.]{1,64}")
@@ -72,7 +72,7 @@ _SERVERS = ("gunicorn", "uvicorn", "hypercorn", "celery", "daphne", "pytest", "h
 
 
 def is_python(info: ProcessInfo) -> bool:
-    """Whether the process is a Python interpreter, by the name of its program or of the process."""
+    """Whether the process is a Python interpreter, judged by the names of program and process."""
     return names_python(_program(info)) or names_python(info.name) or info.name.startswith("pt_")
 
 
@@ -104,7 +104,7 @@ def launcher_kind(info: ProcessInfo) -> str:
 
 
 def is_candidate(info: ProcessInfo) -> bool:
-    """Whether, judged by its names alone, the process may belong to a job."""
+    """Whether the process may belong to a job, judged only by its names."""
     return not info.kernel and (is_python(info) or is_launcher(info) or ray_title(info).startswith(_RAY))
 
 
@@ -115,12 +115,12 @@ def is_ray(info: ProcessInfo) -> bool:
 
 
 def ray_title(info: ProcessInfo) -> str:
-    """The title, such as "ray::Actor.method"; without a command line only the 15 characters that the kernel keeps."""
+    """The title, such as "ray::Actor.method"; without a command line, only its first 15 characters."""
     return info.cmdline[0] if info.cmdline and info.cmdline[0].startswith(_RAY) else info.name
 
 
 def is_ray_service(info: ProcessInfo) -> bool:
-    """Whether the process is a Python program of Ray: ``ray start``, dashboard, monitor or a worker without a title."""
+    """Whether the process belongs to Ray itself: ``ray start``, dashboard, monitor or a worker without a title."""
     words = info.cmdline[:4]
     if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):
         return True
@@ -131,9 +131,9 @@ class Traits(NamedTuple):
     """The kinds of a candidate process, judged by its names.
 
     kind: the result of ``launcher_kind``
-    tracker: whether the process only cleans up or compiles for a program
+    tracker: whether the process only cleans up or compiles for another process
     fork_server: whether it is a fork server or was forked by one; both have the same command line
-    spawned: whether multiprocessing or joblib started it as a worker with a command line of its own
+    spawned: whether multiprocessing or joblib started it as a worker, with a separate command line
     ray: the result of ``is_ray``
     loader: whether it is a worker of PyTorch's DataLoader
     """
@@ -185,9 +185,9 @@ def is_script(info: ProcessInfo) -> bool:
 
 
 def script_name(info: ProcessInfo) -> str:
-    """The usual name of the program: "train.py", the module after -m, or else the name of the process.
+    """The name by which users know the program: "train.py", the module after -m, or else the name of the process.
 
-    It is never another argument, because arguments may contain secrets and a job's name is written into recordings.
+    No other argument is used, because arguments may contain secrets and a job's name is written into recordings.
     """
     endings = (".py", ".ipynb") if launcher_kind(info) == "notebook" else (".py",)
     for part in info.cmdline[1:]:
@@ -203,5 +203,5 @@ def script_name(info: ProcessInfo) -> str:
 
 
 def names_file(info: ProcessInfo) -> bool:
-    """Whether an argument names a Python file; the folder .pyenv does not count."""
+    """Whether a part of the command line names a Python file; the folder .pyenv does not count."""
     return any(_FILE.search(part) is not None for part in info.cmdline)

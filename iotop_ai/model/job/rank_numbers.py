@@ -10,13 +10,13 @@ from iotop_ai.model.job.records import Rank
 from iotop_ai.model.process.records import ProcessKey
 
 MOST_RANGES = 8
-"""The most ranges in a list; ranks of one machine are neighbours or a few strides apart, so more are not written."""
+"""The most ranges in a text; more are not expected, because ranks of one machine are contiguous or in a few strides."""
 _MOST_RANKS = 10**6
 _RANGES = pattern(r"\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?){0,7}")
 
 
 def numbered(ranks: Iterable[Rank], ids: Mapping[ProcessKey, RankIds]) -> list[Rank]:
-    """The ranks of one job with their numbers; ranks with the same number get none, because they inherited it."""
+    """The ranks of one job with their numbers. Ranks that share a number get none: they inherited it from a parent."""
     known = list(ranks)
     count: dict[int, int] = {}
     for rank in known:
@@ -34,7 +34,7 @@ def _number(ids: RankIds) -> int | None:
 
 
 def number_ranges(numbers: Iterable[int | None]) -> str:
-    """The text form, such as "8-15" or "0,4,8-11"; "" without numbers, with an unknown one, or with too many ranges."""
+    """The numbers as text, such as "8-15" or "0,4,8-11"; "" if there are none, one is unknown, or ranges are too many."""
     known: list[int] = []
     for number in numbers:
         if number is None:
@@ -52,5 +52,5 @@ def number_ranges(numbers: Iterable[int | None]) -> str:
 
 
 def checked_ranges(text: str) -> str:
-    """The text, which comes from outside, if it has the form that ``number_ranges`` writes; otherwise ""."""
+    """A text from outside if it has the form that ``number_ranges`` writes; otherwise ""."""
     return text if _RANGES.fullmatch(text) else ""

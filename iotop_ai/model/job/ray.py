@@ -1,6 +1,6 @@
-"""The program that each of Ray's processes belongs to, and the role of the process.
+"""Finds the program that each Ray worker works for, and the role of the worker.
 
-A raylet starts the workers of all programs on its machine, so they are not descendants of their program, unless
+A raylet starts the workers of all programs on its machine. So workers are descendants of their program only if its
 ``ray.init()`` started the raylet: python/ray/_private/services.py, src/ray/raylet/worker_pool.cc.
 """
 
@@ -52,7 +52,7 @@ def ray_roles(tree: CandidateTree) -> RayRoles:
             owner[key] = starter
         else:
             by_raylet.setdefault(raylet, []).append(key)
-    # A program that started a raylet uses only that raylet, so workers of other raylets do not belong to the program.
+    # A program that started a raylet uses only that raylet, so workers of other raylets do not work for it.
     on_cluster = [key for key in programs if key not in owner.values()]
     for workers in by_raylet.values():
         owner |= _owners(tree, workers, on_cluster)
@@ -88,7 +88,10 @@ def _job_order(ray_job: str) -> list[str]:
 
 
 def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[ProcessKey]) -> dict[ProcessKey, ProcessKey]:
-    """The owner of each worker of a cluster: the only program, or else the nth program for the nth job id."""
+    """The owner of each worker of a raylet: the only program, or else the nth program for the nth job id.
+
+    If the numbers of programs and of job ids differ, the oldest worker of each job id.
+    """
     uids = {tree.info[key].uid for key in workers}
     of_user = [key for key in programs if tree.info[key].uid in uids]
     ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_job_order)

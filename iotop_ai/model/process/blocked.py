@@ -9,16 +9,16 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 
 class Wait(NamedTuple):
-    """A process with at least one thread in state D; of ``sampled`` sampled threads, ``blocked`` are in that state."""
+    """How many of a process's sampled threads are in state D (``blocked``), and how many were sampled."""
 
     blocked: int
     sampled: int
 
 
 def waits_of(table: ProcessTable | None) -> Mapping[ProcessKey, Wait]:
-    """The processes in state D at this reading, without kernel threads; {} if nothing is known.
+    """The processes with a thread in state D at this reading, without kernel threads; {} if unknown.
 
-    If the threads of a process were sampled, they decide whether it is listed; otherwise its main thread decides.
+    If the threads of a process were not sampled, only its main thread is considered.
     Source: /proc/PID/stat field 3 and /proc/PID/task/TID/stat.
     """
     if table is None:

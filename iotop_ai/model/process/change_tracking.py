@@ -1,8 +1,8 @@
-"""Mappings that remember what has changed since their previous state.
+"""Dicts that record which keys changed since their previous state.
 
-With them, ten changes among ten thousand records are found without comparing all records. A TrackedDict is a dict that
-also records which keys were set or removed since its previous state. ``changed`` and ``gone`` return the difference
-of two mappings. If one mapping directly follows the other, they compare only those keys, otherwise all keys.
+They serve to find ten changes among ten thousand records without comparing all records. ``changed`` and ``gone`` return
+the difference of two mappings. If one mapping is the state directly after the other, they compare only the recorded
+keys; otherwise they compare all keys.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ V = TypeVar("V")
 
 
 class TrackedDict(dict[K, V]):
-    """One state of a mapping that changes over time; it must not change after it is published.
+    """One state of a mapping that changes over time; a published state must not be changed.
 
     mark: an object that identifies this state for the next one
-    before: the mark of the previous state; None if all keys have to be compared
-    touched: the keys that were set or removed since the previous state, new keys in their order
-    flagged: the keys for whose values the builder's flag is true; None without a flag
+    before: the mark of the previous state; None if ``touched`` cannot be used and all keys have to be compared
+    touched: the keys that were set or removed since the previous state, in the order of the changes
+    flagged: the keys of the values that the builder's ``flag`` selects; None without a flag
     """
 
     __slots__ = ("before", "flagged", "mark", "touched")
@@ -36,12 +36,10 @@ class TrackedDict(dict[K, V]):
 
 
 class TrackedDictBuilder(Generic[K, V]):
-    """Builds the states of a mapping.
+    """Builds the states of a mapping. Values are never None.
 
-    Values are never None.
-
-    now: the newest state, which is the same object until a change after ``mark_published``
-    flag: the predicate that selects the keys of ``flagged``
+    now: the newest state; the first change after ``mark_published`` replaces it by a copy
+    flag: a predicate on values; the state's ``flagged`` holds the keys of the values that meet it
     """
 
     def __init__(self, flag: Callable[[V], bool] | None = None) -> None:
@@ -59,7 +57,7 @@ class TrackedDictBuilder(Generic[K, V]):
         """Set the value of a key."""
         now = self._own()
         if key in now.touched and key not in now:
-            # A key that was removed and set again has another place in the order, which ``touched`` does not show.
+            # A key that was removed and set again is now last in the order, which ``touched`` does not show.
             now.before, now.touched = None, {}
         if now.before is not None:
             now.touched[key] = None
@@ -88,12 +86,12 @@ class TrackedDictBuilder(Generic[K, V]):
 
 
 def follows(new: Mapping[K, V], old: Mapping[K, V]) -> bool:
-    """Whether ``new`` is the state directly after ``old`` and knows its changes."""
+    """Whether ``new`` is the state directly after ``old`` and records the changes since then."""
     return isinstance(new, TrackedDict) and isinstance(old, TrackedDict) and new.before is old.mark
 
 
 def changed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
-    """The keys of ``new`` that ``old`` lacks or for which it has another object. Values are never None."""
+    """The keys of ``new`` that ``old`` lacks or maps to another object. Values are never None."""
     if new is old:
         return ()
     if isinstance(new, TrackedDict) and follows(new, old):

@@ -1,4 +1,4 @@
-"""One process in full, read while its page is open; neither Snapshots nor recordings contain these records.
+"""One process in full, read while its screen is open; Snapshots and recordings do not contain these records.
 
 Each part is a separate Reading, because the kernel lets every user read some parts and only the owner others.
 """
@@ -19,7 +19,7 @@ class ThreadDetail(NamedTuple):
 
     state: the letter in /proc/PID/stat
     wchan: the kernel function in which it sleeps; "" if unknown or if it does not sleep
-    call: the name of its current system call; "" if unknown or if it is not in one
+    call: the name of its current system call; "" if unknown or without one
     target: what that call waits for, one of the kinds in collectors/job/wait_target.py
     path: the file or peer that the call uses; "" without one
     """
@@ -35,7 +35,7 @@ class ThreadDetail(NamedTuple):
 
 
 class ThreadTable(NamedTuple):
-    """The threads of a process: those with the lowest ids in ``threads``, and the number of all in ``number``."""
+    """The threads with the lowest ids of a process; ``number`` counts all its threads."""
 
     threads: tuple[ThreadDetail, ...]
     number: int
@@ -65,7 +65,7 @@ class OpenFiles(NamedTuple):
     files: the files, sorted by path
     others: the number of other descriptors by kind ("pipe", "socket", "eventfd")
     number: the number of descriptors that were examined
-    more: whether the process has more descriptors
+    more: whether the process has more descriptors than were examined
     """
 
     files: tuple[OpenFile, ...]
@@ -75,7 +75,11 @@ class OpenFiles(NamedTuple):
 
 
 class Socket(NamedTuple):
-    """Sockets of the same kind, address and state; ``alike`` is their number, ``remote`` is "" without a peer."""
+    """Sockets with the same protocol, addresses and state.
+
+    remote: the address of the peer; "" without one
+    alike: the number of such sockets
+    """
 
     protocol: str
     local: str
@@ -88,7 +92,7 @@ class Sockets(NamedTuple):
     """The sockets of a process.
 
     sockets: the sockets of TCP, UDP and the Unix domain
-    hidden: the number of open sockets that the tables of the monitor's namespace lack
+    hidden: the number of other open sockets, such as those of another network namespace
     """
 
     sockets: tuple[Socket, ...]
@@ -141,9 +145,9 @@ class CgroupDetail(NamedTuple):
 
 
 class ProcessDetail(NamedTuple):
-    """One process in detail, for the screen that shows a single process.
+    """One process in detail.
 
-    environ: the (name, value) pairs with which the program was started; secrets are replaced
+    environ: the environment at the program's start, as (name, value) pairs; secrets are replaced
     """
 
     key: ProcessKey
@@ -156,7 +160,7 @@ class ProcessDetail(NamedTuple):
 
 
 def thread_cpu(before: Reading[ThreadTable], after: Reading[ThreadTable]) -> dict[int, float]:
-    """The CPU time per second of each thread that is in both readings, by thread id; 1.0 is one core."""
+    """The CPU use of each thread that is in both readings, by thread id; 1.0 is one core."""
     old, new = before.value, after.value
     if old is None or new is None or before.at_ns is None or after.at_ns is None:
         return {}
