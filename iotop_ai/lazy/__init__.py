@@ -1,1 +1,1 @@
-"""Cheaper versions of constructs of the standard library that would slow down the start."""
+"""Cheaper versions of parts of the standard library that would slow down the start."""

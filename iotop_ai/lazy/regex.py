@@ -1,7 +1,7 @@
 """Regular expressions that are compiled when they are first used.
 
-The program has about 80 of them and needs few at start-up. This saves 43 million of 311 million instructions until the
-first frame, which is about 14 ms.
+The program has about 80 of them and needs few at start-up. The first frame comes about 14 ms earlier: 43 of 311 million
+instructions are saved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ AnyText = TypeVar("AnyText", str, bytes)
 
 
 class _LazyPattern:
-    """Compiles the pattern at the first access to an attribute, and keeps each attribute that is read."""
+    """Compiles the pattern at the first access to an attribute, and stores each attribute that is read."""
 
     def __init__(self, text: Any, flags: int) -> None:
         self._arguments = (text, flags)

@@ -81,8 +81,8 @@ class GpuDetail(NamedTuple):
     """The power limit that was set; the limit in force may be lower."""
     sram_corrected: int | None = None
     """Corrected errors in caches and registers since the driver was loaded, from nvmlDeviceGetSramEccErrorStatus
-    (R535); with older drivers, from nvmlDeviceGetMemoryErrorCounter for NVML_MEMORY_LOCATION_SRAM. ``sram_uncorrected`` is
-    the sum of parity and SECDED errors."""
+    (R535); with older drivers, from nvmlDeviceGetMemoryErrorCounter for NVML_MEMORY_LOCATION_SRAM. The field
+    ``sram_uncorrected`` is the sum of parity and SECDED errors."""
     sram_uncorrected: int | None = None
     sram_exceeded: bool | None = None
     """Whether the lifetime count of uncorrected SRAM errors exceeds NVIDIA's limit, so that the board has to be

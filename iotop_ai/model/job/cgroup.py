@@ -29,7 +29,7 @@ class CgroupIo(NamedTuple):
 
 
 class CgroupMemory(NamedTuple):
-    """The memory of a cgroup. None means unknown; a limit is also None if it is not set. Refaults and events are counters.
+    """The memory of a cgroup. None means unknown or, for a limit, not set. Refaults and events are counters.
 
     refaults: file pages that were read again soon after they were evicted
     high_events: how often the cgroup went over memory.high

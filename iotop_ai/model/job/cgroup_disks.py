@@ -38,7 +38,7 @@ class DiskStacks(NamedTuple):
     def once(self, moved: Mapping[str, float | None]) -> float | None:
         """The sum of the bytes ``moved`` on each device, each byte once. In a stack, the level with most bytes counts.
 
-        None if the bytes of a disk are unknown, or if a device with bytes is not in the table, because it may be a disk.
+        None if the bytes of a disk are unknown, or if a device with bytes is not in the table and may be a disk.
         """
         sums: dict[_Stack, float] = {}
         for device, amount in moved.items():
@@ -68,7 +68,7 @@ def disk_stacks(infos: Mapping[str, BlockInfo]) -> DiskStacks:
     }
     for members in _connected(below):
         bottom = [name for name in members if name not in below]
-        # The bytes of a stack on a loop are counted on the disk with the loop's file; those of a stack in memory on none.
+        # The bytes of a stack on a loop count on the disk with the loop's file, those of a stack in memory on no disk.
         if all(name in infos and is_leaf(infos[name]) for name in bottom):
             tops = [name for name in members if name not in above]
             between = [name for name in members if name in below and name in above]

@@ -72,8 +72,8 @@ def job_ends(
 ) -> dict[ProcessKey, Ended]:
     """The trainers and workers of the jobs in ``before`` that have ended since, trainers first.
 
-    A process counts as ended when it becomes a zombie, and not again when it is reaped. A job with weak evidence may not
-    be a training job, so there only crashes and OOM kills count. {} if processes or jobs are unknown.
+    A process counts as ended when it becomes a zombie, and not again when it is reaped. A job with weak evidence may
+    not be a training job, so only its crashes and OOM kills count. {} if processes or jobs are unknown.
 
     killed_before: a function that returns whether the kernel reported an OOM kill of a pid some seconds ago
     """

@@ -48,7 +48,7 @@ class Look(NamedTuple):
     threads: the wait states of its other active threads
     autograd: whether a thread of its backward pass runs
     makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
-        in the last seconds
+        in the last seconds or one of its threads waits at a socket
     """
 
     main: int

@@ -73,14 +73,14 @@ class CandidateTree:
         return out
 
     def _is_server(self, key: ProcessKey) -> bool:
-        """Whether the process is the fork server itself, not a process that it forked, whose command line is the same."""
+        """Whether the process is the fork server itself; the processes that it forks have the same command line."""
         if key in self.trackers:
             return False
         up = self.parent(key)
         return up is None or up not in self._traits or not self._traits[up].fork_server
 
     def _is_child(self, key: ProcessKey) -> bool:
-        """Whether multiprocessing started the process, or its parent forked it, which leaves the command line the same."""
+        """Whether multiprocessing started the process, or its parent forked it and both have the same command line."""
         if key in self.trackers or key in self.servers or key in self.ray or key.pid in self.on_gpu:
             return False
         up = self.parent(key)

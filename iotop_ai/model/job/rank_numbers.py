@@ -34,7 +34,7 @@ def _number(ids: RankIds) -> int | None:
 
 
 def number_ranges(numbers: Iterable[int | None]) -> str:
-    """The numbers as text, such as "8-15" or "0,4,8-11"; "" if there are none, one is unknown, or ranges are too many."""
+    """The numbers as text, such as "8-15" or "0,4,8-11"; "" if a number is unknown or there are too many ranges."""
     known: list[int] = []
     for number in numbers:
         if number is None:

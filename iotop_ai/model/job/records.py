@@ -19,7 +19,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_JOBS = 16
 WEAK_EVIDENCE = frozenset({"children", "mpi", "slurm", "notebook", "ray"})
-"""Kinds of evidence that a program which does not train may also have, even several of these kinds at once."""
+"""Kinds of evidence that programs which do not train may have too, even several kinds at once."""
 
 LOADER, RAY = "loader", "ray"
 """The worker_kind of workers of PyTorch's DataLoader, and of Ray's tasks and actors."""
@@ -33,8 +33,8 @@ class Rank(NamedTuple):
     pin_tid: the id of its pin-memory thread; 0 if none was seen
     worker_kind: "loader" (PyTorch's DataLoader), "ray" (Ray's tasks and actors), "prep" (Hugging Face datasets), "env"
         (simulated environments, which answer the trainer's requests at a socket) or "pool" (other workers of
-        multiprocessing); "" without workers, and if unknown (loaders of an old PyTorch do not have a special name)
-    number: the number of the rank in the whole job; None if its environment does not contain it
+        multiprocessing); "" without workers, or if unknown (loaders of an old PyTorch have no name of their own)
+    number: the global number of the rank; None if its environment does not contain it
     """
 
     key: ProcessKey
@@ -48,7 +48,7 @@ class Rank(NamedTuple):
 class Job(NamedTuple):
     """Processes that train together.
 
-    key: the process at the top of them: a launcher, or else the trainer
+    key: the top process of the job: a launcher, or else the trainer
     name: the name of the script ("train.py")
     ranks: its training processes
     helpers: launchers, fork servers and resource trackers
@@ -57,8 +57,8 @@ class Job(NamedTuple):
     evidence: why the processes count as a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook,
         children
     hidden: the parts of its ranks that this user cannot read: libraries, environment, open files
-    group: a name that its ranks on several machines share besides a batch job's id; "" if unknown or if all its ranks
-        are on this machine
+    group: a name that its ranks on all machines share, other than the batch job's id; "" if unknown or if all ranks are
+        on this machine
     """
 
     key: ProcessKey
@@ -129,15 +129,15 @@ class JobPlace(NamedTuple):
 
     limits: the I/O limits of the job's cgroup and the cgroups above it
     cpu_cores: the CPU quota in cores; None without a quota
-    throttled_periods: the number of periods in which the quota ran out; it grows
+    throttled_periods: the number of periods in which the quota ran out, a counter
     memory_limit_bytes, memory_used_bytes: the memory limit and the memory use of the job's cgroup
-    memory_failures: how often the cgroup reached its memory limit; it grows
+    memory_failures: how often the cgroup reached its memory limit, a counter
     memory_room_bytes: the memory that the limit leaves, counting reclaimable cache as free
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
     allowed_cores: the number of CPUs that its ranks can run on
-    mounts: the mounts from which it reads, most often seen first
-    listening, connections: the number of TCP sockets on which its training processes wait for clients, and of open
-        connections to these sockets; counted only if the job has no workers
+    mounts: the mounts from which it was seen reading, the most frequent first
+    listening, connections: the number of TCP sockets on which its training processes wait for clients, and the number
+        of open connections to these sockets; counted only if the job has no workers
     peer: the numeric address from which its processes receive most over TCP; "" without one
     received_bytes_per_s: the bytes per second that its processes receive from all addresses
     """
@@ -174,13 +174,13 @@ class JobPlace(NamedTuple):
 
 
 class JobTable(NamedTuple):
-    """One reading of the jobs. Every mapping is keyed by a job or a process; {} means that none was found.
+    """One reading of the jobs. The keys of all mappings are jobs or processes; {} means that none was found.
 
-    sweeps, tasks: counts, which only grow, of the fast looks (see ``task_states``) at each job and each process
+    sweeps, tasks: the counts of looks (``task_states``) at each job and at each process
     own_cpu_ns: the CPU time of the sampling thread so far
     times: where each job's time went since it was first watched; {} in recordings without this field
-    file_waits: the milliseconds of data_network spent at files of a network mount rather than at sockets, for each job
-        that reads from such a mount
+    file_waits: for each job that reads from a network mount, the milliseconds of data_network that were waits for files
+        of the mount rather than for sockets
     """
 
     jobs: Mapping[ProcessKey, Job] = {}
@@ -228,7 +228,7 @@ def _tasks_rates(
 ) -> dict[ProcessKey, TaskRates]:
     """The shares of each task that is in both readings.
 
-    Tasks whose counts grew equally have equal shares, which are computed once: the counts of idle tasks all grow alike.
+    Tasks whose counts grew equally have equal shares, which are computed once. This is so for most idle tasks.
     """
     out: dict[ProcessKey, TaskRates] = {}
     made: dict[tuple[int, ...], TaskRates] = {}

@@ -1,4 +1,4 @@
-"""Finds the jobs that may rest for hours although nothing is wrong: notebooks, and servers that wait for requests."""
+"""Tests whether a job may be idle for hours although nothing is wrong, as notebooks and servers are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ TRAINS = ("launcher", "loader")
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether the job is a notebook or possibly a server: it listens for clients, or it is unknown whether it does.
+    """Whether the job is a notebook, or may be a server because it listens for clients or this is unknown.
 
-    A job of several training processes may be a server as well: a model that is split over GPUs.
+    A job with several training processes may be a server too, with a model that is split over GPUs.
     """
     if "notebook" in job.evidence:
         return True

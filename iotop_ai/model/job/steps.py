@@ -1,4 +1,4 @@
-"""Steps that training processes report themselves, and their waits for data.
+"""The steps and the waits for data that training processes report.
 
 Source: the messages that ``iotop_ai.train`` sends to a monitor. All counts are totals since the process began to
 report, so a lost message does not lose any count.
@@ -27,7 +27,7 @@ class StepCounts(NamedTuple):
     batches: the batches that the training loop fetched
     data_ns: how long the training loop waited for these batches; None if the loop cannot separate the wait from the
         step
-    rank, local_rank, world_size: the numbers of distributed training; None without it
+    rank, local_rank, world_size: as in distributed training; None without it
     """
 
     at_ns: int
@@ -40,12 +40,12 @@ class StepCounts(NamedTuple):
 
     @property
     def done(self) -> int:
-        """The number of steps if the process counts them, or else of batches."""
+        """The number of steps or, if the process does not count steps, of batches."""
         return self.batches if self.steps is None else self.steps
 
 
 class StepRates(NamedTuple):
-    """The counts and rates of one process in the time between two of its messages."""
+    """The counts and rates of one process between two of its messages, ``span_ns`` apart."""
 
     steps: int | None
     data_ns: int | None
@@ -73,7 +73,7 @@ def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
 
 
 def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | None) -> StepRates:
-    """The rates that result from the counts of ``span_ns``."""
+    """The rates if the counts grew by ``steps`` and ``data_ns`` within ``span_ns``."""
     share = None if data_ns is None else min(1.0, data_ns / span_ns)
     wait_ms = None if data_ns is None else quotient(data_ns / 1e6, steps)
     return StepRates(steps, data_ns, span_ns, rank, None if steps is None else steps * 1e9 / span_ns, wait_ms, share)
@@ -82,7 +82,7 @@ def rates_of(steps: int | None, data_ns: int | None, span_ns: int, rank: int | N
 def rated_steps(
     before: Reading[StepTable] | None, after: Reading[StepTable], last: Rated[Mapping[ProcessKey, StepRates]] | None
 ) -> Rated[Mapping[ProcessKey, StepRates]]:
-    """The rates of each process between its last two messages; without a new message its rates stay the same."""
+    """The rates of each process between its last two messages; without a new message, the previous rates."""
     if after.value is None:
         return Rated(None, after.at_ns)
     # A late message, for example of a second rank, changes the table but not its newest time.

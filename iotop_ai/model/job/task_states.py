@@ -1,9 +1,9 @@
-"""Where a training job's tasks spend their time: counts of fast looks, and the shares computed from them.
+"""Where a training job's tasks spend their time: counts of frequent samples ("looks"), and shares computed from them.
 
-A look at a process samples the state of its main thread (/proc/PID/stat field 3) and the kernel function in which that
-thread sleeps (/proc/PID/wchan). A sweep looks at one training process and all its loader workers together, because only
-a joint look distinguishes a wait for data from rest: in a wait, the trainer sleeps in a queue while a worker works.
-Source: fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
+A look at a process reads the state of its main thread (/proc/PID/stat field 3) and the kernel function in which that
+thread sleeps (/proc/PID/wchan). A sweep is a joint look at one training process and all its loader workers. Only a
+sweep distinguishes a wait for data from rest: in a wait, the trainer sleeps in a queue while a worker works. Source:
+fs/proc/array.c, fs/proc/base.c (proc_pid_wchan, proc_pid_schedstat), kernel/sched/core.c (get_wchan).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from iotop_ai.model.process.records import ProcessKey
 DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, FUTEX, STOPPED, WRITING, CHILD = range(10)
 """The wait states of a task: blocked in the kernel (state D), on a CPU or waiting for one (R), asleep in a queue,
 asleep in a socket, asleep elsewhere, asleep where the kernel does not show it (another user's process), asleep in a
-futex, stopped, blocked in a call that writes (main thread only), waiting for a child to end. Looks distinguish all of
-them. The counts have only the first six: ``COARSE`` maps the last four to queue, elsewhere, blocked and elsewhere."""
+futex, stopped, blocked in a call that writes (main thread only), waiting for a child to end."""
 COUNTED_WAIT_STATES = 6
-"""The counts distinguish the first six wait states."""
+"""Only the first six wait states have counts."""
 COARSE = (DISK, RUNNING, QUEUE, NET, OTHER, HIDDEN, QUEUE, OTHER, DISK, OTHER)
+"""For each wait state, the one in whose count it is included."""
 
 FUTEXES = (b"futex_", b"__futex_wait")
-"""Waits for a lock or condition variable of the program, such as a queue between threads, or for a GPU."""
+"""Waits for a lock or a condition variable of the program, such as that of a queue between threads, or for a GPU."""
 STOPS = (b"do_signal_stop", b"ptrace_stop", b"do_freezer_trap", b"__refrigerator", b"get_signal")
 """Waits of a task that SIGSTOP, a debugger or a frozen cgroup has stopped."""
 NOT_DEVICES = (
@@ -62,8 +62,7 @@ QUEUES = (
 )
 """Sleeps in which a task waits for another task of its program and has nothing to do itself. Before Linux 5.5 every
 sleep at a pipe is in pipe_wait (fs/pipe.c). accept() waits for a client: at TCP in inet_csk_accept, at a Unix socket in
-the wait for a datagram (net/core/datagram.c). The thread of each PyTorch worker that hands over tensors waits there
-too."""
+the wait for a datagram (net/core/datagram.c), as the thread in each PyTorch worker that hands over tensors does."""
 RINGS = (b"io_cqring_", b"__io_cqring_", b"read_events")
 """Waits in state S for requests that the program passed to the kernel: io_uring/io_uring.c (io_cqring_wait), fs/aio.c.
 """
@@ -78,7 +77,7 @@ ALWAYS = {
     **dict.fromkeys((b"folio_wait_bit_common", b"folio_wait_bit", b"wait_on_page_bit_common"), DISK),
     **dict.fromkeys((b"submit_bio_wait", b"rq_qos_wait", b"blk_mq_get_tag"), DISK),
 }
-"""Functions that always sleep in the same state, S or D (killable is D, too), regardless of their caller:
+"""Functions that always mean the same wait state, regardless of their caller and of the state letter (S or D):
 kernel/time/hrtimer.c, kernel/exit.c, kernel/signal.c; mm/filemap.c, block/bio.c, block/blk-rq-qos.c,
 block/blk-mq-tag.c."""
 
@@ -99,7 +98,7 @@ def wait_state_in(wchan: bytes) -> int | None:
 
 
 def wait_state_of(state: bytes, wchan: bytes) -> int:
-    """The wait state of a task. state: its state letter. wchan: "0" or empty if it runs or cannot be read."""
+    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs or it cannot be read."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -117,9 +116,9 @@ def wait_state_of(state: bytes, wchan: bytes) -> int:
 
 
 class TaskCounts(NamedTuple):
-    """Looks at one process's main thread since it was first watched, counted by wait state. The counts only grow.
+    """Counts of the looks at a process's main thread since it was first watched, by wait state.
 
-    run_ns, wait_ns: how long that thread was on a CPU, and how long it waited for one, over its whole life (schedstat);
+    run_ns, wait_ns: how long that thread was on a CPU and how long it waited for one, since it started (schedstat);
         None if not readable
     rss_bytes: the resident memory now
     """
@@ -141,14 +140,14 @@ class TaskCounts(NamedTuple):
 
 
 class SweepCounts(NamedTuple):
-    """Joint looks at a job's training processes with their workers; the counts only grow.
+    """Counts of the sweeps of a job's training processes with their workers; they never fall.
 
     main_*: sweeps by the wait state of the trainer
     waits: sweeps in which the trainer waited for data: it slept in a queue while a worker did not
-    wait_disk, wait_running, wait_net, wait_other: in these sweeps, looks at workers that did not sleep in a queue, by
-        wait state
-    blind: those of the waits that are inferred from a worker that ran or was blocked, because the trainer's wait state
-        was hidden
+    wait_disk, wait_running, wait_net, wait_other: the looks, in these sweeps, at workers that did not sleep in a queue,
+        by wait state
+    blind: the part of ``waits`` that is inferred from a worker that ran or was blocked, because the trainer's wait
+        state was hidden
     blocked: looks that found a task of the job in state D
     partial: sweeps that could not include all workers
     apart: sweeps in which the trainer slept in a queue or a futex while something else, such as another thread, made
@@ -179,14 +178,14 @@ _BLOCKED = SweepCounts._fields.index("blocked")
 _PARTIAL = SweepCounts._fields.index("partial")
 APART = SweepCounts._fields.index("apart")
 _KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
-"""The index of the count for a worker's wait state while the trainer waits; None for one that is not counted."""
+"""For each wait state of a worker, the index of its count while the trainer waits; None if it has no count."""
 
 
 def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: bool = False, times: int = 1) -> None:
-    """Add joint looks to ``counts``, the values of a SweepCounts.
+    """Add sweeps to ``counts``, the values of a SweepCounts.
 
     main, workers: the wait states of the trainer and of its workers
-    times: the number of equal looks
+    times: the number of equal sweeps
     """
     counts[0] += times
     counts[1 + main] += times
@@ -218,18 +217,18 @@ class TaskRates(NamedTuple):
 
     @property
     def idle_ratio(self) -> float | None:
-        """The share of time asleep, which is the rest; None if another share is unknown."""
+        """The share of time asleep, which is the remaining time; None if another share is unknown."""
         if self.disk_ratio is None or self.cpu_ratio is None or self.cpu_wait_ratio is None:
             return None
         return max(0.0, 1.0 - self.disk_ratio - self.cpu_ratio - self.cpu_wait_ratio)
 
 
 class JobRates(NamedTuple):
-    """One job over an interval. It contains counts in addition to shares, so that a window can weight its intervals.
+    """One job over an interval. The counts beside the shares serve to weight the intervals of a window.
 
-    sweeps: the number of joint looks in the interval
+    sweeps: the number of sweeps in the interval
     worker_*: means over the watched workers; None if there are none
-    blocked_tasks: how many tasks of a training process and its workers are in state D at one moment, on average
+    blocked_tasks: how many tasks of a training process with its workers are in state D at a time, on average
     """
 
     sweeps: int
@@ -292,7 +291,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def sweep_rates(before: SweepCounts | None, after: SweepCounts, workers: Sequence[TaskRates]) -> JobRates | None:
-    """The job's shares between two readings; None without an earlier one.
+    """The job's shares between two readings; None without an earlier reading, or if a count fell.
 
     workers: the rates of the job's workers
     """
@@ -327,9 +326,9 @@ class JobSample(NamedTuple):
 
     jobs: the rates of each job, by its key
     tasks: the rates of each process
-    own_cpu_ratio: the CPU time that the sampling itself cost
+    own_cpu_ratio: the CPU time of the sampling itself, as a share of one core
     times: where each job's time went, by the job's key; a job whose time was not counted is left out
-    file_waits: the share of time spent at files of a network mount, for each job that reads from one
+    file_waits: for each job that reads from a network mount, the share of time spent waiting for files of the mount
     """
 
     jobs: Mapping[ProcessKey, JobRates]

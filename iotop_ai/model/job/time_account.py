@@ -1,8 +1,7 @@
-"""Divides an interval of a training process into shares of time, by looks at its threads and its GPUs' utilisation.
+"""Divides an interval of a training process into shares, by the looks at its threads and the use of its GPUs.
 
-With a GPU, the lost time is the GPU's idle time. It is assigned first to looks that show a wait for data by themselves,
-then to looks that are only compatible with such a wait, then to looks at which the main thread runs. Without a GPU, a
-moment is lost only if the looks show a wait.
+With a GPU, the lost time is the GPU's idle time. It is assigned first to looks that prove a wait, then to looks that
+only allow one, then to looks at which the main thread runs. Without a GPU, time is lost only if the looks show a wait.
 """
 
 from __future__ import annotations
@@ -18,19 +17,20 @@ _AT = {name: i for i, name in enumerate(SHARES)}
 LOADS_BYTES_PER_S = 1e6
 """A running main thread counts as loading data at or above this many bytes per second read by calls."""
 LOADS_DISK = 0.05
-"""A running main thread also counts as loading data if a device blocks it at this share of the looks or more."""
+"""A running main thread also counts as loading data if it waits for a device or socket in this share of the looks."""
 SAVE_BYTES_PER_S = 1e6
 """A wait for a device is for a checkpoint if at least this many bytes per second are written and few are read."""
 SAVE_READS = 0.1
+"""Few are read if the bytes read are less than this share of the bytes written."""
 LOADERS_REST = 0.2
-"""The loaders count as resting if less than this share of the looks finds a loader at work."""
+"""The loaders count as resting if a loader works in less than this share of the looks."""
 DUMPS_BYTES_PER_S = 20e6
-"""A running main thread saves if it writes at least this many bytes per second: far more than any log, and a tenth of
-the speed of a memory copy."""
+"""A running main thread saves data if it writes at least this many bytes per second: far more than any log, yet little
+for a checkpoint."""
 
 
 class Phase(StrEnum):
-    """The share to which the whole interval belongs regardless of its looks, except while its GPUs work."""
+    """A phase of a job. Except in TRAINING, the whole time goes to the share of this name, without the work of GPUs."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -39,7 +39,7 @@ class Phase(StrEnum):
 
 
 class Interval(NamedTuple):
-    """One training process over an interval. Rates are bytes per second of the process and all that it started.
+    """One training process over an interval. The I/O rates include those of its descendants.
 
     gpu_busy: the mean utilisation of its GPUs, 0 to 1; None without a GPU
     read_bytes_per_s, read_chars_per_s, write_bytes_per_s: bytes read from devices, read by calls, and written; None if
@@ -58,7 +58,7 @@ class Interval(NamedTuple):
     own_cores: float | None = None
     phase: Phase = Phase.TRAINING
     lately_written_bytes_per_s: float | None = None
-    """The mean over the last 10 s, because a write is counted when it is made but waited for when it is flushed."""
+    """The mean over the last 10 s, because a write counts when it is issued, but is waited for when it is flushed."""
     gpus_spin: bool = False
     """Whether its GPUs are busy without computing, because they wait for each other."""
     gpu_receives: bool = False
@@ -67,11 +67,11 @@ class Interval(NamedTuple):
     own_read_bytes_per_s: float | None = None
     """Bytes per second that the process itself read: from a device, or by calls if that is more."""
     reads_local_fs: bool = False
-    """Whether it is known to read from a local filesystem, where read_bytes counts all bytes that it waits for."""
+    """Whether it is known to read from a local filesystem, where read_bytes_per_s includes all reads that can block."""
     others_busy: float = 0.0
     """The utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only the part of this process."""
     core_wait: float | None = None
-    """Of the time in which its main thread was ready to run, the share without a core; None if unknown."""
+    """The share of its main thread's runnable time in which the thread waited for a core; None if unknown."""
 
 
 def account(interval: Interval) -> tuple[float, ...]:
@@ -87,7 +87,7 @@ def account(interval: Interval) -> tuple[float, ...]:
     if left <= 0:
         return tuple(out)
     if interval.phase is not Phase.TRAINING:
-        # A GPU continues to work while another process of the job compiles.
+        # A GPU may work while another process of the job compiles.
         busy = min(interval.gpu_busy or 0.0, left)
         out[_AT["compute"]] = busy
         out[_AT[interval.phase.value]] = left - busy
@@ -99,21 +99,21 @@ def account(interval: Interval) -> tuple[float, ...]:
 
 
 def loads(interval: Interval) -> bool:
-    """Whether there are signs that the main thread reads data, and does not only compute."""
+    """Whether the main thread seems to read data, instead of only computing."""
     read = max(interval.read_bytes_per_s or 0.0, interval.read_chars_per_s or 0.0)
     whole = max(1, interval.looks.looks)
     return read >= LOADS_BYTES_PER_S or (interval.looks.main_disk + interval.looks.main_net) / whole >= LOADS_DISK
 
 
 def saves(interval: Interval) -> bool:
-    """Whether waits for a device are waits for writes, because the process writes much and reads little during them."""
+    """Whether waits for a device are waits for writes: the process writes much and reads little in this interval."""
     return _mostly_writes(interval.write_bytes_per_s, _reads(interval))
 
 
 def main_saves(interval: Interval) -> bool:
     """Whether waits of the main thread for a device are waits for writes.
 
-    If its loaders are known by name, the main thread reads no data itself.
+    If the job's loaders are known by name, the main thread reads no data itself.
     """
     reads = 0.0 if interval.loading is Loading.NAMED else _reads(interval)
     return saves(interval) or _mostly_writes(interval.lately_written_bytes_per_s, reads)
@@ -124,7 +124,7 @@ def _mostly_writes(written: float | None, reads: float) -> bool:
 
 
 def _reads(interval: Interval) -> float:
-    """Bytes per second read from storage, for which the process may wait. read_bytes lacks those from NFS and FUSE."""
+    """The bytes per second whose reads may block the process; read_bytes_per_s alone lacks reads from NFS and FUSE."""
     by_calls = 0.0 if interval.reads_local_fs else interval.read_chars_per_s or 0.0
     return max(interval.read_bytes_per_s or 0.0, by_calls)
 
@@ -135,7 +135,7 @@ def _loaders_save(interval: Interval) -> bool:
 
 
 def saves_in_background(interval: Interval) -> bool:
-    """Whether the trainer's threads save data and do not load it; they use CPU time while they prepare their writes."""
+    """Whether the trainer's other threads save data rather than load it; they use CPU time to prepare the writes."""
     written, read = interval.own_written_bytes_per_s or 0.0, interval.own_read_bytes_per_s
     return written >= SAVE_BYTES_PER_S and read is not None and read < SAVE_READS * written
 
@@ -180,10 +180,10 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 
 
 def _crowded_out(interval: Interval, running: float) -> float:
-    """The part of the main thread's running share in which it waits for a core that is used to make its data.
+    """The part of the main thread's running share in which it waits for a core because its data is made there.
 
-    The thread waits for a core both when it takes a batch and when it computes. The part for taking a batch is
-    estimated: its waits while data is made, divided by the sum of these waits and its time on a core.
+    The thread waits for a core both to take a batch and to compute. The part for taking batches is estimated: its waits
+    while data is made, divided by the sum of these waits and its time on a core.
     """
     looks, without = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:
@@ -193,7 +193,7 @@ def _crowded_out(interval: Interval, running: float) -> float:
 
 
 def _computes(interval: Interval) -> str:
-    """The name of the share for the trainer's threads that compute while its main thread sleeps."""
+    """The name of the share for time in which the trainer's other threads compute while its main thread sleeps."""
     if interval.loading is not Loading.NAMED:
         return "data_cpu"
     return "transfer" if interval.gpu_receives else "host"
@@ -202,7 +202,7 @@ def _computes(interval: Interval) -> str:
 def _waits_for_peers(interval: Interval) -> bool:
     """Whether the busy GPUs only wait for each other.
 
-    If the loaders work, batches are handed over, so the low power means small kernels rather than waiting.
+    If the loaders work, batches arrive, so low power means small kernels instead of waiting.
     """
     looks = interval.looks
     work = looks.waits.whole + looks.futex.whole + looks.futex_computing.whole
@@ -214,7 +214,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
     _take(interval, out, sure, sure, waits)
-    # A look at a futex is a wait only if no thread computes: the threads of a thread loader compute as well.
+    # A main thread in a futex waits for data only if no thread computes; otherwise it may wait for their results.
     asleep = _Waits((looks.futex,), saved=saves(interval))
     _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
@@ -232,7 +232,7 @@ _ONE_THREAD = 1.3
 
 
 class _Waits(NamedTuple):
-    """The looks that show waits.
+    """Looks that show waits.
 
     disk, write, net: the numbers of looks at which the main thread itself waits
     cpus: the name of the share to which the CPU part of each split belongs
@@ -248,7 +248,11 @@ class _Waits(NamedTuple):
 
 
 def _take(interval: Interval, out: list[float], most: float, found: float, waits: _Waits) -> float:
-    """Assign at most ``most`` of the time to the shares, in proportion to these looks; returns the time assigned."""
+    """Assign time to the shares in proportion to these looks. Returns the time assigned, at most ``most``.
+
+    most: the share of time that is left to assign
+    found: the share of the looks that show these waits
+    """
     taken = min(most, found)
     if taken <= 0:
         return 0.0

@@ -13,7 +13,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TimeCounts(NamedTuple):
-    """Milliseconds since the job was first watched, by share; they only grow.
+    """Milliseconds since the job was first watched, by share; they never fall.
 
     compute: the job's GPUs work; without a GPU, its threads compute
     collective: ranks wait for another rank
@@ -62,7 +62,7 @@ LOST = tuple(name for name in SHARES if name not in ("compute", "unexplained"))
 
 
 class TimeShares(NamedTuple):
-    """Parts of an interval, 0 to 1, that add up to 1; ``whole_ms`` is the length of the interval."""
+    """The shares of an interval, 0 to 1, which add up to 1; ``whole_ms`` is the length of the interval."""
 
     compute: Annotated[float, Metric("ratio", "Share of time in which the job's GPUs, or its own threads, compute.")]
     collective: Annotated[float, Metric("ratio", "Share of time in which ranks wait for another rank.")]
@@ -117,7 +117,7 @@ class TimeShares(NamedTuple):
 
     @property
     def data(self) -> float:
-        """The share of time without data."""
+        """The share of time in which the job waits for data."""
         return self.data_disk + self.data_network + self.data_cpu + self.data_other
 
     @property
@@ -127,7 +127,7 @@ class TimeShares(NamedTuple):
 
 
 def shares_of(counts: Sequence[int]) -> TimeShares | None:
-    """The shares of counted milliseconds; None if nothing was counted."""
+    """The shares of milliseconds that are given in the order of SHARES; None if all are 0."""
     whole = sum(counts)
     return TimeShares._make((*(count / whole for count in counts), whole)) if whole > 0 else None
 
@@ -150,7 +150,7 @@ def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
 
 
 def add_time(counts: TimeCounts, shares: Sequence[float], milliseconds: int) -> TimeCounts:
-    """The counters after an interval, in whole milliseconds. Those lost by rounding go to the largest remainders."""
+    """The counters after an interval. Milliseconds lost by rounding down go to the largest remainders."""
     exact = [share * milliseconds for share in shares]
     whole = [int(value) for value in exact]
     left = milliseconds - sum(whole)

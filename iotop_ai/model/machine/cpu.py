@@ -12,8 +12,8 @@ from iotop_ai.model.metric import Metric
 class CpuTicks(NamedTuple):
     """One cpu line of /proc/stat in ticks; guest time is part of user and nice.
 
-    idle is None if it is not kept for this core: it can be computed as the remaining time, and would be most of the
-    recording of an idle machine.
+    idle is None if it is left out: it follows from the length of the interval, and would fill most of the recording of
+    an idle machine.
     """
 
     user: int
@@ -32,7 +32,7 @@ class CpuTable(NamedTuple):
     cores: the ticks of each core, by its number
     allowed: the number of cores that this process can run on
     physical: the number of physical cores; None if unknown
-    total: the sum over ``cores`` including idle time; set only if the cores' idle time is not kept
+    total: the sum over all cores, including idle time; set only if the idle time of the cores is left out
     clk_tck: the number of ticks per second
     """
 
@@ -46,7 +46,7 @@ class CpuTable(NamedTuple):
 
 
 class CoreRates(NamedTuple):
-    """Shares of one core's (or all cores') time, 0 to 1. iowait is only a hint: the kernel calls it unreliable."""
+    """Shares of the time of one core or of all cores, 0 to 1. iowait is unreliable, as the kernel documents."""
 
     busy_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code or in the kernel.")]
     user_ratio: Annotated[float | None, Metric("ratio", "Share of time in user code, nice included.")]
@@ -78,9 +78,9 @@ class CpuRates(NamedTuple):
 def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> CoreRates:
     """The shares of one core between two readings.
 
-    The kernel may let iowait and idle fall by a tick; then their share is 0.
+    iowait and idle may fall by a tick; their share is then 0.
 
-    ticks: the number of ticks between the readings, for a core whose idle time is not kept
+    ticks: the number of ticks between the readings, for a core whose idle time is left out
     """
     user0, nice0, system0, idle0, iowait0, irq0, softirq0, steal0 = before
     user1, nice1, system1, idle1, iowait1, irq1, softirq1, steal1 = after
@@ -105,7 +105,7 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
 
 
 def without_idle(table: CpuTable) -> CpuTable:
-    """The table with the idle time of all cores together instead of the idle time of each core."""
+    """The table without the idle time of each core, but with ``total``."""
     cores, allowed, physical, load1, ctxt, _, clk_tck = table
     kept = {}
     for n, (user, nice, system, idle, iowait, irq, softirq, steal) in cores.items():
@@ -121,11 +121,11 @@ def without_idle(table: CpuTable) -> CpuTable:
 def _added(cores: Iterable[CpuTicks]) -> CpuTicks:
     """The sum over the cores; its idle time is None if that of any core is None."""
     sums = [None if None in column else sum(column) for column in zip(*cores, strict=True)]
-    return CpuTicks(*sums)  # type: ignore[arg-type]  # None is only the idle time
+    return CpuTicks(*sums)  # type: ignore[arg-type]  # only the idle time can be None
 
 
 def cpu_rates(before: CpuTable | None, after: CpuTable, seconds: float | None) -> CpuRates:
-    """The shares of each core that is in both readings, and of these cores together."""
+    """The shares of each core that is in both readings, and the mean over these cores."""
     if before is None or seconds is None:
         return CpuRates(UNKNOWN_CORE, dict.fromkeys(after.cores, UNKNOWN_CORE), None)
     ticks = round(seconds * after.clk_tck)

@@ -1,4 +1,4 @@
-"""Clock speeds of the CPU's cores, and their thermal throttling.
+"""The clock speeds of the CPU cores, and their thermal throttling.
 
 Sources: https://docs.kernel.org/admin-guide/pm/cpufreq.html (scaling_cur_freq, base_frequency, cpuinfo_max_freq),
 Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle/*_throttle_count).
@@ -14,11 +14,12 @@ from iotop_ai.model.metric import Metric
 
 
 class ClockState(NamedTuple):
-    """Frequencies in kHz over the cores that report one; None if unknown.
+    """The frequencies in kHz of the cores that report one; None if unknown.
 
     base_khz: the frequency without turbo
     top_khz: the highest frequency with turbo
-    core_throttles, package_throttles: counters of thermal throttles, summed over cores and over packages
+    least_khz, mean_khz, most_khz: the lowest, mean and highest current frequency of a core
+    core_throttles, package_throttles: how often heat throttled a core, and a package; counters over all of them
     """
 
     least_khz: int | None = None
@@ -31,7 +32,7 @@ class ClockState(NamedTuple):
 
 
 class ClockRates(NamedTuple):
-    """The clocks of the cores. Idle cores run slowly, so only the throttle counts prove that heat is the cause."""
+    """The clocks of the cores. Idle cores have low clocks too; only the throttle counts prove that heat lowers them."""
 
     least_mhz: Annotated[float | None, Metric("MHz", "The slowest core's clock (scaling_cur_freq).")]
     mean_mhz: Annotated[float | None, Metric("MHz", "Mean clock of the cores.")]

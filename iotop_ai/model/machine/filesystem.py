@@ -41,9 +41,9 @@ def is_fuse(fstype: str) -> bool:
 
 
 def fuse_is_remote(fstype: str, source: str) -> bool | None:
-    """Whether a FUSE server's data is remote, judged by its name and its source; None if unknown.
+    """Whether the data of a FUSE server is remote, judged by the server's name and source; None if unknown.
 
-    The kernel does not know: the server itself chooses the subtype ("fuse.sshfs") and the source.
+    The kernel does not know this: the server itself chooses its subtype ("fuse.sshfs") and source.
     """
     name = fstype.partition(".")[2].lower()
     if name in _FUSE_HERE or name.endswith(".appimage"):
@@ -57,7 +57,7 @@ def fuse_is_remote(fstype: str, source: str) -> bool | None:
 
 
 def is_remote(fstype: str, source: str = "") -> bool:
-    """Whether a filesystem is known to be remote, so a query may hang."""
+    """Whether a filesystem is known to be remote, so that a query may hang."""
     if is_fuse(fstype):
         return fuse_is_remote(fstype, source) is True
     return fstype.startswith(NETWORK) and fstype != "nfsd"  # nfsd is the control filesystem of the NFS server
@@ -69,8 +69,8 @@ _NO_NUMBER = 2**64 - 1
 class FilesystemUsage(NamedTuple):
     """The result of statvfs for one mount.
 
-    Used space is total - free, as in df: blocks reserved for root are free until root uses them. The filesystem does
-    not have a fixed number of inodes if inodes_total is 0 or 2^64-1, or if inodes_free is larger (CephFS has -1).
+    Used space is total - free, as in df: blocks reserved for root are free until root uses them. The number of inodes
+    is not fixed if inodes_total is 0 or 2^64-1, or less than inodes_free (CephFS reports -1).
     """
 
     total_bytes: int

@@ -11,18 +11,18 @@ class DeviceErrors(NamedTuple):
     """Failed requests of a device."""
 
     lines: int
-    """The number of log lines about errors. It grows; the kernel limits the rate of such lines."""
+    """The number of log lines about errors so far; the kernel limits the rate of such lines."""
     at_ns: int
     """When the newest line was read, in monotonic ns."""
     what: str
-    """The newest error's kind in the kernel's words: "I/O", "critical medium", "timeout". If several errors follow each
-    other quickly, it is the kind that names the cause."""
+    """The kind of the newest error in the kernel's words: "I/O", "critical medium", "timeout". Of several errors in
+    quick succession, the kind that names the cause."""
 
 
 class KernelLog(NamedTuple):
     """The errors of all devices."""
 
     errors: Mapping[str, DeviceErrors] = {}
-    """The errors by kernel name of the device ("sda", "nvme0n1"); timeouts by that of the controller ("nvme0")."""
+    """The errors by kernel name of the device ("sda", "nvme0n1"); NVMe timeouts by the controller's name ("nvme0")."""
     lost: int = 0
-    """How often the kernel overwrote records before they were read."""
+    """How often the kernel overwrote records of its log before they were read."""

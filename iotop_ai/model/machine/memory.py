@@ -10,9 +10,9 @@ from iotop_ai.model.metric import Exported, Metric
 
 
 class MemoryState(NamedTuple):
-    """Levels in bytes, and counters in the kernel's unit; None if this kernel does not print the figure.
+    """Levels in bytes, and counters in the kernel's units; None if this kernel does not print the figure.
 
-    pgpgin and pgpgout count KiB; refaults, swap and faults count pages or events. All count since boot.
+    Counters start at boot: pgpgin and pgpgout count KiB, the others pages or events, as their names say.
     """
 
     total_bytes: int | None
@@ -50,7 +50,7 @@ class MemoryState(NamedTuple):
 
 
 class MemoryRates(NamedTuple):
-    """The rates of the events in MemoryState."""
+    """The rates of the counters in MemoryState."""
 
     refault_file_bytes_per_s: Annotated[float | None, Metric("B/s", "File pages read again soon after eviction.")]
     refault_anon_bytes_per_s: Annotated[float | None, Metric("B/s", "Anonymous pages read again soon after eviction.")]

@@ -1,4 +1,4 @@
-"""Network filesystems: NFS from /proc/self/mountstats with nfsiostat's formulas, and the waiting requests of FUSE.
+"""Network filesystems: NFS from /proc/self/mountstats, with nfsiostat's formulas, and the waiting requests of FUSE.
 
 Source: tools/nfs-iostat in nfs-utils; net/sunrpc/stats.c. The kernel truncates times to milliseconds.
 """
@@ -14,7 +14,12 @@ from iotop_ai.model.metric import Metric
 
 
 class NfsOp(NamedTuple):
-    """The counters of one kind of operation since the mount; times are sums in ms. errors: None before Linux 5.3."""
+    """The counters of one kind of operation since the mount.
+
+    ops, trans: the operations, and the RPC transmissions, which include repeated ones
+    queue_ms, rtt_ms, exe_ms: sums over all operations
+    errors: None before Linux 5.3
+    """
 
     ops: int
     trans: int
@@ -52,7 +57,7 @@ class NfsMount(NamedTuple):
 
 
 class FuseMount(NamedTuple):
-    """One FUSE connection and the requests that wait for its server now.
+    """One FUSE connection, and how many requests wait for its server now.
 
     mount: the mount point; "" if unknown
     waiting: the number of waiting requests; None while fusectl is not mounted, and for another user's connection
@@ -73,7 +78,7 @@ class NetfsTable(NamedTuple):
 
 
 class NfsOpRates(NamedTuple):
-    """nfsiostat's figures of one operation; None if unknown, or undefined because no operation completed."""
+    """nfsiostat's figures of one operation; None if unknown, or for a mean if no operation completed."""
 
     ops_per_s: Annotated[float | None, Metric("1/s", "Operations per second.", "ops/s")]
     bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent and received per second.", "kB/s")]
@@ -127,16 +132,15 @@ def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRat
 def _is_remount(before: NfsMount, after: NfsMount) -> bool:
     if before.age_s is not None and after.age_s is not None and after.age_s < before.age_s:
         return True
-    # These are the counters: the fields from normal_read_bytes to backlog.
+    # Fields 3 to 10 are the counters normal_read_bytes to backlog.
     pairs = zip(before[3:11], after[3:11], strict=True)
     return any(isinstance(a, int) and isinstance(b, int) and b < a for a, b in pairs)
 
 
 def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRates:
-    """The figures of one mount. Hits of the data cache are counted as in nfsiostat and limited to 0 to 1.
+    """The figures of one mount. The cache hit ratio is computed as in nfsiostat and limited to 0 to 1.
 
-    If the age or a counter has fallen, another filesystem was mounted at the same place, so the figures of the interval
-    are unknown.
+    If the age or a counter fell, another filesystem was mounted there, so the figures of the interval are unknown.
     """
     if _is_remount(before, after):
         return NfsRates(None, None, None, None, None, {})

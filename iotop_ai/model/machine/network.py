@@ -18,8 +18,8 @@ class LinkCounters(NamedTuple):
     bits_per_s: the speed of the link; None if unknown or down
     state: the state in the kernel's words, such as up, down or active
     kind: nic or ib
-    place: the device that carries the bytes ("0000:18:00.0"); "" if the bytes also pass another link (of a bond, bridge
-        or VLAN); None in a recording without this field
+    place: the device that carries the bytes ("0000:18:00.0"); "" if another link counts them too (for a bond, bridge or
+        VLAN); None in a recording without this field
     """
 
     rx_bytes: Annotated[int, Exported("B", "Bytes received.", "receive")]
@@ -52,7 +52,7 @@ UNKNOWN_LINK = LinkRates(None, None, None, None, None)
 def network_rates(
     before: Mapping[str, LinkCounters] | None, after: Mapping[str, LinkCounters], seconds: float | None
 ) -> dict[str, LinkRates]:
-    """The rates of every link; they are unknown for a new link, and a figure is unknown if its counter fell."""
+    """The rates of every link. All are unknown for a new link; a single rate is unknown if its counter fell."""
     out = {}
     for name, now in after.items():
         old = None if before is None else before.get(name)
@@ -85,7 +85,7 @@ def _each_once(links: Mapping[str, LinkCounters], moved: Mapping[str, float | No
     """The sum over devices.
 
     An RDMA port and the network interface of the same device may count the same bytes (IPoIB, RoCE of an uplink) or
-    different ones. The larger of the two counts, which is taken, is a lower bound of their sum.
+    different bytes. So only the larger of the two counts is used, which is a lower bound of the true number.
     """
     places: dict[str, dict[str, float]] = {}
     for name, amount in moved.items():

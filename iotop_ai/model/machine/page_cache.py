@@ -9,7 +9,7 @@ CACHES = {1: "page cache", 2: "dentries and inodes", 3: "page cache, dentries an
 
 
 class Levels(NamedTuple):
-    """The use of memory now, in bytes; None if this kernel does not print the figure."""
+    """Memory figures in bytes at one moment; None if this kernel does not print the figure."""
 
     cached_bytes: int | None
     slab_reclaimable_bytes: int | None
@@ -23,11 +23,11 @@ class Cached(NamedTuple):
     """The part of a dataset that is in memory.
 
     files, size_bytes: the regular files; a file with several names counts once
-    resident_bytes: the bytes in memory, of the files whose state is known
+    resident_bytes: the bytes in memory of the files whose state is known
     unknown_files, unknown_bytes: the files whose state is unknown
     unreadable: the number of entries that could not be examined
     first_unreadable: one of these entries, with its error
-    elsewhere: the folders left out because they are on other filesystems
+    elsewhere: the number of folders left out because they are on other filesystems
     """
 
     top: str
@@ -54,7 +54,8 @@ class Cached(NamedTuple):
 class Effect(NamedTuple):
     """The effect of dropping caches.
 
-    sync_s: the seconds that the write-out took before the drop
+    level: the value of vm.drop_caches, a key of CACHES
+    sync_s: the seconds that the sync before the drop took
     drop_s: the seconds that the drop itself took
     """
 
@@ -69,8 +70,9 @@ class Evicted(NamedTuple):
     """The effect of evicting a dataset from the page cache.
 
     files: the number of all files
-    before_bytes, after_bytes: the bytes in memory, of the files whose state is known
-    unknown_files: the number of evicted files for which this user cannot see how much was or is in memory
+    before_bytes, after_bytes: the bytes in memory of the files whose state is known
+    unknown_files: the number of evicted files whose state this user cannot see
+    unreadable, first_unreadable, elsewhere: as in Cached
     """
 
     top: str

@@ -16,14 +16,13 @@ from iotop_ai.model.metric import Metric
 
 
 class ArcCounters(NamedTuple):
-    """The state of ZFS's cache.
+    """The state of the cache of ZFS (ARC).
 
-    hits, misses: how many reads the cache served, and how many it did not; they grow
+    hits, misses: counters of the reads that the cache served, and of those that it did not
     size_bytes: the current size
     limit_bytes: the largest size (c_max)
-    io_hits: how many reads waited for a running read of the same block; it grows; OpenZFS counts it separately since
-        2.2
-    min_bytes: the size below which it is not shrunk for programs (c_min); None if not recorded
+    io_hits: a counter of the reads that waited for a running read of the same block; separate since OpenZFS 2.2
+    min_bytes: the size to which the cache shrinks at most when programs need memory (c_min); None if not recorded
     """
 
     hits: int | None = None
@@ -35,14 +34,14 @@ class ArcCounters(NamedTuple):
 
     @property
     def reclaimable_bytes(self) -> int | None:
-        """The bytes that the cache gives back when programs need memory; None when unknown."""
+        """The bytes that the cache frees when programs need memory; None if unknown."""
         if self.size_bytes is None or self.min_bytes is None:
             return None
         return max(0, self.size_bytes - self.min_bytes)
 
 
 class ProgramIo(NamedTuple):
-    """Reads and writes of programs; all counts grow. ``opens`` counts opened files, if known."""
+    """Counters of the reads and writes of programs; ``opens`` counts opened files. None if unknown."""
 
     read_bytes: int | None = None
     write_bytes: int | None = None
@@ -52,9 +51,9 @@ class ProgramIo(NamedTuple):
 
 
 class BtrfsErrors(NamedTuple):
-    """Errors of a mounted btrfs since they were last reset, over all its devices.
+    """The errors of a mounted btrfs on all its devices, since the counts were last reset.
 
-    If a device is missing, the errors are those of the other devices; None if all are missing.
+    Missing devices are left out; None if all are missing.
 
     label: the label of the filesystem; "" without one
     """
@@ -68,7 +67,7 @@ class BtrfsErrors(NamedTuple):
 
     @property
     def whole(self) -> int | None:
-        """The sum of the errors; None on kernels before 5.14, which do not report them."""
+        """The sum of the errors; None if unknown, as on kernels before 5.14."""
         return total(*self[1:])
 
 
@@ -88,7 +87,7 @@ class PoolTable(NamedTuple):
 
 
 class ProgramIoRates(NamedTuple):
-    """One ZFS pool or Lustre client: the programs' reads and writes, including those served by its cache."""
+    """The reads and writes of programs on one ZFS pool or Lustre client, including those that its cache serves."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second (objset nread, llite read_bytes).")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes written per second (nwritten, write_bytes).")]
@@ -108,7 +107,7 @@ class PoolRates(NamedTuple):
 
 
 def pool_rates(before: PoolTable | None, after: PoolTable, seconds: float | None) -> PoolRates:
-    """The rates of one interval; unknown without an earlier reading, and for a count that fell."""
+    """The rates of one interval; None without an earlier reading, or for a counter that fell."""
     old, now = (before and before.arc) or ArcCounters(), after.arc or ArcCounters()
     hits, misses = delta(old.hits, now.hits), delta(old.misses, now.misses)
     return PoolRates(

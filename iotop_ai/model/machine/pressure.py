@@ -1,8 +1,8 @@
 """Pressure stall information: /proc/pressure/* and a cgroup's *.pressure.
 
-Source: https://docs.kernel.org/accounting/psi.html. The totals are microseconds. The averages of the kernel change only
-every 2 s, so rates are computed from the totals. The figures of the system are averaged over all non-idle CPUs; those
-of a cgroup concern only that cgroup.
+Source: https://docs.kernel.org/accounting/psi.html. The totals are microseconds. The kernel's own averages change only
+every 2 s, so rates are computed from the totals. System-wide figures are averaged over all non-idle CPUs; those of a
+cgroup count only its tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class PressureTotals(NamedTuple):
 
 
 class PressureRates(NamedTuple):
-    """Shares of time, 0 to 1."""
+    """Shares of time, 0 to 1; None if unknown."""
 
     some_ratio: Annotated[float | None, Metric("ratio", "Share of time in which a task waited for the resource.")]
     full_ratio: Annotated[
@@ -38,10 +38,9 @@ PressureTable = Mapping[str, PressureTotals]
 def pressure_rates(
     before: PressureTable | None, after: PressureTable, seconds: float | None
 ) -> dict[str, PressureRates]:
-    """The shares by key, at most 1, because the kernel updates the totals in batches.
+    """The shares by key, limited to 1, because the kernel updates the totals in batches.
 
-    The "full" share of the CPU is undefined for the system: since 5.13 the kernel prints 0
-    (docs.kernel.org/accounting/psi).
+    The "full" share of the system's "cpu" is undefined and therefore None; since 5.13 the kernel prints 0 for it.
     """
     out = {}
     for key, now in after.items():

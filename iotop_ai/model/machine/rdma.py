@@ -15,7 +15,7 @@ from iotop_ai.model.metric import Metric
 
 
 class RdmaCounters(NamedTuple):
-    """The growing counts of one port, under the kernel's names; None if the driver does not count the figure."""
+    """The counters of one port, under the kernel's names; None if the driver lacks the counter."""
 
     symbol_error: int | None = None
     link_downed: int | None = None
@@ -32,7 +32,7 @@ class RdmaCounters(NamedTuple):
 
 
 class RdmaRates(NamedTuple):
-    """One RDMA port over one interval; errors_per_s is the sum of all counts except the three of congestion."""
+    """One RDMA port over one interval; errors_per_s is the sum of all rates except the three of congestion."""
 
     symbol_error_per_s: Annotated[float | None, Metric("1/s", "Symbol errors of the link: its cable or optics.")]
     link_downed_per_s: Annotated[float | None, Metric("1/s", "Times that the link went down.")]
@@ -50,18 +50,15 @@ class RdmaRates(NamedTuple):
 
 
 _LARGEST_COUNTS = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
-"""The largest values of counts in PortCounters (drivers/infiniband/core/sysfs.c), at which their growth is unknown."""
+"""The values at which counters of PortCounters stop (drivers/infiniband/core/sysfs.c); then their growth is unknown."""
 CONGESTION = 3
-"""The number of fields, at the end of the record, that count congestion."""
+"""The number of fields that count congestion, which are the last of RdmaCounters."""
 
 
 def rdma_rates(
     before: Mapping[str, RdmaCounters] | None, after: Mapping[str, RdmaCounters], seconds: float | None
 ) -> dict[str, RdmaRates]:
-    """The rates of every port.
-
-    Rates are unknown without an earlier reading, and for a count that fell or reached its largest value.
-    """
+    """The rates of every port; None without an earlier reading, or for a counter that fell or stopped."""
     out = {}
     for port, now in after.items():
         old = RdmaCounters() if before is None else before.get(port, RdmaCounters())

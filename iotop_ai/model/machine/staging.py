@@ -1,42 +1,42 @@
-"""Staging: copying a dataset to faster storage, with a plan and a measurement before and a verification afterwards."""
+"""Staging: a dataset is copied to faster storage, after a plan and a measurement, and the copy is verified."""
 
 from __future__ import annotations
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 
 FASTER = 1.2
-"""How many times faster than the source a target must read to be worth the copy."""
+"""A copy is worthwhile if the target reads at least this many times faster than the source."""
 
 _FLOOR_SHARE, _MOST_FLOOR_BYTES = 0.05, 10 << 30
 _MEMORY_FLOOR_SHARE = 0.1
 
 
 def disk_floor_bytes(total_bytes: int) -> int:
-    """The bytes of a filesystem that a copy leaves free. A full filesystem is slow, and other writers fail."""
+    """The bytes that a copy leaves free on a filesystem: a full one is slow, and other writers fail."""
     return int(min(total_bytes * _FLOOR_SHARE, _MOST_FLOOR_BYTES))
 
 
 def memory_floor_bytes(total_bytes: int) -> int:
-    """The bytes of memory that a copy leaves available: a training job needs memory for more than its data."""
+    """The bytes of memory that a copy leaves available: a training job needs memory not only for its data."""
     return int(total_bytes * _MEMORY_FLOOR_SHARE)
 
 
 class Plan(NamedTuple):
     """The plan of a copy.
 
-    source, target: the full paths; the target is a new path whose last part is the name of the source
-    there_files, there_bytes: the files that are already copied, with the same size and time
-    differing: the number of other files in the target that have one of these names
-    first_differing: one of these other files
-    links: the number of symbolic links, which are copied as they are
-    back_links: the links that lead back into the source
-    others: pipes, sockets and devices, which are left out
-    elsewhere: the folders left out because they are on other filesystems
+    source, target: the full paths; the target is a new path that ends with the name of the source
+    there_files, there_bytes: the files that the target already has, with the same size and time
+    differing: the number of files that the target has with another size or time
+    first_differing: one of these files
+    links: the number of symbolic links, which are copied as links
+    back_links: how many of the links lead back into the source
+    others: the number of pipes, sockets and devices, which are left out
+    elsewhere: the number of folders left out because they are on other filesystems
     room_bytes: the bytes that can be written without falling below the floor of free space; None if unknown
     inodes: the number of files that may be created; None without a limit
-    memory: whether the target is in memory, so it can hold at most room_bytes
+    memory: whether the target is in memory
     swap: whether that memory can be swapped out
-    same_disk: the storage that source and target have in common; "" if there is none or it is unknown
+    same_disk: the storage that source and target share; "" if none or unknown
     """
 
     source: str
@@ -82,10 +82,10 @@ class Plan(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Bytes per second, measured on a sample without the page cache; None if not measurable.
+    """Bytes per second, measured without the page cache on a sample of the source; None if not measurable.
 
-    sample_files, sample_bytes: the part of the source that was read
-    direct: whether the reads bypassed the page cache (O_DIRECT); otherwise the sample was evicted from it first
+    sample_files, sample_bytes: the size of the sample
+    direct: whether the reads bypassed the page cache (O_DIRECT); otherwise the sample was evicted before
     too_small: whether the sample is too small for a comparison
     """
 
@@ -113,7 +113,7 @@ class Speed(NamedTuple):
 class Verified(NamedTuple):
     """The result of comparing the copy with the source.
 
-    checked_files, checked_bytes: the files whose content was compared; only the size of the others was compared
+    checked_files, checked_bytes: the files whose content was compared; of all other files only the size was compared
     wrong: the number of files that differ
     """
 

@@ -14,7 +14,7 @@ from iotop_ai.model.metric import Metric
 
 
 class TcpCounters(NamedTuple):
-    """The growing counts of one network namespace; out_segments does not include retransmitted segments."""
+    """The counters of one network namespace; out_segments excludes retransmitted segments."""
 
     out_segments: int | None
     retransmitted: int | None

@@ -1,4 +1,4 @@
-"""A dataset as a loader reads it, and how busy it can keep a GPU."""
+"""A dataset, and a forecast of how busy a loader that reads it can keep the GPU."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ DATASET = "dataset"
 MOST_OF_A_FILE = 64 << 20
 """The most bytes that are read from one file, starting at its beginning."""
 NEAR = 0.9
-"""If the readers reach this share of perfect scaling, more readers are expected to deliver more."""
+"""If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
 
 
 class Decoding(NamedTuple):
     """The cost of decoding a sample in the user's Python.
 
-    decoder: the library, such as "Pillow 10.4.0"; "" if there is none, for the reason in ``why``
+    decoder: the library, such as "Pillow 10.4.0"; "" without one
     files: the number of files that were decoded
     failed: the number of files that the library could not decode
-    cpu_s: the CPU time of decoding all ``files``
+    cpu_s: the CPU time of decoding all ``files``, in seconds
+    why: why there is no decoder
     """
 
     decoder: str = ""
@@ -34,7 +35,7 @@ class Decoding(NamedTuple):
 
     @property
     def unmeasured(self) -> bool:
-        """Whether there are pictures whose decoding takes an unknown time."""
+        """Whether there are pictures but the time to decode them is unknown."""
         return not self.files and bool(self.failed or self.why)
 
 
@@ -45,14 +46,14 @@ class Dataset(NamedTuple):
     complete: whether the scan found all files
     p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the file sizes
     sampled: the number of files in the random sample
-    known_bytes: the bytes of those sampled files whose state in the page cache this user can know
+    known_bytes: the bytes of the sampled files of which this user can see how much is in the page cache
     resident_bytes: how many of the known bytes are in the page cache
-    cold: the number of sampled files with nothing in memory
-    past: whether there are too few cold files, so cached files are read as well, bypassing the page cache
+    cold: the number of sampled files of which nothing is in the page cache
+    past: whether cached files are read too, past the page cache, because there are too few cold files
     unreadable: the number of unreadable files
-    holes: the number of further sampled files that have holes and are not read
-    elsewhere: the folders that were left out because they are on other filesystems
-    linked_folders: the folders that were left out because they are links
+    holes: the number of other sampled files that are not read because they have holes
+    elsewhere: the number of folders left out because they are on other filesystems
+    linked_folders: the number of folders left out because they are links
     """
 
     files: int
@@ -95,7 +96,7 @@ class Dataset(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """The needs of the training.
+    """The data that the training needs, and the means of its loader.
 
     workers: the number of loader workers; 0 if the training process itself loads
     cores: the number of cores that the workers can use
@@ -123,13 +124,13 @@ class Supply(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """The share of time in which the GPU works, 0 to 1, and what limits it.
+    """The share of time in which the GPU works, 0 to 1, and its limit.
 
     samples_per_s: the rate that the loader delivers
     first: the share in the first epoch
-    later: the share in later epochs, which read from memory; None if the dataset does not fit or that is unknown
+    later: the share in later epochs, which read from memory; None if the dataset may not fit
     bound: the limit: gpu, storage or decode
-    workers: the number of workers that would keep the GPU busy; None if more workers do not help
+    workers: the number of workers that would keep the GPU busy; None if more workers would not help
     """
 
     samples_per_s: float
@@ -169,7 +170,7 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """A larger number of workers that keeps the GPU busy; None if the storage or the cores do not suffice."""
+    """The larger number of workers that keeps the GPU busy; None if storage or cores do not suffice for it."""
     scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s

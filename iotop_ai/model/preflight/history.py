@@ -8,8 +8,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.preflight.storage import FILE_BYTES, FILES, KIB, RANDOM, WRITE, Measured, fastest_read
 
 SLOWER = 0.7
-"""The share of its earlier speed below which storage counts as slower; the speed of shared disks varies by a quarter.
-"""
+"""Storage counts as slower below this share of its earlier speed; the speed of shared disks varies by a quarter."""
 
 
 class Kept(NamedTuple):
@@ -19,7 +18,7 @@ class Kept(NamedTuple):
     engine: "fio" or "own"
     read: bytes per second of the fastest sequential read
     random: the highest rate of random 4 KiB reads, per second
-    files: how many files of 128 KiB one reader reads per second; command-line options do not affect it
+    files: how many files of 128 KiB one reader reads per second, whatever size the options set
     write: bytes per second, written with fsync
     """
 
@@ -35,7 +34,7 @@ class Change(NamedTuple):
     """A figure that has become worse.
 
     name: the name of the figure, a field of Kept
-    then, now: the figure in the earlier and in this check
+    then, now: the value in the earlier check and in this check
     then_s: the Unix time of the earlier check
     """
 
@@ -46,7 +45,7 @@ class Change(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The newest figure divided by the earlier one."""
+        """The value in this check divided by the earlier value."""
         return self.now / self.then
 
 
@@ -75,7 +74,7 @@ def _both(then: float | None, now: float | None) -> bool:
 
 
 def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
-    """The figures that are slower than the median of earlier checks; of an even number of checks, the lower median."""
+    """The figures that are slower than the median of the earlier checks (the lower one of two middle values)."""
     out = []
     for name in ("read", "random", "files", "write"):
         value: float | None = getattr(now, name)

@@ -1,4 +1,4 @@
-"""Where a checked path is stored, and the speed that its disk should have."""
+"""Where a path to check is stored, and the speed that its disk should have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Nominal(NamedTuple):
     """The sequential read rate that a device of this kind and link should have.
 
     why: the kind and link, such as "NVMe, PCIe 4x4"
-    reduced: "1x1 of 4x4" if the link runs below the limit of device and slot; otherwise ""
+    reduced: such as "1x1 of 4x4" if the link is slower than device and slot allow; otherwise ""
     """
 
     bytes_per_s: float
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     """Where a path is stored.
 
     mount: the mount point; "" for a device
-    device: the device of this machine that holds the filesystem; "" if there is none
+    device: the device of this machine that holds the filesystem; "" without one
     disks: the kernel names of the disks below that device; () if none is known
     why_no_disk: why no disk is known
     remote: whether its data is on another machine; None if unknown

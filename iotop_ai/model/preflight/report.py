@@ -16,13 +16,13 @@ SHORT_OF_NOMINAL = 0.5
 class Report(NamedTuple):
     """The result of one check.
 
-    wall_s: the Unix time of its end
+    wall_s: the Unix time at its end
     target, engine: None and "" if nothing could be read
     hung_s: the seconds for which the storage has not answered; 0 if it answered
     failed: why the check ended early; "" if it did not
     changes: the figures that are slower than in earlier checks
     earlier: the number of earlier checks that were compared
-    other_ratio: the share of the disks' reads that other programs made meanwhile; None if unknown
+    other_ratio: the share of the disks' reads during the check that other programs made; None if unknown
     room_bytes: the memory that the page cache may still use on this machine
     """
 
@@ -52,7 +52,7 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 if the storage hangs or misses a threshold, else 2 if the check ended early or a question remains open."""
+        """1 if the storage hangs or misses a threshold, else 2 if the check ended early or lacks a figure, else 0."""
         if self.hung_s or any(one.met is False for one in self.thresholds):
             return PROBLEM
         if self.failed or not self.results or any(one.met is None for one in self.thresholds):

@@ -1,4 +1,4 @@
-"""The measurements of a storage check: its phases, their results, its target and its thresholds."""
+"""The measurements of a storage check: the phases, their results, the target and the thresholds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
 CHILD = "iotop_ai.preflight.storage.child"
-"""The module of the process that measures. Its I/O, and the I/O of its descendants, is that of a check."""
+"""The module of the measuring process. The I/O of a check is the I/O of this process and its descendants."""
 
 
 class Phase(NamedTuple):
@@ -108,8 +108,8 @@ _SHARES = (
     (RANDOM, 64 * KIB, 16, 0.04),
     (FILES, FILE_BYTES, 1, 0.04),
 )
-"""The name, block size, depth and share of the time of each phase. The rest of the time is for files per second by as
-many readers as the loader has."""
+"""The name, block size, depth and share of the time of each phase. The last phase gets the remaining time: small files,
+read by as many readers as the loader has."""
 
 
 DATASET_SHARES = (0.12, 0.15, 0.25)
@@ -136,7 +136,7 @@ def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bo
 
 
 def enough_for(percent: int, operations: int) -> bool:
-    """Whether this percentile of so many times, by nearest rank, differs from the longest time."""
+    """Whether there are enough operations for a percentile: by nearest rank, it must not be the longest time."""
     return _rank(percent, operations) < operations
 
 
@@ -167,7 +167,7 @@ def fastest_read(results: Sequence[Measured]) -> float | None:
 
 
 def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
-    """Whole files per second of a phase that reads files; if only a part of some files was read, by their bytes."""
+    """The files per second of a phase that reads files. If only a part of some files was read, bytes are converted."""
     if one.name == DATASET and dataset is not None and dataset.read_in_part:
         return None if one.bytes_per_s is None else one.bytes_per_s / dataset.mean_bytes
     return one.ops_per_s
@@ -176,7 +176,7 @@ def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
 def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
     """The highest rate of files per second over the numbers of readers; None if unknown.
 
-    The files are those of the dataset, or without a dataset small files.
+    The files are those of the dataset or, without a dataset, the small files of the check.
     """
     name = DATASET if any(one.name == DATASET for one in results) else FILES
     rates = [files_per_s(one, dataset) for one in results if one.name == name]
@@ -192,7 +192,7 @@ def read_await_ms(results: Sequence[Measured]) -> float | None:
 class Threshold(NamedTuple):
     """A limit that the user set.
 
-    at_most: whether the value may not exceed the limit; if False, it must reach the limit
+    at_most: whether the limit is an upper limit; otherwise it is a lower limit
     value: the measured value; None if unknown
     """
 

@@ -1,10 +1,10 @@
-"""Subtracts the bytes of a child from the process that inherited them.
+"""Subtracts the I/O of a child from the process that inherited it.
 
-At wait() the kernel adds all of the child's io to the /proc/PID/io of its parent, and at the same time the child's
-minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module the bytes of the child
-would appear a second time, in one burst, as the parent's. cminflt shows which process inherited: if SIGCHLD is ignored,
-nothing is added, and the bytes of an orphan go to its subreaper or to init. Here a debt is the io of a process that has
-vanished, and its heir is the process that inherited that io.
+At wait() the kernel adds the whole I/O of the child to the /proc/PID/io of its parent, and at the same time the child's
+minflt + cminflt to the parent's cminflt (kernel/exit.c, wait_task_zombie). Without this module, the bytes of the child
+would appear a second time, in one burst, as those of the parent. The growth of cminflt shows which process inherited:
+if SIGCHLD is ignored, nothing is added, and the I/O of an orphan goes to its subreaper or to init. Here a debt is the
+I/O of a process that has vanished, and its heir is the process that inherited that I/O.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iotop_ai.model.process.change_tracking import changed, gone
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 FARTHEST = 64
-"""The most ancestors to follow; only a damaged table has a longer chain, or a cycle."""
+"""The most ancestors to follow. Only a damaged table has a longer chain or a cycle."""
 
 
 class Settlement(NamedTuple):
@@ -27,15 +27,15 @@ class Settlement(NamedTuple):
     taken: Mapping[ProcessKey, ProcessIo]
     """The I/O to subtract from each process's growth since ``before``."""
     marked: frozenset[ProcessKey]
-    """Reapers whose io contains a child's io that is not known exactly."""
+    """Processes that inherited I/O whose amount is not known exactly."""
     debts: tuple[Debt, ...]
-    """Debts that no process has inherited yet; they are passed on with the next table (see ProcessSample)."""
+    """The debts without an heir so far. They are tried again with the next table (see ProcessSample)."""
     cminflt_before: Mapping[ProcessKey, int]
-    """An earlier cminflt of processes that may still settle a debt; it is passed on with the next table, too."""
+    """For each process that may still inherit one of these debts, the cminflt from which its growth counts."""
 
 
 class _Heirs:
-    """The processes in both tables, with the part of their growth that no debt has claimed yet."""
+    """The processes in both tables, with the part of their growth that is not yet assigned to a debt."""
 
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
         self._before = before
@@ -51,7 +51,7 @@ class _Heirs:
 
     @cached_property
     def unclaimed_io(self) -> dict[ProcessKey, list[int]]:
-        """The unclaimed io of each process."""
+        """The growth of each process's I/O counters that is not yet assigned to a debt."""
         out = {}
         for key in self.faults:
             old, new = self._before.io.get(key), self._after.io.get(key)
@@ -60,7 +60,7 @@ class _Heirs:
         return out
 
     def fits(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether this process's growth can contain the whole debt."""
+        """Whether the unclaimed growth of this process can contain the whole debt."""
         unclaimed = self.unclaimed_io.get(key)
         return (
             unclaimed is not None
@@ -69,21 +69,21 @@ class _Heirs:
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
-        """Whether the debt equals this process's growth, as for a process that only waited for that child."""
+        """Whether the unclaimed growth of this process equals the debt, as if it only waited for that child."""
         return self.faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
-        """Subtract the debt from the process's unclaimed io and faults."""
+        """Subtract the debt from the process's unclaimed I/O and faults."""
         self.unclaimed_io[key] = [free - owed for free, owed in zip(self.unclaimed_io[key], debt.io, strict=True)]
         self.claim_faults(key, debt.faults)
 
     def claim_faults(self, key: ProcessKey, faults: int) -> None:
-        """Subtract the faults of a debt whose io is unknown."""
+        """Subtract the faults of a debt whose I/O is unknown."""
         self.faults[key] -= faults
         self.claimed[key] = self.claimed.get(key, 0) + faults
 
     def taken(self) -> dict[ProcessKey, ProcessIo]:
-        """The claimed io of each process."""
+        """The claimed I/O of each process."""
         out = {}
         for key in self.claimed.keys() & self.unclaimed_io.keys():
             old, new = self._before.io[key], self._after.io[key]
@@ -91,7 +91,7 @@ class _Heirs:
         return out
 
     def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
-        """For each process with unclaimed faults, the cminflt from which those faults grew."""
+        """For each process with unclaimed faults, the value of cminflt before these faults."""
         out = {}
         for key, left in self.faults.items():
             now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
@@ -103,11 +103,14 @@ class _Heirs:
 
 
 _newest: list[tuple[ProcessTable, ProcessTable, tuple[Debt, ...], Mapping[ProcessKey, int], Settlement]] = []
-"""The last call with its result, because the rates and the times of jobs need the same two tables in a tick."""
+"""The arguments and the result of the last call, because the rates and the job times of a tick need the same result."""
 
 
 def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
-    """The result of ``_settled``; a repeated call with the same tables returns it at once."""
+    """The settlement between two tables, cached for a second call with the same arguments.
+
+    last: the Sample of ``before``
+    """
     waiting = last.debts if last is not None else ()
     earlier = last.cminflt_before if last is not None else {}
     for old, new, debts, faults, found in tuple(_newest):
@@ -121,15 +124,14 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
 def _settled(
     before: ProcessTable, after: ProcessTable, waiting: tuple[Debt, ...], earlier: Mapping[ProcessKey, int]
 ) -> Settlement:
-    """Find the heirs of the io of the processes that vanished between two tables.
+    """Find the heirs of the processes that vanished between two tables.
 
-    The oldest debts are settled first. A debt goes to the nearest ancestor if the ancestor's growth covers it in all
-    seven io fields and its cminflt grew by the child's faults. Ancestors whose growth equals the debt are tried first,
-    in a pass of their own. A debt with an unknown ancestor that is left after these passes goes to the only other
-    process that fits. (In a single pass, a debt without an heir takes the bytes of a younger child: on random process
-    trees, twice as many bytes were counted double.) A debt that fits no process waits for one more table, because the
-    reaper may have been read before it reaped. The growth of cminflt then covers both intervals, because stat is read
-    after io.
+    There are three passes over the debts, each from the oldest process to the youngest. The first pass assigns a debt
+    to the nearest ancestor whose growth equals it; the second, to the nearest ancestor whose growth covers it in all
+    seven I/O fields and in faults; the third, if an ancestor is unknown, to the only other process that covers it. (In
+    a single pass, a debt without an heir takes the bytes of a younger child: on random process trees, twice as many
+    bytes were counted double.) A debt that fits no process waits for one more table, because its heir may have been
+    read before the wait(). The growth of cminflt then covers both intervals, because stat is read after io.
     """
     vanished = sorted(gone(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
@@ -145,14 +147,14 @@ def _settled(
         if io is not None:
             debts.append(debt)
     debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
-    # If no cminflt grew, no process inherited anything, so ancestors are not searched.
+    # If no cminflt grew, no process inherited anything, so the ancestors are not needed.
     parents = _Parents(before, after, vanished, waiting) if heirs.faults and (debts or unknown) else None
     marked: set[ProcessKey] = set()
     inexact = {debt.key for debt in unknown}
     for find in (_exactly, _ancestor, _only_other):
         left = []
         for debt in debts:
-            # The ancestors of a waiting debt that vanished before it are not known any more.
+            # Some ancestors of a waiting debt may no longer be known, because they vanished earlier.
             heir = None if find is _only_other and debt in waiting else find(debt, heirs, parents)
             if heir is None:
                 left.append(debt)
@@ -180,9 +182,8 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 
 
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    # Only an ancestor reaps, and an ancestor is older. If all ancestors are known and none fits, the debt's parent
-    # ignores SIGCHLD, and a growth that fits is another process's own. If they are not all known, the only process that
-    # fits may still be the wrong one.
+    # Only an ancestor inherits, and it is older. If all ancestors are known and none fits, the parent ignores SIGCHLD,
+    # and a process whose growth fits did that I/O itself. If some are unknown, this may still be so.
     if _reaches_the_first(debt, parents):
         return None
     passing = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
@@ -190,7 +191,7 @@ def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessK
 
 
 class _Parents:
-    """The owners of each pid with their ppid: living processes, those that just vanished, and those with debts."""
+    """The processes of each pid with their ppid: living ones, those that just vanished, and those of waiting debts."""
 
     def __init__(
         self, before: ProcessTable, after: ProcessTable, gone: Iterable[ProcessKey], waiting: Iterable[Debt]
@@ -215,7 +216,7 @@ _PID = itemgetter(ProcessKey._fields.index("pid"))
 
 
 def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
-    """The parent, its parent and so on; of several owners of a pid, the youngest that is older than its child."""
+    """The parent, its parent and so on. Of several processes with one pid, the youngest that is older than the child."""
     if parents is None:
         return
     child, ppid = debt.key, debt.ppid
@@ -228,6 +229,6 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
 
 
 def _reaches_the_first(debt: Debt, parents: _Parents | None) -> bool:
-    """Whether all ancestors are known, up to one without a parent."""
+    """Whether all ancestors are known, up to a process without a parent."""
     ancestors = list(_ancestors(debt, parents))
     return parents is not None and bool(ancestors) and (ancestors[-1], 0) in parents.get(ancestors[-1].pid)

@@ -1,7 +1,7 @@
 """Exact rates of each process between two readings.
 
-Each record has a time of its own: io is read in every tick, stat in cohorts. A record that was not read again keeps the
-rate of the previous Sample; a record that was read and is unchanged has the rate 0.
+The io of a process is read in every tick, its stat only every few ticks, so each has a separate time. A record that was
+not read again keeps the rate of the previous Sample; a record that was read and did not change has the rate 0.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 
 _Rate = float | None
 _IoRates = tuple[_Rate, _Rate, _Rate, _Rate, _Rate, _Rate, _Rate]
-"""Bytes read, written and cancelled, then bytes and calls passed to read and write: the first fields of ProcessRates.
-"""
+"""The first seven fields of ProcessRates: bytes read, written and cancelled, then bytes and calls of read and write."""
 _StatRates = tuple[_Rate, _Rate, _Rate, bool, int | None, float]
 """The fields cpu_ratio, io_delay_ratio, major faults, main_thread_only, threads_looked and stat_s of ProcessRates."""
 _UNKNOWN_IO: _IoRates = (None, None, None, None, None, None, None)
@@ -40,9 +39,9 @@ _UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)
 
 
 class _Pair(NamedTuple):
-    """Two tables, and the rates of the first.
+    """Two tables, and the ProcessSample of the first.
 
-    idle: whether a process missing from ``old`` is known to have been idle, because there was a full Sample
+    idle: whether a process that ``old`` does not list is known to have been idle, because ``old`` is complete
     """
 
     before: ProcessTable
@@ -54,9 +53,9 @@ class _Pair(NamedTuple):
 def process_rates(
     before: Reading[ProcessTable] | None, after: Reading[ProcessTable], last: Rated[ProcessSample] | None
 ) -> Rated[ProcessSample]:
-    """The rates of the processes that were active, are blocked, or are not known well enough to count as idle.
+    """The rates of the processes that were active, are blocked, or have an unknown rate.
 
-    Without a usable earlier table there are no rates and ``seconds`` is None.
+    Without a usable earlier table there are no rates, and ``seconds`` is None.
     """
     table = after.value
     if table is None:
@@ -136,11 +135,11 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
 
 
 def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
-    """The time at which the counters of a process that is new in a table began to count.
+    """The monotonic time in ns at which the counters of a process that is new in a table began to count.
 
-    It is the start of the process, or the time of the last sweep if that was earlier. The start may be before the last
-    sweep, because a pid out of sequence is found only by listing /proc. After a suspend, a start time appears to be
-    later than it was.
+    This is the start of the process, or the time of the last sweep if that is earlier. A process may have started
+    before the last sweep, because a pid out of sequence is found only by listing /proc. It seems to start after the
+    last sweep, even later than it did, if the machine was suspended before.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 
@@ -170,17 +169,17 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
-    """The share of time blocked on block I/O, and which threads it covers.
+    """The share of time blocked on block I/O, and the threads that it covers.
 
-    The second value is whether only the main thread counts; the third is the number of threads if only some count.
+    The second value is whether only the main thread counts; the third, how many threads count, or None for all.
     """
     before, after, part = pair.before, pair.after, None
     sampled, sampled_before = after.threads.get(key), before.threads.get(key)
     new, older = after.stat[key], before.stat.get(key)
     if sampled is not None and sampled_before is not None:
         earlier, is_counted = dict(sampled_before.blkio_ticks), after.delay_counted(key)
-        # A thread counts if accounting was on when the process started, or if the thread has ticks: it may have started
-        # later.
+        # A thread counts if accounting was on when the process started, or if the thread has ticks, because it may have
+        # started later.
         amounts = [
             delta(earlier[tid], ticks) for tid, ticks in sampled.blkio_ticks if tid in earlier and (is_counted or ticks)
         ]
@@ -195,7 +194,7 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
     if not after.delayacct:
         return None, main_only, part
     ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
-    # When the CPUs are busy, the kernel's figure can exceed the time that has passed.
+    # If the CPUs are busy, the kernel's figure can exceed the elapsed time.
     return (None if ratio is None else min(1.0, ratio)), main_only, part
 
 

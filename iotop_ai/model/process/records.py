@@ -23,25 +23,26 @@ _RELEASE = pattern(r"(\d+)\.(\d+)")
 def has_delay_switch(kernel: str) -> bool | None:
     """Whether a kernel of this release has kernel.task_delayacct (since Linux 5.14); None if the release is unknown.
 
-    Before 5.14, delay accounting is on unless the kernel was booted with ``nodelayacct`` (e4042ad49235, 0cd7c741f01d).
+    Before 5.14, delay accounting is on by default and the boot option ``nodelayacct`` switches it off (commits
+    e4042ad49235 and 0cd7c741f01d).
     """
     found = _RELEASE.match(kernel)
     return None if found is None else (int(found[1]), int(found[2])) >= _SWITCHED_SINCE
 
 
 def delay_remedy(kernel: str) -> str:
-    """The command that switches delay accounting on, for a kernel of this release."""
+    """How to switch delay accounting on with a kernel of this release: a command, or a boot option to leave out."""
     return "boot without nodelayacct" if has_delay_switch(kernel) is False else "sysctl kernel.task_delayacct=1"
 
 
 class ProcessKey(NamedTuple):
-    """A process's identity within one boot: pid and start time in clock ticks after boot (stat field 22)."""
+    """A process's identity within one boot: its pid, and its start time in clock ticks after boot (stat field 22)."""
 
     pid: int
     start_ticks: int
 
     def age_s(self, at_ns: int, suspended_ns: int, ticks_per_s: int) -> float:
-        """The process's age at a monotonic time.
+        """The process's age in seconds at a monotonic time in ns.
 
         suspended_ns: how long the machine was suspended since boot, which the start time includes
         """
@@ -51,8 +52,8 @@ class ProcessKey(NamedTuple):
 class ProcessIo(NamedTuple):
     """The seven fields of /proc/PID/io, in the order of that file.
 
-    All are bytes, except that syscr and syscw count calls. At wait() the kernel adds all of a child's io to its
-    parent's.
+    syscr and syscw count calls, all others bytes. At wait() the kernel adds all counters of a child to those of its
+    parent.
     """
 
     rchar: int
@@ -68,7 +69,8 @@ class ProcessStat(NamedTuple):
     """The relevant fields of /proc/PID/stat, in the kernel's units (ticks of 1/clk_tck s).
 
     state: the state of the main thread
-    blkio_ticks: the delay of the main thread; 0 while delay accounting is off, and for a task that started meanwhile
+    blkio_ticks: how long the main thread was blocked on block I/O; 0 while delay accounting is off, and for a process
+        that started while it was off
     """
 
     state: str
@@ -83,17 +85,19 @@ class ProcessStat(NamedTuple):
     blkio_ticks: int
 
     def has_ended(self) -> bool:
-        """Whether only its exit code is left.
+        """Whether the whole process has ended.
 
-        A main thread that exits while other threads continue is a zombie, too.
+        A zombie with several threads has not: only its main thread has exited.
         """
         return self.state in ("Z", "X") and self.threads <= 1
 
 
 class ProcessInfo(NamedTuple):
-    """The identity of a process, read when it is first seen and again when its name changes. All strings are clean.
+    """The identity of a process, read when it is first seen and again when its name changes.
 
-    name: the comm
+    The strings have been passed through ``clean``.
+
+    name: the process name (comm)
     cmdline: the arguments; () for a kernel thread, or if not readable
     user: the user's name, or the uid as text if the name is unknown
     kernel: whether it is a kernel thread
@@ -110,8 +114,8 @@ class ProcessInfo(NamedTuple):
 class ThreadLook(NamedTuple):
     """A sample of the threads of a multi-threaded process whose io has changed.
 
-    states: ((letter, count), ...), the most frequent state first
-    blkio_ticks: ((tid, ticks), ...)
+    states: pairs of (state letter, number of threads), the most frequent state first
+    blkio_ticks: pairs of (tid, time blocked on block I/O in ticks)
     """
 
     states: tuple[tuple[str, int], ...]
@@ -123,7 +127,7 @@ _RESTS = frozenset("SI")
 
 
 def awake(stat: ProcessStat) -> bool:
-    """Whether the main thread is neither asleep (S) nor idle (I); the flag of a table's stat."""
+    """Whether the main thread is neither asleep (S) nor idle (I). This is the flag of the TrackedDict of all stats."""
     return stat.state not in _RESTS
 
 
@@ -136,7 +140,7 @@ def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
 
 
 def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
-    """The number of main threads in each state; threads asleep (S) and idle (I) may be left out."""
+    """The number of main threads in each state; the states S (asleep) and I (idle) may be left out."""
     awake_ones = _flagged(stat)
     return Counter(map(_STATE, stat.values() if awake_ones is None else [stat[key] for key in awake_ones]))
 
@@ -147,30 +151,31 @@ def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] |
 
 
 class ProcessTable(NamedTuple):
-    """One reading of all processes, made of a sweep over io and a sweep over stat, each with its time.
+    """One reading of all processes: a sweep over their io and a sweep over their stat, each with its time.
 
-    Unchanged records are the same objects as in the previous Snapshot. A process belongs to cohort pid % cohorts.
+    Unchanged records are the same objects as in the previous Snapshot. Not every sweep reads every process: processes
+    are divided into cohorts (pid modulo the number of cohorts), which take turns.
 
     io: the io of each process that is not in ``denied``
-    io_at_ns: the time of this tick's sweep over io, at which records in ``io`` were read unless other fields say
-        otherwise
+    io_at_ns: the time of this tick's sweep over io, at which the io records were read unless io_stale, io_out or io_at
+        has another time
     io_stale: the time of each io record that this sweep did not read again
     stat_at_ns: the time of this tick's sweep over stat, which reads cohort ``seq % cohorts`` and the processes whose io
         changed
     stat_at: the time of the newest sweep over each cohort
-    stat_out: the time of each stat record that was last read while it was another cohort's turn
+    stat_out: the time of each stat record that was last read in another cohort's turn
     threads: the threads of multi-threaded processes whose io changed
-    wchan: the wchan of the main thread, if readable and not "0", of processes in state D or whose io changed
-    gone: the processes of the previous Snapshot that have ended since
+    wchan: the main thread's wchan of processes in state D or whose io changed, if readable and not "0"
+    gone: the processes of the previous Snapshot that have ended since then
     complete: whether every process was listed; False under hidepid, which hides the processes of other users
     delayacct: whether delay accounting is on; None if unknown
     exits: the known exit codes (0 to 255), or minus the signal, of processes in ``gone`` and of zombies
     adaptive: whether a sweep reads the io of only some processes
     io_at: the time of each cohort's newest io; () if it is ``io_at_ns`` for all
-    io_out: the time of each io record that was read while it was another cohort's turn
-    io_since: for a process that was not read for a while, when its counters began to grow, if known to be after its
-        last reading
-    delayacct_since: a start time in ticks; the kernel counts the delays of tasks that started then or later; None if it
+    io_out: the time of each io record that was read in another cohort's turn
+    io_since: for a process that was not read for a while, when its counters began to grow, if this is known to be later
+        than its last reading
+    delayacct_since: the kernel counts the delays of tasks that started at this time (in ticks) or later; None if it
         counts those of all tasks
     """
 
@@ -226,7 +231,7 @@ class ProcessTable(NamedTuple):
 
 
 class ProcessRates(NamedTuple):
-    """The rates of one process over one interval; None if unknown (new, denied, or delay accounting is off)."""
+    """The rates of one process over one interval; None if unknown (new process, no permission, no delay accounting)."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes fetched from storage per second.", "kB_rd/s")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes dirtied for storage per second.", "kB_wr/s")]
@@ -254,35 +259,33 @@ class ProcessRates(NamedTuple):
     threads_looked: int | None = None
     """The number of threads that io_delay_ratio covers, which have the lowest ids; None if it covers all."""
     io_s: float | None = None
-    """Seconds between the two readings of its io; 0.0 if its io was not read again and its rates are repeated.
-    None in recordings without this field. The rates multiplied by these seconds add up to the growth of the counters.
-    """
+    """The seconds between the two readings of its io; 0.0 if its io was not read again, so that its rates are repeated;
+    None in recordings without this field. Rate times seconds, summed over Samples, is the growth of the counter."""
     stat_s: float | None = None
-    """Seconds between the two readings of its stat, with CPU, io_delay_ratio and faults; 0.0 and None as in ``io_s``.
-    """
+    """The seconds between the two readings of its stat (CPU, delay and faults); 0.0 and None as in ``io_s``."""
 
 
 UNKNOWN_PROCESS_RATES = ProcessRates(*[None] * 10)  # type: ignore[arg-type]
 
 
 class Debt(NamedTuple):
-    """A vanished process whose last counters have not been inherited by any process yet."""
+    """A vanished process whose I/O has not been found in another process yet."""
 
     key: ProcessKey
     ppid: int
     io: ProcessIo
     faults: int
-    """Its minflt + cminflt at its last reading; the cminflt of the process that reaps it grows by this number."""
+    """Its minflt + cminflt at its last reading. The cminflt of the process that waits for it grows by this number."""
 
 
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
 
-    debts: the debts that are not settled yet and wait for one more Snapshot
+    debts: the debts that wait for one more Snapshot (see inherited_io.py)
     """
 
     rates: Mapping[ProcessKey, ProcessRates]
     debts: tuple[Debt, ...] = ()
     cminflt_before: Mapping[ProcessKey, int] = {}
-    """The cminflt in the previous Snapshot of processes that may still settle a debt, so that growth covers both
+    """For processes that may inherit a waiting debt, cminflt in the previous Snapshot: its growth has to cover both
     intervals."""

@@ -1,4 +1,4 @@
-"""The lines of Python that the threads of a process execute, counted over many samples of their stacks."""
+"""The lines of Python code that the threads of a process execute, counted over many samples of their stacks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MOST_THREADS, MOST_LINES, MOST_CALLS = 64, 5, 4
 _THREAD = pattern(r"thread \((?:0x[0-9a-fA-F]+|(\d+))\)(?:: (.*))?")
 _FRAME = pattern(r"(.*) \((.*?)(?::(\d+))?\)")
 _LIBRARY = pattern(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<|^[^/]*$")
-"""Matches paths of the standard library and of installed packages, and built-in modules, which do not have a path."""
+"""Matches the paths of the standard library and of installed packages, and the names of built-in modules."""
 
 
 class StackFrame(NamedTuple):
-    """One call in a stack; ``file`` is a path or a word such as "<frozen importlib>", ``line`` is 0 if unknown."""
+    """One call in a stack; ``file`` is a path or a name such as "<frozen importlib>"; ``line`` is 0 if unknown."""
 
     function: str
     file: str
@@ -25,11 +25,11 @@ class StackFrame(NamedTuple):
 
 
 class CodeLine(NamedTuple):
-    """A line of the program, and how often the samples found it.
+    """A line of the program, and how often its thread was at this line.
 
-    samples: the number of samples in which its thread was at this line
-    calls: the names of the functions that the line called, outermost first
-    inner: the innermost call
+    samples: the number of samples at this line
+    calls: the names of the functions called from this line, outermost first
+    inner: the innermost of these calls; None without one
     text: the source of the line; "" if unknown
     """
 
@@ -41,7 +41,7 @@ class CodeLine(NamedTuple):
 
 
 class ThreadCode(NamedTuple):
-    """A thread's lines, the most frequent first; ``tid`` is 0 if unknown, ``name`` is Python's name for the thread."""
+    """A thread's lines, the most frequent first. tid: 0 if unknown. name: Python's name for the thread."""
 
     tid: int
     name: str
@@ -50,7 +50,7 @@ class ThreadCode(NamedTuple):
 
 
 class PythonCode(NamedTuple):
-    """The lines of Python that a process's threads execute.
+    """The lines of Python code that a process's threads execute.
 
     threads: the main thread first, then the threads with the most samples
     samples: the largest number of samples of one thread
@@ -62,7 +62,7 @@ class PythonCode(NamedTuple):
 
 
 def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
-    """Parses py-spy's raw format: each line has a stack's frames, outermost first, and the number of its samples.
+    """Parse py-spy's raw format: each line has the frames of a stack, outermost first, and its number of samples.
 
     ``thread (81): MainThread;<module> (/r/train.py:9);main (/r/train.py:7);get (/usr/lib/python3.11/queue.py:171) 70``
     """
@@ -90,7 +90,7 @@ def _parse_frame(text: str) -> StackFrame | None:
 
 
 def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
-    """The code of one thread: its stacks summed by the line of the program that they contain."""
+    """The code of one thread: its samples summed by the line of the program that each stack contains."""
     counts: Counter[StackFrame] = Counter()
     below: dict[StackFrame, Counter[tuple[StackFrame, ...]]] = {}
     for frames, count in stacks.items():

@@ -26,7 +26,7 @@ class Terminal(NamedTuple):
 
 
 class HostFacts(NamedTuple):
-    """Facts about the machine and this process; None or "" if unknown or not there.
+    """Facts about the machine and this process; None or "" for what is unknown or missing.
 
     cores: the number of cores that the affinity of this process allows
     machine_cores: the number of all cores
@@ -35,7 +35,7 @@ class HostFacts(NamedTuple):
     cgroup: "v2", "v1" or "hybrid"
     own_pids: whether this process is in the PID namespace of a container
     shm_bytes: the size of /dev/shm
-    shm_error: why that size is unknown
+    shm_error: why shm_bytes is unknown
     nvidia_cards: the number of NVIDIA GPUs on the PCI bus
     uvm: whether /dev/nvidia-uvm exists
     rdma: the number of RDMA ports

@@ -13,7 +13,7 @@ class Package(NamedTuple):
     folder: the folder that contains its metadata
     tags: the tags of its wheel, such as "cp311-cp311-manylinux_2_17_x86_64"
     url: the source of a direct installation, as pip accepts it ("git+https://host/name.git@COMMIT")
-    editable: whether that source is a checkout from which it is imported
+    editable: whether ``url`` is a checkout from which the distribution is imported
     """
 
     name: str
@@ -34,7 +34,7 @@ class CondaPackage(NamedTuple):
 
 
 class Unmet(NamedTuple):
-    """A requirement that is not met; ``found`` is the installed version, "" if none is installed."""
+    """A requirement that is not met; ``found`` is the installed version, "" without one."""
 
     package: str
     requirement: str
@@ -44,7 +44,7 @@ class Unmet(NamedTuple):
 class Torch(NamedTuple):
     """A torch folder on the path, described by its version.py.
 
-    cuda, hip: the versions of CUDA and HIP for which it was built; "" if for none
+    cuda, hip: the version of CUDA or HIP that it was built for; "" for none
     """
 
     folder: str
@@ -56,15 +56,15 @@ class Torch(NamedTuple):
 class PythonFacts(NamedTuple):
     """A Python interpreter and its packages.
 
-    error: why this interpreter could not be queried; then only ``executable`` is known
-    packages: its distributions in the order of the path, so the first one of a name is the one that is imported
+    error: why this interpreter could not be queried; only ``executable`` is then known
+    packages: its distributions in the order of the path; of several with one name, the first is imported
     unmet: the requirements that are not met; None if unknown
     numpies: the folders that contain a numpy
     shadows: files in the current folder that hide a module
-    locks: files whose mere existence is a lock and that are older than ten minutes, as (program, path)
-    libstdcxx: the newest GLIBCXX of the library that LD_LIBRARY_PATH names and of the system's library, as (folder, N
-        of 3.4.N)
-    held_locks: lock files that count only while a process has locked them, as (path, inode)
+    locks: files whose mere existence is a lock, if older than ten minutes, as (program, path)
+    libstdcxx: the libstdc++ of LD_LIBRARY_PATH and that of the system, as (folder, N), if GLIBCXX_3.4.N is its newest
+        version
+    held_locks: lock files that have an effect only while a process locks them, as (path, inode)
     start_method: the default start method of multiprocessing
     lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
     managed: whether the distribution manages the packages, so that pip refuses to change them (PEP 668)
@@ -105,7 +105,7 @@ class PythonFacts(NamedTuple):
 
     @property
     def pip_uninstall(self) -> str:
-        """The beginning of a shell command that removes packages, which a venv cannot hide."""
+        """The beginning of a shell command that removes packages; a venv could not hide them."""
         return f"{self.command} -m pip uninstall{' --break-system-packages' * self.managed}"
 
     def first(self, name: str) -> Package | None:
@@ -127,7 +127,7 @@ def canonical(name: str) -> str:
 
 
 def release(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version, such as (2, 4, 0) for "2.4.0+cu121"; () without any."""
+    """The leading numbers of a version, such as (2, 4, 0) for "2.4.0+cu121"; () without a number."""
     out: list[int] = []
     for part in version.split("+", 1)[0].split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

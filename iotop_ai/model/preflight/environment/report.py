@@ -40,7 +40,7 @@ class Diagnosis(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A value that differs between two diagnoses; None if a diagnosis lacks it."""
+    """A value that differs between two diagnoses; None for a diagnosis that lacks it."""
 
     section: str
     name: str
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 _SECTIONS = ("machine", "limits", "python", "packages", "conda_packages", "variables")
 _ALWAYS_DIFFER = ("name", "executable", "prefix", "base_prefix", "folder")
-"""Fields with names and paths, which differ between any two machines and are not compared."""
+"""Fields that are not compared, because names and paths always differ between two machines."""
 
 
 def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator[Difference]:

@@ -1,4 +1,4 @@
-"""Facts about the processes of a training script or notebook, found in its source without running it."""
+"""Facts about the processes that a training script or notebook starts, found in its source without running it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ FORK = "fork"
 class ScriptFacts(NamedTuple):
     """The facts found in the source of a training script.
 
-    error: why the source could not be read; then only ``path`` is known
+    error: why the source could not be read; only ``path`` is then known
     unguarded: the call that starts processes when the module is imported, outside ``if __name__ == "__main__"``; ""
         without one
-    workers: whether it uses a DataLoader with workers, or starts processes itself
-    method: the start method that it sets; "" if it does not set one
+    workers: whether the script uses a DataLoader with workers, or starts processes itself
+    method: the start method that the script sets; "" if it sets none
     cuda: the call that uses CUDA within a Dataset; "" without one
     datasets: the names of the Dataset classes that it defines
     """

@@ -1,1 +1,1 @@
-"""The sweep of a data loader: its configurations, the measurements of each, and the recommended one."""
+"""The sweep of a data loader: the configurations, the measurements of each, and the recommended configuration."""

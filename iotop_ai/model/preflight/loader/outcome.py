@@ -1,4 +1,4 @@
-"""The end of a run that gave no figures, from which the reason for its failure is determined."""
+"""How a loader's run without figures ended. The reason for its failure is derived from these facts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Stuck(NamedTuple):
 
     state: the letter in /proc/PID/stat
     wchan: the kernel function in which it sleeps; "" if unknown
-    frame: the line of the user's Python that it executes; "" if unknown
+    frame: the line of the user's Python code that it executes; "" if unknown
     exit_status: the status from wait(2) if it has ended; otherwise None
     """
 
@@ -28,13 +28,13 @@ class Outcome(NamedTuple):
     phase: the last phase: import, build, start or batches
     silent_s: the seconds without a batch or a step; 0 if the run did not hang
     returncode: the exit code of the loader's main process; None while it ran
-    error, text, trace: the exception
+    error, text, trace: the exception's class, message and traceback; "" without one
     refused: why the factory cannot be swept
     stderr: the end of the output on stderr
     shm_free_bytes: the least free space of /dev/shm during the run
     workers: the number of workers in the configuration
     container: the kind of container that it ran in; "" outside of a container
-    empty: whether the factory gave no batch, for the reason in ``refused``
+    empty: whether the loader gave no batch; ``refused`` has the reason
     """
 
     phase: str

@@ -7,9 +7,9 @@ from iotop_ai.model.preflight.loader.run import Run
 from iotop_ai.model.preflight.report import FINE, NO_ANSWER, PROBLEM
 
 NEAR_BEST = 0.95
-"""The share of the best rate that the recommended configuration must reach."""
+"""The recommended configuration must reach this share of the best rate."""
 _NO_DATA = {"refused", "empty"}
-"""Failures of the factory itself: it is refused, or it gives no batch."""
+"""The kinds of failures after which there is no answer."""
 
 
 class Choice(NamedTuple):
@@ -18,8 +18,8 @@ class Choice(NamedTuple):
     run: the run of the smallest configuration whose rate is near the best
     best: the run with the best rate
     bound: what limits the rate: cpu, storage, main, waiting, or "" if unknown
-    rising: whether the largest number of workers is the best by more than 5 %, no larger number failed, and cores are
-        left, so still more workers may be better
+    rising: whether still more workers may be better: the largest number is the best by more than 5 %, no larger number
+        failed, and cores are left
     """
 
     run: Run
@@ -31,12 +31,12 @@ class Choice(NamedTuple):
 class Report(NamedTuple):
     """The result of one sweep.
 
-    target: the swept MODULE:FACTORY
+    target: the factory as MODULE:FACTORY
     cores: the number of cores that this process can use
     machine_cores: the number of cores of the machine
     room_bytes: the memory that was available before the sweep
     shm_bytes: the size of /dev/shm; None if unknown or unlimited
-    cold: the folder that is evicted from the page cache before each run; "" if none
+    cold: the folder that is evicted from the page cache before each run; "" for none
     """
 
     target: str

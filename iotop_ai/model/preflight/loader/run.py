@@ -14,10 +14,10 @@ MOST_WORKERS = 256
 class Configuration(NamedTuple):
     """The settings of a loader that the sweep varies.
 
-    prefetch: the batches that each worker prefetches; None for the default of the loader
+    prefetch: the number of batches that each worker prefetches; None for the loader's default
     pin: whether batches are copied to pinned memory
-    start: the start method of processes; "" for Python's default
-    interleave: the number of files that tf.data reads side by side (cycle_length); None for that of the pipeline
+    start: the start method of the workers; "" for Python's default
+    interleave: the number of files that tf.data reads in parallel (cycle_length); None to keep the pipeline's value
     """
 
     workers: int
@@ -29,14 +29,14 @@ class Configuration(NamedTuple):
 
 
 class Built(NamedTuple):
-    """The loader that the factory returned.
+    """The loader that the user's factory returned.
 
     kind: torch, tensorflow or iterable
-    start: the start method that it uses
-    applied: the keyword arguments that reached the loader
+    start: the start method of its workers
+    applied: the settings of the Configuration that the loader accepted, as keyword arguments
     cuda: whether CUDA was initialised before the workers started
-    stages: the stages of a tf.data pipeline, the last first ("Prefetch", "Batch", "ParallelMap")
-    epoch_bytes: the size of all its batches; None if unknown
+    stages: the stages of a tf.data pipeline, from the last to the first ("Prefetch", "Batch", "ParallelMap")
+    epoch_bytes: the size of all batches of an epoch; None if unknown
     """
 
     kind: str
@@ -48,9 +48,9 @@ class Built(NamedTuple):
 
 
 class Steady(NamedTuple):
-    """The steady part of a run.
+    """The steady part of a run, which begins when each worker has delivered its first batch.
 
-    batches, samples, seconds: the amounts counted after each worker has given its first batch
+    batches, samples, seconds: how many batches and samples it delivered, and how long it lasted
     first_batch_s: the seconds from the start of the iteration to the first batch
     """
 
@@ -66,17 +66,17 @@ class Steady(NamedTuple):
 
 
 class Used(NamedTuple):
-    """The resources that the processes used during the steady part; None if unknown. Cores are CPU seconds per second.
+    """The resources that the processes used during the steady part; None if unknown.
 
-    worker_cores: the use of all workers together; without workers, of the loader's main process
-    main_cores: the use of the loader's main process alone
-    blocked_ratio, running_ratio: the shares of samples in which a worker waited for storage (state D), or was on a CPU
-        or waited for one
+    worker_cores: the mean number of cores that all workers together used; without workers, the main process
+    main_cores: the mean number of cores that the loader's main process used
+    blocked_ratio, running_ratio: in which share of the samples of its state a worker waited for storage (D), and in
+        which it ran or waited for a CPU (R)
     memory_bytes: the highest PSS of all processes together
-    growth_bytes: the growth of that memory per batch; None unless it grows steadily
-    shm_bytes: the highest use of /dev/shm since the start
+    growth_bytes: the growth of that PSS per batch; None if it does not grow steadily
+    shm_bytes: the highest use of /dev/shm since the start of the run
     storage_bytes: the bytes read from disks
-    asked_bytes: the bytes read by system calls
+    asked_bytes: the bytes read by system calls, whether from disks or from the page cache
     """
 
     worker_cores: float | None = None
@@ -91,10 +91,10 @@ class Used(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """The reason why a configuration gave no figures.
+    """Why a configuration gave no figures.
 
     kind: hang, killed, shm, pickle, broken_pipe, cuda, crash (of the loader's main process), error (an exception),
-        empty (no batch), or refused (the factory cannot be swept)
+        empty (no batch), or refused (the loader cannot be swept)
     """
 
     kind: str
@@ -103,7 +103,7 @@ class Failure(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One run of a configuration. Exactly one of ``steady`` and ``failure`` is None."""
+    """One run of a configuration. It has either ``steady`` or ``failure``; the other one is None."""
 
     configuration: Configuration
     built: Built | None = None
@@ -118,7 +118,7 @@ class Run(NamedTuple):
 
 
 def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
-    """The measured runs that differ from this configuration only in the number of workers, sorted by that number."""
+    """The successful runs that differ from the configuration ``of`` only in the number of workers, in that order."""
     found = {}
     for run in runs:
         one = run.configuration
