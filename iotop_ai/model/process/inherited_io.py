@@ -216,7 +216,7 @@ _PID = itemgetter(ProcessKey._fields.index("pid"))
 
 
 def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
-    """The parent, its parent and so on. Of several processes with one pid, the youngest that is older than the child."""
+    """The ancestors, nearest first. Of several processes with one pid, the youngest that is older than its child."""
     if parents is None:
         return
     child, ppid = debt.key, debt.ppid

@@ -1,4 +1,4 @@
-"""The parts that all imports share: reading long logs, parsing dates of the usual locales, and making Snapshots."""
+"""Functions for all imports: reading long logs, parsing dates in the usual locales, and making Snapshots."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""The least step back in a log's times, in ns, that may be the end of summer time; a smaller one is a correction."""
+"""A step back in a log's times by this many ns may be the end of summer time; a smaller step is a correction."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 
 class ImportOptions(NamedTuple):
     """The user's options for a log.
 
-    start_ns: the Unix time of the first report; None to use the logged times. interval_s: the time between two reports;
-    None to find it in the log. keep_first: whether the first report is an interval too (``iostat -y``). host: the name
-    of the machine, if the log does not have it. zone: the time zone of times without an offset; None for this
-    machine's.
+    start_ns: the Unix time of the first report; None to use the logged times
+    interval_s: the time between two reports; None to find it in the log
+    keep_first: whether the first report is an interval too (``iostat -y``)
+    host: the name of the machine, if the log does not have it
+    zone: the time zone of times without an offset; None for this machine's time zone
     """
 
     start_ns: int | None = None
@@ -43,9 +44,11 @@ class ImportOptions(NamedTuple):
 class LoggedTime(NamedTuple):
     """A date and time as a locale writes it.
 
-    numbers: the three numbers of the date, in an unknown order. year_first: whether the date begins with the year.
-    surely_day_first: whether the date certainly begins with the day, because its separator is ".". seconds: the seconds
-    since midnight. offset: the offset from UTC, such as "+0100"; "" without one.
+    numbers: the three numbers of the date, in the order of the text
+    year_first: whether the date begins with the year
+    surely_day_first: whether the date certainly begins with the day, because its separator is "."
+    seconds: the seconds since midnight
+    offset: the offset from UTC, such as "+0100"; "" without one
     """
 
     numbers: tuple[int, int, int]
@@ -80,9 +83,9 @@ def parse_logged_time(text: str) -> LoggedTime | None:
 def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
     """Return the time in Unix ns. Raises InputError for a date that does not exist.
 
-    day_first: whether the log writes 21/11/2026 and not 11/21/2026. before_ns: the previous time in the log. At the end
-    of summer time, one hour occurs twice: the second occurrence is meant if the first would lie before the previous
-    time.
+    day_first: whether the log writes 21/11/2026 rather than 11/21/2026
+    before_ns: the previous time in the log. At the end of summer time, one hour occurs twice; the second occurrence is
+        meant if the first would be before the previous time
     """
     a, b, c = logged_time.numbers
     year, month, day = (
@@ -144,7 +147,7 @@ def snapshot(
 
 
 def host_of(origin: str, run: int, name: str, kernel: str = "") -> Host:
-    """Return the host of a log. Each run of the logging program counts as a session of its own, as after a reboot."""
+    """Return the host of a log. Each run of the logging program is a separate session, as after a reboot."""
     return Host(clean(name) or "imported", f"imported-{run}", clean(kernel), None, "", False, "", origin)
 
 
@@ -173,9 +176,9 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """Return the record of a device by its kernel name; any other name is a device mapper's name (``iostat -N``).
+    """Return the record of a device by its kernel name; any other name is a device-mapper name (``iostat -N``).
 
-    Major and minor are 0:0, which no block device has.
+    Major and minor are 0, which no block device has.
     """
     kind, parent = "dm", ""
     for pattern, known in _KINDS:

@@ -15,8 +15,8 @@ _MONTHS = 12
 class DateOrder(NamedTuple):
     """The order of day and month in a log.
 
-    day_first: whether the log writes 21/11/2026 and not 11/21/2026. assumed: the reason for the order, if the dates
-    themselves do not prove it; otherwise "".
+    day_first: whether the log writes 21/11/2026 rather than 11/21/2026
+    assumed: why this order is assumed; "" if the dates prove it
     """
 
     day_first: bool
@@ -24,14 +24,14 @@ class DateOrder(NamedTuple):
 
 
 class DateOrderFinder:
-    """Finds the order from the dates of a log, which are passed to ``see`` one by one."""
+    """Finds the order of day and month from the dates of a log, which are passed to ``see`` one by one."""
 
     def __init__(self) -> None:
         self._last: LoggedTime | None = None
         self._known: bool | None = None
         self._differs = False
         self._days = {True: 0, False: 0}
-        """The sum of the days between successive dates, by whether the dates are read with the day first."""
+        """The sum of the days between successive dates, if they are read with the day first (True) or not (False)."""
 
     def see(self, logged_time: LoggedTime | None) -> None:
         """Take the next date of the log into account."""
@@ -39,7 +39,7 @@ class DateOrderFinder:
             return
         first, second, _ = logged_time.numbers
         if first > _MONTHS or second > _MONTHS:
-            # A date that can only have the day first outweighs all others, which may be damaged.
+            # A date that can only have the day first outweighs all others: those may be damaged.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, logged_time
@@ -48,7 +48,7 @@ class DateOrderFinder:
                 self._days[day_first] += _days_between(last, logged_time, day_first)
 
     def find(self, written_ns: int, zone: tzinfo | None) -> DateOrder:
-        """Return the order. written_ns: the Unix time when the file was written, in ns."""
+        """Return the order. written_ns: the Unix time in ns at which the file was written."""
         if self._known is not None:
             return DateOrder(self._known, "")
         if not self._differs or self._last is None:
@@ -61,7 +61,7 @@ class DateOrderFinder:
         return DateOrder(False, "nothing in it shows the order")
 
     def _is_near(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
-        """Whether the last date, read in this order, is close to the date of the file."""
+        """Whether the last date, if read in this order, is close to the date of the file."""
         assert self._last is not None  # ``find`` has checked this
         try:
             day_ns = logged_time_ns(self._last._replace(seconds=0), day_first, zone)

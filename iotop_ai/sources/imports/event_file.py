@@ -23,21 +23,21 @@ _MOST_VARINT = 10
 
 
 class StepEvent(NamedTuple):
-    """An event that has a summary. wall_s: its time in Unix seconds."""
+    """An event that has a summary. wall_s: its Unix time in seconds."""
 
     wall_s: float
     step: int
 
 
 def is_event_file(begin: bytes) -> bool:
-    """Whether a file that begins with these bytes is an event file: its first record is a short "brain.Event:2"."""
+    """Whether a file that begins with these bytes is an event file: its first record contains "brain.Event:2"."""
     return b"brain.Event:" in begin[:64]
 
 
 def step_events(file: BinaryIO) -> Iterator[StepEvent]:
     """Yield the events with a summary, in the order of the file. Raises InputError.
 
-    A last record that is incomplete is left out.
+    An incomplete last record is left out.
     """
     while True:
         head = file.read(_HEAD.size)

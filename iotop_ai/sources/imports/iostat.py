@@ -1,4 +1,4 @@
-"""Imports logs of ``iostat -x`` as Snapshots, with counters that give the same rates as the log.
+"""Imports logs of ``iostat -x`` as Snapshots whose counters give the same rates as the log.
 
 The logs may be text or ``-o JSON`` of sysstat 10.1 to 12, with or without -t, -k, -m, -N, -p, -y and -z. Source:
 iostat.c of https://github.com/sysstat/sysstat.
@@ -42,10 +42,12 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 class LogSummary(NamedTuple):
     """Facts about a whole log that are needed before the first Snapshot. A run is one start of iostat.
 
-    interval_s: the most frequent interval; None in a log without times. timed: whether every report has a time. dates:
-    the finder for the order of day and month. sparse: whether idle devices are left out (``-z``), so that a device that
-    is missing in a report did nothing. names, columns: the device names and the columns by run. day: the date in the
-    first banner; None when it cannot be read.
+    interval_s: the most frequent interval; None in a log without times
+    timed: whether every report has a time
+    dates: the finder for the order of day and month
+    sparse: whether reports leave out idle devices (``-z``), so that a missing device did nothing
+    names, columns: the device names and the columns, by run
+    day: the date in the first banner; None if it cannot be read
     """
 
     reports: int
@@ -102,8 +104,8 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
 class CounterBuilder:
     """The counters of one device, summed up from the logged rates.
 
-    Fractions are carried over to the next interval, so that nothing is lost in a long log. The times grow in proportion
-    to the requests that were counted, so that the mean times are those of the log.
+    Fractions are carried over to the next interval, so that nothing is lost in a long log. The time counters grow in
+    proportion to the whole requests, so that the mean times are those of the log.
     """
 
     def __init__(self) -> None:
@@ -111,11 +113,11 @@ class CounterBuilder:
         self._rest: dict[str, int] = {}
 
     def add(self, name: str, amount: float | None) -> int | None:
-        """Increase a counter; return by how many whole units it grew, or None when the log does not have the value."""
+        """Increase a counter. Return by how many whole units it grew; None if the log does not have the value."""
         if amount is None:
             return None
-        # Count in millionths, because floats printed with two decimals then add up exactly. Round, because iostat
-        # sometimes prints 1 as 0.99. The rest may therefore be negative, but a counter never falls.
+        # Amounts are counted in millionths, so that floats printed with two decimals add up exactly. They are rounded,
+        # because iostat sometimes prints 1 as 0.99, so the rest may be negative. A counter never falls.
         due = self._rest.get(name, 0) + round(amount * _MICRO)
         grown = (due + _MICRO // 2) // _MICRO
         self._rest[name] = due - grown * _MICRO
@@ -140,7 +142,7 @@ class CounterBuilder:
         self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
-        """Return the counters as in /proc/diskstats; None for a counter whose column the log does not have."""
+        """Return the counters as in /proc/diskstats; None for discards, flushes or requests in flight if not logged."""
 
         def four(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
@@ -161,7 +163,7 @@ def _product(rate: float | None, by: float | None) -> float | None:
 def assumed_start(
     summary: LogSummary, interval_s: float, written_ns: int, zone: tzinfo | None, day_first: bool
 ) -> tuple[int, str]:
-    """Return (the start of a log without times, in Unix ns, and how it was found).
+    """Return (the start of a log without times in Unix ns, how it was found).
 
     The last report is assumed to be as old as the file. If the date in the banner contradicts this, the log is assumed
     to begin at midnight of that date.
@@ -181,8 +183,10 @@ def iostat_snapshots(
     """Return the Snapshots of a log, oldest first.
 
     Each run gives one Snapshot before its first interval and one for each interval. The first report of a run has
-    iostat's mean since boot; it is left out unless ``keep_first``. say: called with a sentence about each assumption.
-    Raises InputError for another kind of file, and UsageError if times are missing.
+    iostat's mean since boot; it is left out unless ``keep_first`` is set. Raises InputError for another kind of file,
+    and UsageError if times are missing.
+
+    say: called with a sentence about each assumption
     """
     try:
         summary = summarize(iostat_reports(path), options)
@@ -218,14 +222,14 @@ class _Import:
         self._day_first = day_first
         self._shift_ns: int | None = None
         self._logged_ns: int | None = None
-        """The newest time, as it was logged."""
+        """The newest time as logged, without the shift."""
         self._run = -1
         self._seq = 0
         self._at_ns = 0
         self._wall_ns = 0
         self._builders: dict[BlockKey, CounterBuilder] = {}
         self._generations: dict[str, int] = {}
-        """How often each device was missing after it had been listed, by name."""
+        """How often each device has disappeared from the reports, by name."""
         self._columns: frozenset[str] = frozenset()
 
     def snapshots(self) -> Iterator[Snapshot]:
@@ -245,7 +249,7 @@ class _Import:
             yield self._interval(report, seconds)
 
     def _logged_time(self, report: Report) -> int | None:
-        """Return the report's time, shifted to the user's start time; None when the report has no time."""
+        """Return the report's time, shifted to the user's start time; None if the log has no times."""
         if not self._summary.timed or report.logged_time is None:
             return None
         logged_ns = logged_time_ns(report.logged_time, self._day_first, self._options.zone, self._logged_ns)
@@ -280,7 +284,7 @@ class _Import:
         return self._interval_s if apart_s <= 0 or abs(apart_s - self._interval_s) <= 1 else apart_s
 
     def _key(self, name: str) -> BlockKey:
-        """Return the key of a device. After a report without the device, it gets a new key."""
+        """Return the key of a device. A device that was missing in a report has a new key afterwards."""
         return BlockKey(name, self._generations.setdefault(name, 0))
 
     def _interval(self, report: Report, seconds: float) -> Snapshot:

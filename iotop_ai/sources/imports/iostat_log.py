@@ -30,7 +30,7 @@ from iotop_ai.sources.imports.common import (
 
 LARGEST_JSON = 128 << 20
 _MOST_RATE = 1e15
-"""The limit of plausible values. A petabyte a second is 1e12 kB/s, so a larger value shows that the log is damaged."""
+"""Larger values show that the log is damaged: even a petabyte a second is only 1e12 kB/s."""
 _TORN = 4096
 """The number of bytes at the end of a log that a killed writer may have left incomplete: the size of its buffer."""
 _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
@@ -43,9 +43,11 @@ _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 class Report(NamedTuple):
     """One report of iostat.
 
-    run: the number of the banner above the report. logged_time: the time from -t; None when it is missing or cannot be
-    read. columns: the columns, named like the keys in JSON. devices: the rates by device and column. day: the date in
-    the banner; None when it cannot be read.
+    run: the number of the banner above the report
+    logged_time: the time from -t; None if it is missing or cannot be read
+    columns: the columns, named like the keys in iostat's JSON
+    devices: the rates by device and column
+    day: the date in the banner; None if it cannot be read
     """
 
     run: int
@@ -86,7 +88,7 @@ def checked_columns(names: list[str]) -> list[str]:
 
 
 def check_report(devices: Sized, values: Iterable[float]) -> None:
-    """Raise InputError for impossible rates, and for more devices than any machine has."""
+    """Raise InputError for impossible rates and for too many devices."""
     if not all(math.isfinite(value) and 0 <= value < _MOST_RATE for value in values):
         raise InputError("an impossible rate")
     if len(devices) > MOST_DEVICES:
@@ -108,7 +110,7 @@ class _TextParser:
         self._torn = 0
 
     def line(self, number: int, line: str) -> Iterator[Report]:
-        """Parse a line; yield the report that this line ends, if it ends one."""
+        """Parse a line. Yield the previous report if this line ends it."""
         words = line.split()
         # Match only at the last "Linux ": matching at each of many occurrences would take quadratic time.
         banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
@@ -174,7 +176,7 @@ class _TextParser:
 def _json_reports(path: str) -> Iterator[Report]:
     """Yield the reports of ``iostat -x -o JSON``.
 
-    The JSON of a killed iostat has no end; only its complete reports are returned.
+    The JSON of a killed iostat is truncated; its complete reports are yielded.
     """
     with open(open_log(path), "rb") as file:
         if os.fstat(file.fileno()).st_size > LARGEST_JSON:

@@ -35,9 +35,9 @@ _NS = 1_000_000_000
 _MIB = 1 << 20
 _MOST_GPUS = 256
 _LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
-"""The limits of plausible values, in any of nvidia-smi's units, and for energy in mJ.
+"""Larger values show that the log is damaged. The first limit is for all units, the second for energy in mJ.
 
-A larger value shows that the log is damaged. Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
+Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
 """
 _SAMPLED = 50
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
@@ -104,9 +104,9 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pcie.link.width.max": ("pcie_max_width", _WHOLE),
     "mig.mode.current": ("mig", _enabled),
 }
-"""Our field and the parser of its value, by nvidia-smi's name.
+"""By nvidia-smi's column name: the field of GpuState, and the parser of its value.
 
-If several names have the same field, the first value counts.
+If several columns have the same field, the first value counts.
 """
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
 
@@ -195,7 +195,7 @@ def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
 
 
 def _lost(cells: dict[str, str]) -> str:
-    """Return why most values of a GPU are missing; "" if they are not missing."""
+    """Return why most values of a GPU are missing; "" if most are present."""
     reasons = [found[1] for cell in cells.values() if (found := _LOST.fullmatch(cell)) is not None]
     return reasons[0] if len(reasons) * 2 > len(cells) else ""
 
@@ -223,7 +223,7 @@ def _snapshots(path: str, options: ImportOptions, interval_s: float) -> Iterator
     shift_ns: int | None = None
     run, last_ns = 1, None
     for seq, rows in enumerate(rounds(path, nvidia_smi_rows(path, options)), 1):
-        # The row of each GPU has a time of its own; the Snapshot gets the latest of these times.
+        # Each GPU's row has its own time; the Snapshot gets the latest of them.
         logged = [row.logged_ns for row in rows if row.logged_ns is not None]
         if shift_ns is None:
             shift_ns = 0 if options.start_ns is None else options.start_ns - (rows[0].logged_ns or 0)

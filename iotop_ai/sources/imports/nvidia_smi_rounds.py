@@ -1,4 +1,4 @@
-"""Groups the rows of an nvidia-smi log into rounds. A round is one query: it has one row for each GPU."""
+"""Groups the rows of an nvidia-smi log into rounds. A round is the result of one query: a row for each GPU."""
 
 from __future__ import annotations
 
@@ -13,23 +13,21 @@ from iotop_ai.model.gpu.state import GpuState
 _SAMPLED_ROWS = 4096
 _MS = 1_000_000
 _FACTOR = 3
-"""Two queries are at least this many times farther apart than two rows of the same query."""
+"""Two queries are at least this many times as far apart as two rows of the same query."""
 _QUERY_NS = 500 * _MS
-"""The usual limit, in ns, of the distance between two rows of one query.
-
-A larger distance needs more rounds as evidence.
-"""
+"""The usual limit, in ns, of the time between two rows of one query. A longer time needs more rounds as evidence."""
 _SHORTEST_LOOP_NS = 100 * _MS
-"""Rows that follow each other faster than this, in ns, may belong to different GPUs of one query."""
+"""Rows that are closer together than this, in ns, may belong to different GPUs of one query."""
 _MOST_PAUSES = 0.05
 
 
 class Row(NamedTuple):
     """The values of one GPU at one time.
 
-    identity: the name of the GPU; "" in a log without a column that names GPUs. logged_ns: the time of the row; None in
-    a log without a timestamp column. lost: why the GPU does not give values; "" when it does. begins: whether a header
-    is directly above the row.
+    identity: the name of the GPU; "" in a log without a column that identifies GPUs
+    logged_ns: the time of the row; None in a log without a timestamp column
+    lost: why the GPU gives no values; "" if it does
+    begins: whether a header is directly above the row
     """
 
     identity: str
@@ -42,7 +40,8 @@ class Row(NamedTuple):
 class _Spacing(NamedTuple):
     """How to separate the rounds of a log.
 
-    gpus: the number of rows in a round. limit_ns: the largest step of time within a round.
+    gpus: the number of rows in a round
+    limit_ns: the longest time between two rows of a round
     """
 
     gpus: int
@@ -82,9 +81,9 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
-    """Yield (whether the round may be incomplete, its rows) for each round, separated by the steps of time.
+    """Split the rows where the time between them exceeds the limit. Yield (whether it may be incomplete, its rows).
 
-    The last round of a log, for example, may be incomplete.
+    A round may be incomplete at the end of a log, or where another log begins or the clock was set back.
     """
     found: list[Row] = []
     for row in rows:
@@ -99,12 +98,12 @@ def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list
 
 
 def _step(before: Row, row: Row) -> int | None:
-    """Return the time between two rows; None when another log begins between them."""
+    """Return the time between two rows in ns; None if another log begins between them."""
     return None if row.begins else (row.logged_ns or 0) - (before.logged_ns or 0)
 
 
 def _spacing(sample: list[Row]) -> _Spacing | None:
-    """Find out how to separate the rounds of a log that does not name the GPUs; None when it is impossible."""
+    """Find out how to separate the rounds of a log that does not identify the GPUs; None if that is impossible."""
     if any(row.logged_ns is None for row in sample):
         return None
     found = (_step(*pair) for pair in pairwise(sample))
@@ -125,6 +124,6 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
 
 
 def _numbered(row: Row, place: int, gpus: int) -> Row:
-    """Return the row with its place in the query as the name of its GPU."""
+    """Return the row with its position in the round as the name of its GPU."""
     identity = "GPU" if gpus == 1 else f"GPU {place}"
     return row._replace(identity=identity, state=row.state._replace(uuid=identity, number=place))

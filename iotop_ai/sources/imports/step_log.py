@@ -1,6 +1,6 @@
 """Reads the steps of a training log that was not written for this program.
 
-The log may consist of printed lines, or be trainer_state.json or an event file of TensorBoard.
+The log is printed lines, a trainer_state.json of Hugging Face, or an event file of TensorBoard.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 class StepSeries(NamedTuple):
     """A count of steps that a log keeps under one name.
 
-    trains: whether the steps are those of training and not of an evaluation. rank: the rank; "" when the log does not
-    name it. keyword: the name of the count.
+    trains: whether the steps are those of training rather than of an evaluation
+    rank: the rank; "" if the log does not name it
+    keyword: the name of the count
     """
 
     trains: bool = True
@@ -60,9 +61,10 @@ _UNNAMED = StepSeries()
 class StepPoint(NamedTuple):
     """A step in a log.
 
-    wall_ns: the Unix time of the step in ns; None when the log has no time. elapsed_s: the seconds since the progress
-    bar of the step began. total: the number of steps of the bar; "?" when the bar does not know it. series: the count
-    to which the step belongs.
+    wall_ns: the Unix time of the step in ns; None if the log has no time
+    elapsed_s: the seconds since the step's progress bar began; None without a bar
+    total: the number of steps of the bar; "?" if the bar does not know it
+    series: the count that the step belongs to
     """
 
     step: int
@@ -75,8 +77,9 @@ class StepPoint(NamedTuple):
 class StepLog(NamedTuple):
     """The steps of a training log.
 
-    kind: PRINTED, STATE or EVENTS. points: the steps in the order of the log. per_s: the steps per second; None when
-    the log does not have this rate.
+    kind: PRINTED, STATE or EVENTS
+    points: the steps in the order of the log
+    per_s: the steps per second; None if the log does not have this rate
     """
 
     kind: str
@@ -129,7 +132,7 @@ def _state_or_lines(data: bytes) -> StepLog:
 
 
 def _state(data: bytes) -> StepLog:
-    """Read Hugging Face's trainer_state.json, which has steps without times, and the trainer's mean rate."""
+    """Read Hugging Face's trainer_state.json, which has the steps without times, and the mean rate."""
     if len(data) > LARGEST_STATE:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
     try:

@@ -1,7 +1,4 @@
-"""Finds events that only a comparison of two Snapshots shows.
-
-They are OOM kills, dropped caches, and the ends of processes of jobs and of watched processes.
-"""
+"""Finds events by comparing two Snapshots: OOM kills, dropped caches, and ends of processes."""
 
 from __future__ import annotations
 
@@ -26,12 +23,15 @@ def derive_events(
 ) -> list[Event]:
     """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
 
-    oom_kill: vmstat's oom_kill has grown; the text names the processes that SIGKILL ended. drop_caches: vmstat's
-    drop_pagecache or drop_slab has grown. process_ended: a trainer or worker of a job has ended in any way, or a
-    process in ``watched`` has ended with a known exit code other than 0.
+    The kinds of events are:
+    oom_kill: oom_kill in /proc/vmstat has grown; the text names the processes that SIGKILL ended
+    drop_caches: drop_pagecache or drop_slab in /proc/vmstat has grown
+    process_ended: a trainer or worker of a job has ended in any way, or a process in ``watched`` has ended with a known
+        exit code other than 0
 
-    child_codes: the exit code, or minus the signal, of our own children by PID. unlogged: a function that takes a
-    number of kills and returns how many of them are missing in the kernel's log. killed_before: as for job_ends.
+    child_codes: the exit code, or minus the signal, of the monitor's own children, by PID
+    unlogged: a function that takes a number of OOM kills and returns how many of them are missing in the kernel's log
+    killed_before: as for ``job_ends``
     """
     if before is None or before.host.boot_id != after.host.boot_id:
         return []
@@ -81,7 +81,7 @@ def _grown(old: int | None, new: int | None) -> int:
 
 
 class DescendantTracker:
-    """Follows the descendants of a process, without the process itself. Call ``update`` with each Snapshot."""
+    """Follows the descendants of a process. ``update`` has to be called with each Snapshot."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

@@ -1,4 +1,4 @@
-"""Merges the events of the kernel's log and of the GPU driver, so that an event in both is reported only once."""
+"""Merges the events of the kernel's log and of the GPU driver. An event that is in both is reported only once."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState
 
 SAME_NS = 5_000_000_000
-"""The time within which the log and NVML report the same Xid, in ns. Both are read once a second."""
+"""The log and NVML report the same Xid within this time, in ns. Both are read once a second."""
 
 
 def bus(address: str) -> str:
-    """Return a PCI address in one spelling: "0:3b:00" for NVML's "00000000:3B:00.0" and for the log's "0000:3b:00"."""
+    """Return a PCI address in a common form: "0:3b:00" for NVML's "00000000:3B:00.0" and the log's "0000:3b:00"."""
     domain, _, rest = address.lower().partition(":")
     return f"{domain.lstrip('0') or '0'}:{rest.split('.')[0]}"
 
 
 class KernelEvents:
-    """Merges the events of the two sources. on_xid: called with each Xid in the log whose GPU is known."""
+    """Merges the events of log and driver. on_xid: called with each Xid in the log whose GPU is known."""
 
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
@@ -43,7 +43,7 @@ class KernelEvents:
         wall_ns: int,
     ) -> list[Event]:
         """Return the events of one tick. Events of the log get the time of the tick, because the log's clock drifts."""
-        # Addresses are kept because the log names a lost GPU by its address, and NVML no longer lists this GPU.
+        # Addresses are kept because the log names a lost GPU by its address, when NVML no longer lists the GPU.
         if gpus:
             self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
@@ -59,7 +59,7 @@ class KernelEvents:
             if entry.kind == XID and entry.number is not None:
                 uuid = self._uuids.get(bus(entry.subject), "")
                 if uuid:
-                    # Pass it on even if NVML has reported it: only the log says which recovery the driver asks for.
+                    # Pass it on even if NVML has reported it: only the log shows which recovery the driver asks for.
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
 
                     self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))
@@ -81,12 +81,12 @@ class KernelEvents:
     def _first(self, gpu: str, number: int, at_ns: int) -> bool:
         if (gpu, number) in self._xids:
             return False
-        # A repetition does not renew this time, so that a fault that continues is reported again.
+        # A repeated Xid does not renew this time, so that a lasting fault is reported again.
         self._xids[gpu, number] = at_ns
         return True
 
     def unlogged(self, kills: int) -> int:
-        """Return how many of the kills that the kernel has counted since the last call are not in its log."""
+        """Return how many of the OOM kills that the kernel counted since the last call are not in its log."""
         logged = min(kills, self._logged_kills)
         self._logged_kills -= logged
         if kills > logged:
@@ -94,8 +94,8 @@ class KernelEvents:
         return kills - logged
 
     def killed_before(self, pid: int) -> bool:
-        """Whether ``pid`` may end now because of an earlier OOM kill.
+        """Whether the process ``pid`` may end now because of an earlier OOM kill.
 
-        A kill that is not in the log may have ended any process.
+        An OOM kill that is not in the log may concern any process.
         """
         return pid in self._kills or None in self._kills

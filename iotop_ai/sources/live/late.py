@@ -1,4 +1,4 @@
-"""The parts of a Snapshot that may be late, and how long a command that needs only one Snapshot waits for them."""
+"""The parts of a Snapshot that may be late, and how long a command for a single Snapshot waits for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The collectors that the first screen does not need: those of GPUs and SMART, and those that are rarely read.
 
-The import of this module loads all of their code, so that the sampling thread does not read a file of the program
-later: the folder in which the program is installed may hang.
+Importing this module loads all their code. So the sampling thread does not read files of the program later, when the
+folder in which the program is installed may hang.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from iotop_ai.model.settings import Settings
 class SlowCollectors:
     """The collectors that are made after the first Snapshot.
 
-    smart: the SMART collector; None when SMART is switched off. rare: collectors that are read rarely and do not have a
-    thread of their own.
+    smart: the SMART collector; None if SMART is switched off
+    rare: collectors that are read rarely and do not have their own thread
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SlowCollectors:
         return CgroupCollector(self._root, self._clock, jobs)
 
     def start(self) -> None:
-        """Start the first queries of GPUs and SMART now, and not only when the first Reading is needed."""
+        """Start the first queries of GPUs and SMART now, before the first Reading is needed."""
         self.gpu.wait(0)
         if self.smart is not None:
             self.smart.wait(0)

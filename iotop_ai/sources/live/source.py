@@ -52,16 +52,18 @@ _LATER = {
     "smart": "the disks are not listed yet",
 }
 SLEPT_NS = 100_000_000
-"""The least difference of the clocks, in ns, that counts as a suspend. The two clocks are read one after the other."""
+"""The shortest suspend that counts, in ns. Smaller differences arise because two clocks are not read at once."""
 
 
 class LiveSource:
     """Yields one Snapshot at once and then one in each interval, until ``close`` is called.
 
-    The collectors run on the thread that iterates. Collectors that may be slow (GPU, SMART, statvfs) have threads or
-    processes of their own and return their newest answer. The other methods may be called from any thread. marks:
-    whether to listen on the socket to which other programs send marks and step counts. soon: whether to yield the first
-    Snapshot without GPUs, SMART and marks; ``begin`` starts these, at the latest before the second Snapshot.
+    The collectors run on the thread that iterates. Collectors that may be slow (GPU, SMART, statvfs) have their own
+    threads or processes and return their newest answer. Methods other than the iterator may be called from any thread.
+
+    marks: whether to listen on the socket to which other programs send marks and step counts
+    soon: whether to yield the first Snapshot without GPUs, SMART and marks; ``begin`` starts these, at the latest
+        before the second Snapshot
     """
 
     live = True
@@ -117,8 +119,8 @@ class LiveSource:
     def _first_collectors(self, *, exact: bool) -> list[ScheduledCollector]:
         """Return the collectors that the first screen needs; ``SlowCollectors`` makes the others.
 
-        They are in the order in which they are read. Devices and processes are read first, one directly after the
-        other, because their figures are compared.
+        They are read in this order. Devices and processes come first, one directly after the other, because their
+        figures are compared.
         """
         root, clock, block, mounts = self._root, self._clock, self._block, self._mounts
         collectors = (
@@ -198,13 +200,13 @@ class LiveSource:
         planned_ns: int | None = None
         while not self._closed:
             now_ns = self._clock.monotonic_ns()
-            # The time is computed again after each wake, so that a new shorter interval need not wait for the old one.
+            # The time is computed again after each wake, so that a shorter interval takes effect at once.
             due_ns = now_ns if planned_ns is None else planned_ns + int(self._interval_s * 1e9)
             if now_ns < due_ns:
                 self._wake.wait((due_ns - now_ns) / 1e9)
                 self._wake.clear()
                 continue
-            # Ticks keep to a fixed grid. A tick that is an interval late starts a new grid, to avoid a burst of ticks.
+            # Ticks keep to a fixed grid. A tick that is an interval late starts a new grid, to avoid a burst.
             late = now_ns - due_ns > self._interval_s * 1e9
             planned_ns = now_ns if late else due_ns
             yield self.snapshot(now_ns - due_ns)
@@ -261,7 +263,7 @@ class LiveSource:
         return readings
 
     def _note_changes(self, readings: Mapping[str, Reading[Any]], at_ns: int, wall_ns: int) -> None:
-        """Add events for devices that came or went, errors in the kernel's log, and changed acknowledgements."""
+        """Add events for added and removed devices, errors in the kernel's log, and changed acknowledgements."""
         self._note_devices(readings["disks"], at_ns, wall_ns)
         log = self._kernel.events()
         for event in self._kernel_events.merge(log, self._xids(), readings["gpu"].value, at_ns, wall_ns):
@@ -271,7 +273,7 @@ class LiveSource:
             self._note(Event(at_ns, wall_ns, kind, text))
 
     def _with_derived_events(self, snapshot: Snapshot) -> Snapshot:
-        """Return the Snapshot with those events that only a comparison with the previous Snapshot shows."""
+        """Return the Snapshot with the events that a comparison with the previous Snapshot shows."""
         descendants, table = self._descendants, snapshot.processes.value
         members = frozenset() if descendants is None else descendants.members
         more: list[Event] = []
@@ -304,7 +306,7 @@ class LiveSource:
         return self._suspended_ns
 
     def in_flight(self) -> tuple[str, int] | None:
-        """Return (the field that is being read, the monotonic time in ns when its tick began); None while none is read.
+        """Return (the field that is being read, the monotonic time in ns when its tick began); None between ticks.
 
         Any thread can call this method.
         """
@@ -334,12 +336,12 @@ class LiveSource:
             self._events.append(event)
 
     def wait_smart(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for SMART's answer, which may be an error; return whether it has arrived."""
+        """Wait at most ``seconds`` for SMART's first answer, which may be an error. False if it has not arrived."""
         slow = self._slow_collectors()
         return slow is None or slow.smart is None or slow.smart.wait(seconds)
 
     def wait_gpu(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the first answer of the GPU thread; return whether it has arrived."""
+        """Wait at most ``seconds`` for the first answer of the GPU thread. Return whether it has arrived."""
         slow = self._slow_collectors()
         return slow is not None and slow.gpu.wait(seconds)
 
@@ -358,9 +360,7 @@ class LiveSource:
             slow.smart.suspend_queries(suspend)
 
     def refresh_smart(self) -> None:
-        """Query every disk now because the user asked for it, even while the queries are stopped by
-        ``suspend_smart_queries``.
-        """
+        """Query every disk now at the user's request, even while ``suspend_smart_queries`` stops the queries."""
         slow = self._slow_collectors()
         if slow is not None and slow.smart is not None:
             slow.smart.refresh()
@@ -379,9 +379,9 @@ class LiveSource:
             self._steps.take(pid, counts)
 
     def pending(self, seq: int) -> tuple[Event, ...]:
-        """Return the events that no Snapshot up to number ``seq`` has. The events stay in the source.
+        """Return the events after the Snapshot with number ``seq``. The events stay in the source.
 
-        Of the Snapshots after ``seq``, only the newest is considered, so call this before a second one follows.
+        At most one Snapshot may have followed it: of later Snapshots, only the newest is considered.
         """
         with self._lock:
             number, events = self._newest_events
@@ -396,15 +396,15 @@ class LiveSource:
     def child_ended(self, pid: int, code: int) -> None:
         """Take the exit code, or minus the signal, of a child of the monitor.
 
-        Only root can read the exit codes of other processes.
+        The monitor needs it, because only root can read the exit codes of processes.
         """
         self._child_codes = {pid: code}
 
     def close(self) -> None:
         """Stop the iteration and release descriptors, threads and helper processes.
 
-        Any thread can call this method, more than once. If a thread is iterating, that thread releases them, at its
-        next step or when its iterator is dropped.
+        Any thread can call this method, more than once. A thread that iterates releases them itself, at its next step
+        or when its iterator is dropped.
         """
         self._closed = True
         self._wake.set()

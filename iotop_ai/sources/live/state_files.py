@@ -1,4 +1,4 @@
-"""Reads the user's state folder for the live source, on a thread, because the folder's server may not answer."""
+"""Reads the user's state folder on a separate thread, because the folder's file server may not answer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ READ_EVERY_NS = 900_000_000
 FIRST_WAIT_S = 0.25
 """How long the start waits for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005
-"""How long a tick waits for a read, in seconds, so that its Snapshot has all changes before the tick."""
+"""How long a tick waits for a read, in seconds, so that its Snapshot has all changes made before the tick."""
 LATE_NS = 3_000_000_000
 """How long a read may take, in nanoseconds, before the Reading counts as failed."""
 
 
 class StateFiles:
-    """Reads the acknowledged findings and, if wanted, the baselines of a state folder. Only one thread may use it."""
+    """Reads the acknowledged findings and, if wanted, the baselines of a state folder. Not thread-safe."""
 
     def __init__(self, folder: str, clock: Clock, *, baselines: bool) -> None:
         self._folder = folder
@@ -33,10 +33,7 @@ class StateFiles:
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._missing: Reading[Any] | None = None
-        """The Reading without an answer.
-
-        It stays the same object while unchanged, so that a recording has it only once.
-        """
+        """The Reading without an answer. The same object is returned again, so that a recording contains it once."""
 
     def start_read(self, at_ns: int, wall_ns: int) -> None:
         """Start a read in the background if a read is due and none is running."""
@@ -64,7 +61,7 @@ class StateFiles:
         return changes
 
     def baselines(self, at_ns: int) -> Reading[Any] | None:
-        """Return the baselines from before this session, once. None when this Snapshot gets no baselines."""
+        """Return the baselines of earlier sessions. None if they are not wanted, or after they have been returned."""
         if not self._wants_baselines:
             return None
         baselines, asked_ns = self._baselines, self._asked_ns
@@ -85,7 +82,7 @@ class StateFiles:
 
 
 def read_baselines(folder: str, at_ns: int, wall_ns: int) -> Reading[Any]:
-    """Read the baselines in the folder. The read may hang if the folder's server does not answer."""
+    """Read the baselines in the folder. The read may hang if the folder's file server does not answer."""
     try:
         from iotop_ai.store.baselines import Baselines  # this opens a file too
 

@@ -1,4 +1,4 @@
-"""Rounds times to their real precision, because further digits would take up most of an idle machine's recording."""
+"""Rounds times to their real precision: more digits would take up most of an idle machine's recording."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from iotop_ai.model.snapshot import OwnCost
 
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000
-"""The precision of times within a Reading, in ns, as for single GPUs: a GPU's own figures are at least 20 ms old."""
+"""The precision, in ns, of the times inside a Reading, such as those of single GPUs, whose figures are 20 ms old."""
 TOOK_NS = 1_000_000
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
 _LIMIT_PAGES = 1024
 LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
-"""The fields without rates. The time of such a Reading only shows its age, so its precision may be coarse."""
+"""The fields without rates. The time of such a Reading only serves to show its age, so it may be coarse."""
 EXACT = ("processes",)
-"""The fields whose value contains their time as well, so that the time must stay exact."""
+"""The fields whose value also contains the time of the Reading, so that the time must stay exact."""
 _GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
 """The index of the first of two dirty limits in MemoryState; the background limit is the next field."""
@@ -39,7 +39,7 @@ def _with_rounded_times(reading: Reading[Any], step: int, value: Any) -> Reading
 def _with_rounded_limits(state: MemoryState) -> MemoryState:
     """Return the state with its two dirty limits rounded down to 1024 pages.
 
-    The kernel computes these limits from free memory, so they change all the time.
+    The kernel computes these limits from the free memory, so they change constantly.
     """
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
     limits = _rounded(threshold), _rounded(background)
@@ -59,7 +59,7 @@ class TimeRounder:
     def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
         """Return the Reading with its time rounded down to its precision and its duration rounded up to 1 ms.
 
-        Its value is rounded as well, and the cores of a CpuTable lose their idle time.
+        Some values are rounded too: memory limits and inner times, and the cores of a CpuTable lose their idle time.
         """
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:

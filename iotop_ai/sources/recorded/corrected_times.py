@@ -1,9 +1,9 @@
-"""Finds wall times that never fall, even if the clock was set back during a recording, so that sums stay correct.
+"""Corrects the wall times of a recording during which the clock was set back, so that they never fall.
 
 After a step back, the times follow the monotonic clock until the recorded time has caught up. The times of a later boot
-begin at the end of the earlier boot or later. Without such a step, all times are as recorded. Older versions of the
-recorder did not write a keyframe when the clock was set. If the clock was set ahead and back between two of their
-keyframes, the times up to the next keyframe may still fall.
+begin at the end of the earlier boot or later. Without a step back, all times are as recorded. Older versions of the
+recorder do not write a keyframe when the clock is set. In their recordings, if the clock was set ahead and back between
+two keyframes, the times up to the next keyframe may still fall.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = CLOCK_STEP_NS
-"""The least step of the clock, in ns, that is corrected."""
+"""The smallest step of the clock, in ns, that is corrected."""
 
 Place = tuple[str, int]
-"""The place of a Snapshot in time: its boot ID and its monotonic time."""
+"""What identifies a Snapshot: its boot ID and its monotonic time."""
 
 
 class Anchor(NamedTuple):
@@ -33,17 +33,18 @@ class Anchor(NamedTuple):
     corrected_ns: int
 
     def corrected(self, at_ns: int, wall_ns: int) -> int:
-        """Return the corrected wall time for a later time of the same boot."""
+        """Return the corrected wall time at a later time of the same boot."""
         elapsed_ns = self.corrected_ns + at_ns - self.at_ns
         return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
 
 
 class CorrectedTimes(NamedTuple):
-    """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot.
+    """The corrected times of all keyframes outside the pre-roll, and of the last Snapshot. Empty without a step back.
 
-    Empty if no step back was found. anchors: the times by the place of the keyframe. steps: an event for each step
-    back, by the place of the first Snapshot after the step. set_backs: the same events by (part, block). end_ns: the
-    corrected time of the last Snapshot.
+    anchors: the times of each keyframe
+    steps: for the first Snapshot after each step back, an event that reports the step
+    set_backs: the same events by (part, block)
+    end_ns: the corrected time of the last Snapshot
     """
 
     anchors: Mapping[Place, Anchor] = {}
@@ -69,7 +70,7 @@ AS_RECORDED = CorrectedTimes()
 class ClockCorrector:
     """Corrects recorded times one after the other, in their order.
 
-    times: the corrected times of the recording's files; empty when they are not known.
+    times: the corrected times of the recording's files; AS_RECORDED if they are not known yet
     """
 
     def __init__(self, times: CorrectedTimes = AS_RECORDED) -> None:
@@ -77,7 +78,7 @@ class ClockCorrector:
         self.anchor: Anchor | None = None
         self.newest_ns = 0
         self._offset_ns = 0
-        """The corrected minus the recorded wall time, at the newest time."""
+        """The corrected wall time minus the recorded wall time, at the newest time."""
 
     def is_set_back(self, boot_id: str, at_ns: int, wall_ns: int) -> bool:
         """Whether the clock was set back before this time, or another boot began."""
@@ -88,9 +89,9 @@ class ClockCorrector:
         return self.anchor.corrected(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
 
     def add(self, boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> tuple[int, Event | None]:
-        """Return (the corrected wall time, the event of a step directly before it).
+        """Return (the corrected wall time, the event that reports a step back directly before this time, or None).
 
-        The event is None without a step.
+        key: whether the time is that of a keyframe
         """
         known, anchor = self._times.anchors.get((boot_id, at_ns)), self.anchor
         if anchor is None:
@@ -102,7 +103,7 @@ class ClockCorrector:
             corrected_ns, key = max(wall_ns, self.newest_ns), True
         else:
             corrected_ns = anchor.corrected(at_ns, wall_ns)
-            # A clock that was set ahead may soon be set back.
+            # The clock was set ahead, and may soon be set back.
             key = key or corrected_ns - anchor.corrected_ns - (at_ns - anchor.at_ns) > TOLERANCE_NS
         back_ns = corrected_ns - wall_ns - self._offset_ns
         self._offset_ns += back_ns
@@ -120,7 +121,7 @@ class ClockCorrector:
         return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
 
     def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
-        """Return the Snapshot with corrected times. A step directly before the Snapshot becomes one of its events."""
+        """Return the Snapshot with corrected times. A step back directly before it becomes one of its events."""
         corrected_ns, step = self.add(snapshot.host.boot_id, snapshot.at_ns, snapshot.wall_ns, key=key)
         if corrected_ns == snapshot.wall_ns and step is None:
             return snapshot
@@ -174,7 +175,7 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
             set_backs.setdefault(place, []).append(step)
 
     def add_others(p: int, b: int) -> None:
-        """Pass the other Snapshots of a block, after its keyframe, to the clock."""
+        """Add the Snapshots of a block that follow its keyframe."""
         block, boot_id = parts[p].blocks[b], parts[p].header_of(b).boot_id
         for head in map(parse_head, parts[p].raw_lines(block)):
             if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:

@@ -1,4 +1,4 @@
-"""Finds the files into which a recording was rotated, and reads the newest file while it grows."""
+"""Finds the parts of a rotated recording, and reads the newest file while it grows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from iotop_ai.store.read.blocks import GZIP_MAGIC, NoKeyframeError
 from iotop_ai.store.read.file import FileRecording
 
 LOOK_S = 0.25
+"""The interval, in seconds, at which a growing file is checked."""
 GRACE_S = 2.0
 """How long a reader waits, in seconds, for the next file of a rotation after it has read an end line."""
 _CHUNK = 1 << 20
@@ -36,13 +37,13 @@ def parts_of(path: str) -> list[str]:
     for other in sorted(os.listdir(folder or ".")):
         match = part.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
-            # While a part is being packed, both files exist. The plain file sorts first and is complete.
+            # While a part is being packed, both files exist. The plain file sorts first, and it is complete.
             parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))
     return [parts[when] for when in sorted(parts)]
 
 
 def _owner(path: str) -> int | None:
-    """Return the UID of a file's owner; None when the file is missing because of retention or during a rotation."""
+    """Return the UID of a file's owner; None if the file is missing, as after its retention or during a rotation."""
     try:
         return os.lstat(path).st_uid
     except FileNotFoundError:
@@ -52,8 +53,9 @@ def _owner(path: str) -> int | None:
 def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
     """Open the files of a recording: the older parts that it continues, and then the recording itself.
 
-    A recording that begins a session has no older parts. allow_root: as in ``open_blocks``, for all files. Raises
-    InputError.
+    A recording that begins a session has no older parts. Raises InputError.
+
+    allow_root: as in ``open_blocks``, for all files
     """
     chain = [_open_live(path, allow_root)]
     for older in reversed(parts_of(path) if chain[0].header.continues else []):
@@ -72,7 +74,7 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
 def _open_live(path: str, allow_root: bool) -> FileRecording:
     """Open the newest file.
 
-    If it has no keyframe but has older parts, a rotation may be under way: wait for it briefly.
+    If it has older parts but no keyframe, wait briefly, because a rotation may be under way.
     """
     for _ in range(round(GRACE_S / LOOK_S)):
         try:
@@ -92,10 +94,10 @@ def _has_parts(path: str) -> bool:
 
 
 def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
-    """Open the part after ``done``: the oldest part that begins later, or the live file; None when there is none.
+    """Open the part after ``done``: the oldest part that begins later, or else the live file; None without one.
 
-    wait: called with a number of seconds to sleep while the live file has no keyframe yet; it returns True to stop. If
-    wait is None, a live file without a keyframe counts as missing.
+    wait: sleeps for a number of seconds while the live file has no keyframe yet, and returns True to stop; None if a
+        live file without a keyframe counts as missing
     """
     while True:
         names = parts_of(path)
@@ -129,7 +131,7 @@ def _is_later(header: Header, part: FileRecording) -> bool:
 
 
 def _opened(path: str, allow_root: bool) -> FileRecording | None:
-    """Open the part, which may have been packed since it was listed; None when retention has removed it."""
+    """Open a part, which may have been packed since it was listed; None if retention has removed it."""
     for name in (path, path + ".gz"):
         try:
             return FileRecording(name, allow_root=allow_root)
@@ -140,15 +142,17 @@ def _opened(path: str, allow_root: bool) -> FileRecording | None:
 
 
 def may_grow(part: FileRecording) -> bool:
-    """Whether the file is plain and may therefore grow. A packed file does not grow."""
+    """Whether the file may grow, because it is not packed."""
     return os.pread(part.fileno(), len(GZIP_MAGIC), 0) != GZIP_MAGIC
 
 
 class Tail:
     """Reads the lines of an open file from an offset on, and the lines that are appended later.
 
-    It ends when the recording was closed, or when the file was replaced or removed. path: the name of the file, by
-    which a replacement is noticed. wait: called with a number of seconds to sleep; it returns True to stop.
+    The reading ends when the recording is closed, or the file is replaced or removed.
+
+    path: the name of the file, by which a replacement is detected
+    wait: sleeps for a number of seconds, and returns True to stop
     """
 
     def __init__(self, fd: int, path: str, offset: int, wait: Callable[[float], bool]) -> None:
@@ -163,7 +167,7 @@ class Tail:
         decoder, idle_s = Decoder(budget), 0.0
         while True:
             got_lines = False
-            # This is checked before the read, so that all lines that were written before the replacement are read.
+            # This is checked before reading, so that all lines written before the replacement are read.
             replaced = self._replaced()
             for line in self._lines():
                 got_lines = True
@@ -178,9 +182,9 @@ class Tail:
                 return
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield the complete lines up to the present end of the file.
+        """Yield the complete lines up to the current end of the file.
 
-        An incomplete line is read again later, because its writer may cut it off.
+        An incomplete line is read again later, because the writer may remove it.
         """
         size = _CHUNK
         while True:

@@ -1,4 +1,4 @@
-"""A recording as a Source. It may be a file with the parts into which it was rotated, or a stream."""
+"""A recording as a Source: a file with its rotated parts, or a stream."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _CHUNK = 1 << 16
 
 
 class Span(NamedTuple):
-    """The Unix times, in ns, of the first and of the last Snapshot that is shown."""
+    """The Unix times, in ns, of the first and the last Snapshot outside the pre-roll."""
 
     begin_ns: int
     end_ns: int
 
 
 class Start(NamedTuple):
-    """Where to begin to read: the index of a part of the chain, and the index of a block in that part."""
+    """Where reading begins: the index of a part, and the index of a block in that part."""
 
     part: int = 0
     block: int = 0
@@ -40,8 +40,9 @@ class Start(NamedTuple):
 class LinePlayer:
     """Turns decoded lines into the items that ``pipeline.frames`` takes.
 
-    header: the header that applies to the next line; None before the first header. recorded_stamp: the stamp of the
-    rules that made the recorded fold states. The fold states are used only if this stamp is the same as this program's.
+    header: the header that applies to the next line; None before the first header
+    recorded_stamp: the stamp of the rules that made the recorded fold states, which are used only if this program has
+        the same stamp
     """
 
     def __init__(self, header: Header | None = None, recorded_stamp: str = "") -> None:
@@ -52,7 +53,7 @@ class LinePlayer:
     def play(self, item: Item | None, *, skip_pre: bool = False) -> Snapshot | Keyframe | None:
         """Return the Snapshot of a snap line; None for any other line.
 
-        skip_pre: leave out the pre-roll of a later part.
+        skip_pre: whether to leave out the pre-roll, as in all parts but the first
         """
         if isinstance(item, Header):
             self.header = item
@@ -74,11 +75,14 @@ class LinePlayer:
 class ReplaySource:
     """Yields the Snapshots and Keyframes of a recording, oldest first.
 
-    Only one iteration is possible; it closes the files. path: a file, or "-" for a stream on ``fd``. follow: whether to
-    wait for more at the end of a file that was not closed, even if the file is rotated. allow_root: as in
-    ``open_blocks``; it has no effect on a stream, which the user's shell has opened. correct_times: whether to use
-    the times of ``corrected_times`` if the clock was set back. Raises InputError for a file that is not a recording.
-    Requests such as ``set_interval`` have no effect.
+    Only one iteration is possible; it closes the files. Requests such as ``set_interval`` have no effect. Raises
+    InputError for a file that is not a recording.
+
+    path: a file, or "-" for a stream on ``fd``
+    follow: whether to wait for more lines at the end of an unclosed recording, and to continue with the next file after
+        a rotation
+    allow_root: as in ``open_blocks``; it has no effect on a stream, which the user's shell has opened
+    correct_times: whether wall times are corrected (corrected_times.py) if the clock was set back
     """
 
     live = False
@@ -105,11 +109,11 @@ class ReplaySource:
 
     @property
     def parts(self) -> list[FileRecording]:
-        """The files of the chain, oldest first; [] for a stream."""
+        """The files of the recording, oldest first; [] for a stream."""
         return self._parts
 
     def span(self) -> Span:
-        """Return the times of the first and the last Snapshot that is shown. Raises UsageError for a stream."""
+        """Return the times of the first and the last Snapshot outside the pre-roll. Raises UsageError for a stream."""
         if self.streams:
             raise UsageError("a stream has no known end; give the time with its date, or name a file")
         if self._span is None:
@@ -131,7 +135,7 @@ class ReplaySource:
     def start_at(self, wall_ns: int) -> None:
         """Begin at this time.
 
-        Earlier Snapshots are yielded as pre-roll, so that each Frame is the same as it was live.
+        Earlier Snapshots are yielded as pre-roll, so that each Frame is the same as when it was recorded.
         """
         self._from_ns = wall_ns
 
@@ -149,7 +153,7 @@ class ReplaySource:
     def _stream(self) -> Iterator[Snapshot | Keyframe]:
         decoder, number = Decoder(), 0
         try:
-            # The last line of a killed writer may be incomplete and is then left out.
+            # If the writer was killed, its last line may be incomplete; such a line is left out.
             for line in split_lines(self._chunks(), torn=False):
                 if not number and line.startswith(GZIP_MAGIC):
                     raise InputError("packed; unpack it first: zcat FILE | iotop-ai …")
@@ -179,7 +183,7 @@ class ReplaySource:
         start = self._start()
         parts = iter(self._parts[start.part :])
         part: FileRecording | None = next(parts)
-        assert part is not None  # a chain has at least one part
+        assert part is not None  # a recording has at least one file
         self._player = LinePlayer(part.header, part.stamp_of(start.block))
         block, skip_pre, budget = start.block, False, ReaderBudget()
         try:
@@ -194,7 +198,7 @@ class ReplaySource:
                     following = next_part(self.path, part, self._closing.wait)
                 part.close()
                 part, block, skip_pre = following, 0, True
-        finally:  # this also runs after an error, and when the caller stops early
+        finally:  # also after an error, or when the caller stops early
             for one in (*self._parts, *([] if part is None else [part])):
                 one.close()
 
@@ -202,7 +206,7 @@ class ReplaySource:
         return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items(budget)
 
     def _start(self) -> Start:
-        """Return where to begin to read: early enough that history and fold state are complete at the wanted time."""
+        """Return where reading begins, so that history and fold state are complete at the time set by ``start_at``."""
         start = None
         if self._from_ns is not None:
             for p, part in enumerate(self._parts):

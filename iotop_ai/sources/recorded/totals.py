@@ -1,4 +1,4 @@
-"""Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to be folded."""
+"""Reads a recording fast: the recorded totals of each block or, if these cannot be used, the Snapshots to fold."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from iotop_ai.store.read.block_contents import BlockContents, Depth, block_conte
 from iotop_ai.store.read.file import FileRecording
 
 Items = Iterator[Snapshot | Keyframe]
-"""The input of ``pipeline.frames``. Pre-roll in it does not yield a Frame."""
+"""The input of ``pipeline.frames``, including pre-roll."""
 
 
 class ShownBlock(NamedTuple):
-    """A block outside the pre-roll.
+    """A block outside the pre-roll. Its wall times are corrected (corrected_times.py).
 
-    begin_ns: the wall time of its keyframe. until_ns: the wall time of the next block's keyframe; None for the last
-    block. The wall times are corrected by ``corrected_times``.
+    begin_ns: the wall time of its keyframe
+    until_ns: the wall time of the next block's keyframe; None for the last block
     """
 
     part: int
@@ -40,7 +40,7 @@ class ShownBlock(NamedTuple):
 
 
 class SummedBlock(NamedTuple):
-    """A block with totals. new_session: whether the block begins a session, so that nothing before it belongs to it."""
+    """A block with totals. new_session: whether the block begins a session."""
 
     contents: BlockContents
     new_session: bool
@@ -49,7 +49,7 @@ class SummedBlock(NamedTuple):
 def same_rules(parts: list[FileRecording]) -> bool:
     """Whether this program's rules made all fold states and totals of a recording.
 
-    Fold states of other rules cannot be used; the whole recording must then be folded again.
+    If other rules made them, they cannot be used, and the whole recording has to be folded again.
     """
     own_stamp = stamp()
     return all(part.stamp_of(block) == own_stamp for part in parts for block in range(len(part.blocks)))
@@ -65,18 +65,21 @@ def blocks_or_totals(
 ) -> Iterator[SummedBlock | Items]:
     """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
 
-    begin_ns, end_ns: the first and the last wall time; None for no limit. Items may reach beyond these times. depth:
-    how much is read of a block with totals. each: at depth KEYFRAME, only one block in this many has its keyframe, and
-    the others have only their events. The first and the last block between two gaps always have their keyframe, and so
-    do blocks with a new job. times: the corrected times of the parts. Call this function only if ``same_rules`` is
-    True.
+    Call this function only if ``same_rules`` is True.
+
+    begin_ns, end_ns: the first and the last wall time; None for no limit. Items may extend beyond these times
+    depth: how much is read of a block with totals
+    each: at depth KEYFRAME, the keyframe is read for only one block in this many, and for the others only the events.
+        The keyframe is also read for the first and the last block between two gaps, and for a block with a new job
+    times: the corrected times of the parts
     """
     reader = _Reader(parts, times)
     blocks = shown_blocks(parts, begin_ns, end_ns, times)
     run: list[ShownBlock] = []
     waiting: tuple[ShownBlock, SummedBlock] | None = None
-    """A block without its keyframe, until it is known whether there is a gap before the next block."""
+    """A block without its keyframe, held back until it is known whether there is a gap before the next block."""
     thin = 0
+    """The number of blocks since the newest one whose keyframe was read."""
     jobs: frozenset[ProcessKey] = frozenset()
     """The jobs in the newest keyframe."""
     for before, block in zip([None, *blocks], blocks, strict=False):
@@ -178,11 +181,11 @@ class _Reader:
         return BlockContents(_shown_totals(found.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
-        """Return a block with its keyframe. Until now, only its events were read."""
+        """Return a block with its keyframe, after only its events were read."""
         return summed._replace(contents=self.contents(block, Depth.KEYFRAME))
 
     def items(self, run: list[ShownBlock]) -> Items:
-        """Return the items of adjacent blocks, with the history before them as pre-roll."""
+        """Return the Items of adjacent blocks, with the history before them as pre-roll."""
         part, first = self._parts[run[0].part], run[0].block
         block = part.blocks[first]
         entry = part.entry(block.session, block.at_ns)
@@ -190,10 +193,7 @@ class _Reader:
 
 
 def _shown_totals(line: TotalsLine | None, anchor: Anchor) -> TotalsLine | None:
-    """Return a block's totals with corrected wall times.
-
-    The spans of its verdicts do not overlap after the correction.
-    """
+    """Return a block's totals with corrected wall times, so that the spans of its verdicts do not overlap."""
     if line is None:
         return None
     spans = list[VerdictSpan]()

@@ -33,7 +33,7 @@ class Built(NamedTuple):
 
     kind: torch, tensorflow or iterable
     start: the start method of its workers
-    applied: the settings of the Configuration that the loader accepted, as keyword arguments
+    applied: the names of the keyword arguments by which the Configuration was passed to the loader
     cuda: whether CUDA was initialised before the workers started
     stages: the stages of a tf.data pipeline, from the last to the first ("Prefetch", "Batch", "ParallelMap")
     epoch_bytes: the size of all batches of an epoch; None if unknown
