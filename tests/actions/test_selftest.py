@@ -79,7 +79,7 @@ def test_a_disk_that_was_replaced_gets_no_command(tmp_path: Path) -> None:
             outcome = self_test(
                 what, SDA._replace(identity=meant), str(smartctl.path), Clock(), audit, live=False, root=root
             )
-            assert outcome == Outcome(False, "not done: sda is another disk now, or was connected anew")
+            assert outcome == Outcome(False, "not done: sda is another disk now, or was reconnected")
     assert not [call for call in smartctl.asked() if {"-t", "-X"} & set(call.split())]
     same = SDA._replace(identity=DiskIdentity(9))
     assert self_test("short", same, str(smartctl.path), Clock(), audit, live=False, root=root).done
@@ -95,7 +95,7 @@ def test_a_disk_that_is_replaced_while_the_command_runs_is_reported(tmp_path: Pa
     audit, meant = Audit(Clock(), tmp_path / "state"), SDA._replace(identity=DiskIdentity(8))
     root = Root(str(tmp_path / "root"))
     outcome = self_test("short", meant, str(script), Clock(), audit, live=False, root=root)
-    assert outcome == Outcome(False, "unknown whether it was done: sda is another disk now, or was connected anew")
+    assert outcome == Outcome(False, "unknown whether it was done: sda is another disk now, or was reconnected")
 
 
 def test_without_an_audit_log_nothing_is_done(tmp_path: Path) -> None:

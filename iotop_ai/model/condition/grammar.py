@@ -25,7 +25,7 @@ _FINDING = pattern(r"finding\s+([\w*?]+)(?:\s+for\s+(\S+))?")
 _COMPARISON = pattern(
     r"([^\s<>=]+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(%|/?[A-Za-zµ][A-Za-z/]*)?(?:\s+for\s+(\S+))?"
 )
-_HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a duration; docs/conditions.md"
+_HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a duration; see docs/conditions.md"
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OTHER = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
@@ -110,7 +110,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         return number
     if unit == "%":
         if own not in ("ratio", "%"):
-            raise UsageError(f"{text!r}: {figure.text} is not a share, its unit is {own}")
+            raise UsageError(f"{text!r}: {figure.text} is not a share; its unit is {own}")
         return number / 100 if own == "ratio" else number
     if own in _IN_SECONDS and lower in _TIMES:
         return number * _TIMES[lower] / _IN_SECONDS[own]
@@ -120,7 +120,7 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         return number
     if own == "MHz" and lower == "ghz":
         return number * 1000
-    raise UsageError(f"{text!r}: {figure.text} is not measured in {unit}, its unit is {own}")
+    raise UsageError(f"{text!r}: {figure.text} is not measured in {unit}; its unit is {own}")
 
 
 def _bytes(unit: str, own: str) -> float | None:

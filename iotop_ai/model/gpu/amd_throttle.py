@@ -31,7 +31,7 @@ def reasons_text(bits: int) -> str:
         if bits & mask:
             out.append(word)
             bits &= ~mask
-    return ", ".join([*out, *(["a reason of this model's own"] if bits else [])])
+    return ", ".join([*out, *(["a reason specific to this model"] if bits else [])])
 
 
 def clock_reasons(bits: int) -> int:

@@ -48,7 +48,7 @@ MEANINGS: dict[int, str] = {
     193: "load and unload of the heads",
     194: "°C in the lowest byte of the raw value",
     195: "errors corrected by ECC",
-    196: "events of replacing a bad sector",
+    196: "times a bad sector was replaced",
     197: "sectors that could not be read and wait to be rewritten",
     198: "sectors that could not be read in the offline scan",
     199: "transfers damaged on the cable: cable, connector or backplane",
@@ -131,5 +131,5 @@ def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
 def meaning(number: int, name: str = "") -> str:
     """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else."""
     if number in COUNTED and not has_usual_meaning(number, name):
-        return "not a count of bad sectors: its firmware misleads" if _FALSE.search(name) else ""
+        return "not a count of bad sectors: a known firmware fault" if _FALSE.search(name) else ""
     return MEANINGS.get(number, "")

@@ -43,4 +43,4 @@ def answered_identity(state: SmartState) -> DiskIdentity:
 
 def replaced_text(name: str) -> str:
     """The reason for refusing an action on a disk that is no longer the one the user chose."""
-    return f"{name} is another disk now, or was connected anew"
+    return f"{name} is another disk now, or was reconnected"

@@ -57,8 +57,8 @@ class DateOrderFinder:
             return DateOrder(self._days[True] < self._days[False], "in this order, the days are consecutive")
         agree = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
         if agree[True] != agree[False]:
-            return DateOrder(agree[True], "the file has that date")
-        return DateOrder(False, "nothing in it shows the order")
+            return DateOrder(agree[True], "the last one is then the file's date")
+        return DateOrder(False, "nothing in the log shows the order")
 
     def _is_near(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:
         """Whether the last date, if read in this order, is close to the date of the file."""

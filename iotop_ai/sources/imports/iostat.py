@@ -94,7 +94,7 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
             steps[(report.logged_time.seconds - last.logged_time.seconds) % 86400] += 1
         last = report
     if not count:
-        raise InputError("no report of iostat -x in it")
+        raise InputError("no report of iostat -x")
     interval_s = options.interval_s or (float(steps.most_common(1)[0][0]) if steps else None) or None
     sparse = missing and not idle
     every = {run: tuple(run_names) for run, run_names in names.items()}
@@ -205,7 +205,7 @@ def iostat_snapshots(
         except InputError as error:
             raise InputError(f"{path}: its header has {error}; give --start") from None
         options = options._replace(start_ns=start_ns)
-        say(f"the log has no times: {how} (--start T names another)")
+        say(f"the log has no times: {how} (set its start with --start T)")
     return _Import(path, options, summary, summary.interval_s, day_first).snapshots()
 
 
@@ -308,5 +308,5 @@ class _Import:
             self._interval_s,
             host_of(ORIGIN, self._run, report.host or self._options.host, report.kernel),
             block=Reading(table, Status.OK, "", "", self._at_ns),
-            disks=Reading(infos, Status.OK, "by their names: imported", "", self._at_ns),
+            disks=Reading(infos, Status.OK, "derived from the device names in the log", "", self._at_ns),
         )

@@ -140,7 +140,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
             yield row._replace(begins=begins)
             begins = False
     if not names:
-        raise InputError(f"{path}: it is empty")
+        raise InputError(f"{path}: an empty file")
 
 
 def _checked_header(path: str, names: list[str]) -> list[str]:

@@ -109,7 +109,7 @@ def read_step_log(path: str) -> StepLog:
         raise InputError(f"{path}: {error}") from None
     if not log.points:
         raise InputError(
-            f"{path}: no steps in it (lines with 'step 120', JSON Lines, a tqdm bar, {STATE}, event files)"
+            f"{path}: no steps; expected 'step 120' in a line, JSON Lines, a tqdm bar, {STATE} or an event file"
         )
     return log
 
@@ -118,7 +118,7 @@ def _limited(points: Iterable[StepPoint]) -> tuple[StepPoint, ...]:
     out: list[StepPoint] = []
     for point in points:
         if len(out) >= MOST_POINTS:
-            raise InputError(f"more than {MOST_POINTS} steps in it")
+            raise InputError(f"more than {MOST_POINTS} steps")
         out.append(point)
     return tuple(out)
 

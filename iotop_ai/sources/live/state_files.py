@@ -72,7 +72,7 @@ class StateFiles:
         status = Status.FAILED if late else Status.PENDING
         if self._missing is None or self._missing.status is not status:
             reason = f"{self._folder}: no answer" if late else "the state folder is being read"
-            remedy = "look at the server of your home" if late else ""
+            remedy = "check the file server of your home directory" if late else ""
             self._missing = Reading(None, status, clean(reason), remedy, at_ns)
         return self._missing
 

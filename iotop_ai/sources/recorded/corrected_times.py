@@ -114,7 +114,7 @@ class ClockCorrector:
             return corrected_ns, self._times.steps.get((boot_id, at_ns))
         if back_ns <= TOLERANCE_NS:
             return corrected_ns, None
-        text = f"the clock was set back by {back_ns / 1e9:.0f} s; times from here on continue those before"
+        text = f"the clock was set back by {back_ns / 1e9:.0f} s; later times are corrected"
         return corrected_ns, Event(at_ns, corrected_ns, CLOCK_SET_BACK, text)
 
     def _is_other(self, boot_id: str, at_ns: int) -> bool:

@@ -276,7 +276,7 @@ def test_bits_are_given_in_words_and_as_those_of_nvml() -> None:
     assert (reasons_text(0), reasons_text(1 << 34 | 1), reasons_text(1 << 36 | 1 << 47)) == (
         "", "power limit, memory temperature", "temperature, the board's overheat signal",
     )  # fmt: skip
-    assert reasons_text(OTHER) == "a reason of this model's own"
+    assert reasons_text(OTHER) == "a reason specific to this model"
     assert (
         reasons_text(1 << 41 | 1 << 43 | 1 << 44) == "temperature of the coolant, temperature of the voltage regulators"
     )

@@ -65,9 +65,19 @@ def test_days_follow_each_other_across_midnight(
 @pytest.mark.parametrize(
     ("date", "written", "wanted", "heard"),
     [
-        ("05/11/26", datetime(2026, 11, 5, 20, tzinfo=UTC), "2026-11-05", ["day/month/year: the file has that date"]),
-        ("05/11/26", datetime(2026, 5, 11, 20, tzinfo=UTC), "2026-05-11", ["month/day/year: the file has that date"]),
-        ("05/11/26", LATER, "2026-05-11", ["month/day/year: nothing in it shows the order"]),
+        (
+            "05/11/26",
+            datetime(2026, 11, 5, 20, tzinfo=UTC),
+            "2026-11-05",
+            ["day/month/year: the last one is then the file's date"],
+        ),
+        (
+            "05/11/26",
+            datetime(2026, 5, 11, 20, tzinfo=UTC),
+            "2026-05-11",
+            ["month/day/year: the last one is then the file's date"],
+        ),
+        ("05/11/26", LATER, "2026-05-11", ["month/day/year: nothing in the log shows the order"]),
         ("05/05/26", LATER, "2026-05-05", []),
         ("21/11/26", LATER, "2026-11-21", []),
         ("11/21/26", LATER, "2026-11-21", []),

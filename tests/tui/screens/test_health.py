@@ -341,7 +341,7 @@ async def test_no_self_test_starts_on_another_disk_that_has_taken_the_name(chang
         await shown.frame(known(ill(), **{changed: "other"}))
         assert "sda is another disk now" in shown.text
         await shown.press("enter")
-        assert shown.app.main.view.message == "failed: sda is another disk now, or was connected anew"
+        assert shown.app.main.view.message == "failed: sda is another disk now, or was reconnected"
         assert shown.health.health.dialog is None
         assert isinstance(shown.source, Own)
         assert (shown.source.events, shown.source.asked) == ([], 0)
