@@ -54,7 +54,7 @@ def find_jobs(
     info: Mapping[ProcessKey, ProcessInfo],
     stat: Mapping[ProcessKey, ProcessStat],
     candidates: Iterable[ProcessKey],
-    looks: Mapping[ProcessKey, Inspection],
+    inspections: Mapping[ProcessKey, Inspection],
     on_gpu: Mapping[int, tuple[str, ...]],
     work: Work = NO_WORK,
     kept: Iterable[ProcessKey] = (),
@@ -65,7 +65,7 @@ def find_jobs(
     on_gpu: the UUIDs of the GPUs that each compute process uses, by pid
     kept: the keys of the jobs found before, which are preferred to new jobs of equal importance
     """
-    tree = CandidateTree(info, stat, candidates, on_gpu, looks)
+    tree = CandidateTree(info, stat, candidates, on_gpu, inspections)
     roles = ray_roles(tree)
     found = _Found(tree, roles, work, _evidence(tree, roles, work))
     ranks = _ranks(found)
@@ -124,11 +124,11 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
         found = loads_for.get(key, set())
         if "children" in found and not _prepares(tree.info[key], at_work.get(key, 0)):
             found = found - {"children"}
-        look = tree.seen(key)
-        known = [name for name in look.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
+        inspection = tree.inspection(key)
+        known = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
         words = (
             "gpu" if key.pid in tree.on_gpu else "",
-            "device" if look.device else "",
+            "device" if inspection.device else "",
             "library" if known else "",
             *sorted(found, reverse=True),
             "ray" if key in roles.ranks or key in drives else "",
@@ -195,7 +195,7 @@ def _ranks(found: _Found) -> list[Rank]:
             key,
             tuple(workers.get(key, ())),
             tree.on_gpu.get(key.pid, ()),
-            tree.seen(key).pin_tid,
+            tree.inspection(key).pin_tid,
             _worker_kind(found, key, workers.get(key, ())),
         )
         for key in why
@@ -213,7 +213,9 @@ def _first_ranks(found: _Found) -> set[ProcessKey]:
     return {
         up
         for key, up in started.items()
-        if tree.info[up].cmdline == tree.info[key].cmdline and tree.starts_rank(up, key) and tree.seen(key).ids.rank
+        if tree.info[up].cmdline == tree.info[key].cmdline
+        and tree.starts_rank(up, key)
+        and tree.inspection(key).ids.rank
     }
 
 
@@ -226,16 +228,16 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
         return LOADER
     if any(worker in tree.ray for worker in several):
         return RAY
-    looks = [tree.seen(worker) for worker in several]
-    datasets = sum({"arrow", "xxhash"} <= set(look.modules) for look in looks)
+    inspections = [tree.inspection(worker) for worker in several]
+    datasets = sum({"arrow", "xxhash"} <= set(one.modules) for one in inspections)
     spelled = any("from multiprocess." in part for worker in several for part in tree.info[worker].cmdline)
     if spelled or datasets > len(several) * _HALF:
         return "prep"
-    simulators = sum("simulator" in look.modules and "torch" not in look.libraries for look in looks)
+    simulators = sum("simulator" in one.modules and "torch" not in one.libraries for one in inspections)
     if max(simulators, sum(worker in found.work.two_way for worker in several)) > len(several) * _HALF:
         return "env"
     # Before PyTorch 2.6, loader workers have no name of their own.
-    return "" if "torch" in tree.seen(key).libraries else "pool"
+    return "" if "torch" in tree.inspection(key).libraries else "pool"
 
 
 def _top(found: _Found, key: ProcessKey) -> ProcessKey:
@@ -265,7 +267,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
         if is_notebook(found.tree.info[rank.key]):
             # Each notebook is a separate job, even if one batch job or pod runs a server with many notebooks.
             continue
-        own, ids = found.tree.seen(rank.key).ids, _ids(found, rank.key)
+        own, ids = found.tree.inspection(rank.key).ids, _ids(found, rank.key)
         uid = found.tree.info[rank.key].uid
         shared: list[object] = [("slurm", ids.slurm.partition(".")[0])] if ids.slurm else []
         shared += [("pod", ids.pod)] if ids.pod else []
@@ -293,7 +295,7 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
 def _ids(found: _Found, key: ProcessKey) -> JobIds:
     """The ids in the process's cgroup path. If a container hides the path, the Slurm id comes from the environment."""
     ids = job_ids(found.tree.info[key].cgroup)
-    slurm = found.tree.seen(key).ids.slurm
+    slurm = found.tree.inspection(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
 
 
@@ -305,31 +307,31 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
     tree = found.tree
 
     def number(rank: Rank) -> tuple[int, int, int]:
-        own = tree.seen(rank.key).ids.rank
+        own = tree.inspection(rank.key).ids.rank
         return (0 if own is None else own, *_age(rank.key))
 
     ranks = sorted(ranks, key=number)
     first = ranks[0].key
     record = tree.info[first]
     ids = _ids(found, first)
-    libraries = [name for rank in ranks for name in tree.seen(rank.key).libraries]
+    libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
     words = dict.fromkeys(word for rank in ranks for word in found.why[rank.key])
     words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
     if ids.slurm:
         words["slurm"] = None
-    hidden = dict.fromkeys(word for rank in ranks for word in tree.seen(rank.key).hidden)
+    hidden = dict.fromkeys(word for rank in ranks for word in tree.inspection(rank.key).hidden)
     return Job(
         top,
         _name(found, top, first),
         record.user,
         record.uid,
-        tuple(numbered(ranks, {rank.key: tree.seen(rank.key).ids for rank in ranks})),
+        tuple(numbered(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
         tuple(helpers),
         ids._replace(unit="").label,
         libraries[0] if libraries else ("torch" if "loader" in words else ""),
         tuple(words),
         tuple(hidden),
-        tree.seen(first).ids.group,
+        tree.inspection(first).ids.group,
     )
 
 
@@ -337,8 +339,8 @@ def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
     """A job's name: the script of its first rank or else of its top process; for a notebook, the file if known."""
     tree = found.tree
     name = script_name(tree.info[first])
-    if is_notebook(tree.info[first]) and tree.seen(first).ids.notebook:
-        return tree.seen(first).ids.notebook
+    if is_notebook(tree.info[first]) and tree.inspection(first).ids.notebook:
+        return tree.inspection(first).ids.notebook
     if not name.endswith(".py") and top in tree.info:
         above = script_name(tree.info[top])
         if above.endswith((".py", ".ipynb")) or (name.startswith("ray::") and first != top):

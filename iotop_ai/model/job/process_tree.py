@@ -28,12 +28,12 @@ class CandidateTree:
         stat: Mapping[ProcessKey, ProcessStat],
         candidates: Iterable[ProcessKey],
         on_gpu: Mapping[int, tuple[str, ...]],
-        looks: Mapping[ProcessKey, Inspection],
+        inspections: Mapping[ProcessKey, Inspection],
     ) -> None:
         self.info = info
         self.stat = stat
         self.on_gpu = on_gpu
-        self.looks = looks
+        self.inspections = inspections
         self.by_pid = {key.pid: key for key in stat}
         self.candidates = dict.fromkeys(key for key in candidates if key in stat and key in info)
         known = self._traits = {key: traits(info[key]) for key in self.candidates}
@@ -51,9 +51,9 @@ class CandidateTree:
             k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)
         }
 
-    def seen(self, key: ProcessKey) -> Inspection:
+    def inspection(self, key: ProcessKey) -> Inspection:
         """The result of the process's inspection; NOTHING_SEEN before the first inspection."""
-        return self.looks.get(key, NOTHING_SEEN)
+        return self.inspections.get(key, NOTHING_SEEN)
 
     def parent(self, key: ProcessKey) -> ProcessKey | None:
         """The parent process; None if it is not listed."""
@@ -96,8 +96,8 @@ class CandidateTree:
 
         PyTorch Lightning runs the same command line again for each further rank.
         """
-        rank = self.seen(child).ids.rank
-        return rank is not None and rank != self.seen(key).ids.rank
+        rank = self.inspection(child).ids.rank
+        return rank is not None and rank != self.inspection(key).ids.rank
 
     def trainer(self, worker: ProcessKey) -> ProcessKey | None:
         """The process that the worker loads data for: the nearest ancestor that is neither a worker nor a fork server.

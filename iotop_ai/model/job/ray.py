@@ -70,7 +70,7 @@ def _is_program(tree: CandidateTree, key: ProcessKey) -> bool:
     """Whether the process is a user's program that imports Ray."""
     if key in tree.ray or key in tree.pool_children or key in tree.loaders or is_ray_service(tree.info[key]):
         return False
-    return "ray" in tree.seen(key).modules
+    return "ray" in tree.inspection(key).modules
 
 
 def _starter(tree: CandidateTree, raylet: ProcessKey) -> ProcessKey | None:
@@ -94,13 +94,13 @@ def _owners(tree: CandidateTree, workers: list[ProcessKey], programs: list[Proce
     """
     uids = {tree.info[key].uid for key in workers}
     of_user = [key for key in programs if tree.info[key].uid in uids]
-    ids = sorted({tree.seen(key).ids.ray for key in workers} - {""}, key=_job_order)
+    ids = sorted({tree.inspection(key).ids.ray for key in workers} - {""}, key=_job_order)
     if len(of_user) == 1:
         return dict.fromkeys(workers, of_user[0])
     by_id = dict(zip(ids, of_user, strict=True)) if len(ids) == len(of_user) else {}
     out: dict[ProcessKey, ProcessKey] = {}
     first: dict[str, ProcessKey] = {}
     for key in workers:
-        ray = tree.seen(key).ids.ray
+        ray = tree.inspection(key).ids.ray
         out[key] = by_id.get(ray) or first.setdefault(ray, key)
     return out
