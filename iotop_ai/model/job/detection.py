@@ -42,12 +42,12 @@ NO_WORK = Work()
 
 
 class _Found(NamedTuple):
-    """The intermediate results of the search; ``why`` is the evidence for each training process."""
+    """The intermediate results of the search; ``evidence`` is the evidence for each training process."""
 
     tree: CandidateTree
     roles: RayRoles
     work: Work
-    why: Mapping[ProcessKey, tuple[str, ...]]
+    evidence: Mapping[ProcessKey, tuple[str, ...]]
 
 
 def find_jobs(
@@ -152,14 +152,16 @@ def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
     return key in work.working or any(tree.stat[child].ppid == key.pid for child in tree.pool_children & work.working)
 
 
-def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[ProcessKey, object]) -> tuple[str, ...]:
+def _started(
+    tree: CandidateTree, key: ProcessKey, work: Work, evidence: Mapping[ProcessKey, object]
+) -> tuple[str, ...]:
     """The kind of the launcher that started a working program, as its only evidence; () for any other process."""
     if key not in work.working or key in tree.kinds or key in tree.ray:
         return ()
     if key in tree.loaders or key in tree.pool_children or key in tree.servers or key in tree.trackers:
         return ()
     above = tree.above(key)
-    if any(up in why for up in above):
+    if any(up in evidence for up in above):
         return ()
     for up in above:
         kind = tree.kinds.get(up, "")
@@ -171,11 +173,11 @@ def _started(tree: CandidateTree, key: ProcessKey, work: Work, why: Mapping[Proc
 
 
 def _ranks(found: _Found) -> list[Rank]:
-    tree, why, roles = found.tree, found.why, found.roles
+    tree, evidence, roles = found.tree, found.evidence, found.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
     for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):
         up = tree.trainer(worker)
-        if up is not None and up in why:
+        if up is not None and up in evidence:
             workers.setdefault(up, []).append(worker)
     for of_one in workers.values():
         # If some children are loaders by name, the others are a pool with another purpose.
@@ -188,7 +190,7 @@ def _ranks(found: _Found) -> list[Rank]:
         # A worker that several ranks share is counted for only one of them.
         owner = roles.owner[worker]
         of_all = trains.get(owner) or [owner]
-        if of_all[n % len(of_all)] in why:
+        if of_all[n % len(of_all)] in evidence:
             workers.setdefault(of_all[n % len(of_all)], []).append(worker)
     ranks = [
         Rank(
@@ -198,7 +200,7 @@ def _ranks(found: _Found) -> list[Rank]:
             tree.inspection(key).pin_tid,
             _worker_kind(found, key, workers.get(key, ())),
         )
-        for key in why
+        for key in evidence
     ]
     # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
     above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
@@ -209,7 +211,7 @@ def _ranks(found: _Found) -> list[Rank]:
 def _first_ranks(found: _Found) -> set[ProcessKey]:
     """The processes that are rank 0 and also started the other ranks of their script (PyTorch Lightning)."""
     tree = found.tree
-    started = {key: up for key in found.why if (up := tree.parent(key)) is not None and up in found.why}
+    started = {key: up for key in found.evidence if (up := tree.parent(key)) is not None and up in found.evidence}
     return {
         up
         for key, up in started.items()
@@ -251,7 +253,7 @@ def _top(found: _Found, key: ProcessKey) -> ProcessKey:
         if record is None:
             continue
         started = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in found.why or tree.kinds.get(up) in _OF_ITS_USER or started:
+        if up in found.evidence or tree.kinds.get(up) in _OF_ITS_USER or started:
             top = up
     return top
 
@@ -315,7 +317,7 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
     record = tree.info[first]
     ids = _ids(found, first)
     libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
-    words = dict.fromkeys(word for rank in ranks for word in found.why[rank.key])
+    words = dict.fromkeys(word for rank in ranks for word in found.evidence[rank.key])
     words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
     if ids.slurm:
         words["slurm"] = None
