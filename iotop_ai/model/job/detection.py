@@ -41,8 +41,8 @@ class Work(NamedTuple):
 NO_WORK = Work()
 
 
-class _Found(NamedTuple):
-    """The intermediate results of the search; ``evidence`` is the evidence for each training process."""
+class _Search(NamedTuple):
+    """The intermediate results of the search. evidence: why each process counts as a training process."""
 
     tree: CandidateTree
     roles: RayRoles
@@ -67,10 +67,10 @@ def find_jobs(
     """
     tree = CandidateTree(info, stat, candidates, on_gpu, inspections)
     roles = ray_roles(tree)
-    found = _Found(tree, roles, work, _evidence(tree, roles, work))
-    ranks = _ranks(found)
-    tops = {rank.key: _top(found, rank.key) for rank in ranks}
-    groups = _joined(found, ranks, tops)
+    search = _Search(tree, roles, work, _evidence(tree, roles, work))
+    ranks = _ranks(search)
+    tops = {rank.key: _top(search, rank.key) for rank in ranks}
+    groups = _joined(search, ranks, tops)
     stays = frozenset(kept)
     heads = [(min((tops[rank.key] for rank in members), key=_age), members) for members in groups]
 
@@ -83,7 +83,7 @@ def find_jobs(
 
     first = sorted(heads, key=order)[:MOST_JOBS]
     helpers = _helpers(tree, first)
-    return {top: _job(found, top, members, helpers[top]) for top, members in first}
+    return {top: _job(search, top, members, helpers[top]) for top, members in first}
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
@@ -172,8 +172,8 @@ def _started(
     return ()
 
 
-def _ranks(found: _Found) -> list[Rank]:
-    tree, evidence, roles = found.tree, found.evidence, found.roles
+def _ranks(search: _Search) -> list[Rank]:
+    tree, evidence, roles = search.tree, search.evidence, search.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
     for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):
         up = tree.trainer(worker)
@@ -198,20 +198,20 @@ def _ranks(found: _Found) -> list[Rank]:
             tuple(workers.get(key, ())),
             tree.on_gpu.get(key.pid, ()),
             tree.inspection(key).pin_tid,
-            _worker_kind(found, key, workers.get(key, ())),
+            _worker_kind(search, key, workers.get(key, ())),
         )
         for key in evidence
     ]
     # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
     above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
-    first = _first_ranks(found)
+    first = _first_ranks(search)
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
 
 
-def _first_ranks(found: _Found) -> set[ProcessKey]:
+def _first_ranks(search: _Search) -> set[ProcessKey]:
     """The processes that are rank 0 and also started the other ranks of their script (PyTorch Lightning)."""
-    tree = found.tree
-    started = {key: up for key in found.evidence if (up := tree.parent(key)) is not None and up in found.evidence}
+    tree = search.tree
+    started = {key: up for key in search.evidence if (up := tree.parent(key)) is not None and up in search.evidence}
     return {
         up
         for key, up in started.items()
@@ -221,9 +221,9 @@ def _first_ranks(found: _Found) -> set[ProcessKey]:
     }
 
 
-def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
+def _worker_kind(search: _Search, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
     """The value of Rank.worker_kind for these workers."""
-    tree, several = found.tree, list(workers)
+    tree, several = search.tree, list(workers)
     if not several:
         return ""
     if any(worker in tree.loaders for worker in several):
@@ -236,29 +236,29 @@ def _worker_kind(found: _Found, key: ProcessKey, workers: Iterable[ProcessKey]) 
     if spelled or datasets > len(several) * _HALF:
         return "prep"
     simulators = sum("simulator" in one.modules and "torch" not in one.libraries for one in inspections)
-    if max(simulators, sum(worker in found.work.two_way for worker in several)) > len(several) * _HALF:
+    if max(simulators, sum(worker in search.work.two_way for worker in several)) > len(several) * _HALF:
         return "env"
     # Before PyTorch 2.6, loader workers have no name of their own.
     return "" if "torch" in tree.inspection(key).libraries else "pool"
 
 
-def _top(found: _Found, key: ProcessKey) -> ProcessKey:
+def _top(search: _Search, key: ProcessKey) -> ProcessKey:
     """The highest launcher, trainer or multiprocessing parent above a process, or the program that uses Ray."""
-    tree, top = found.tree, key
-    owner = found.roles.owner.get(key)
+    tree, top = search.tree, key
+    owner = search.roles.owner.get(key)
     if owner is not None and owner != key:
-        return _top(found, owner)
+        return _top(search, owner)
     for up in tree.above(key):
         record = tree.info.get(up)
         if record is None:
             continue
         started = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in found.evidence or tree.kinds.get(up) in _OF_ITS_USER or started:
+        if up in search.evidence or tree.kinds.get(up) in _OF_ITS_USER or started:
             top = up
     return top
 
 
-def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
+def _joined(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessKey]) -> list[list[Rank]]:
     """The ranks grouped by job.
 
     Ranks belong to one job if they share a top process, batch job, MPI job, pod, or master address.
@@ -266,11 +266,11 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
     tokens: dict[ProcessKey, set[object]] = {rank.key: {tops[rank.key]} for rank in ranks}
     numbers: set[tuple[object, int | None]] = set()
     for rank in ranks:
-        if is_notebook(found.tree.info[rank.key]):
+        if is_notebook(search.tree.info[rank.key]):
             # Each notebook is a separate job, even if one batch job or pod runs a server with many notebooks.
             continue
-        own, ids = found.tree.inspection(rank.key).ids, _ids(found, rank.key)
-        uid = found.tree.info[rank.key].uid
+        own, ids = search.tree.inspection(rank.key).ids, _ids(search, rank.key)
+        uid = search.tree.info[rank.key].uid
         shared: list[object] = [("slurm", ids.slurm.partition(".")[0])] if ids.slurm else []
         shared += [("pod", ids.pod)] if ids.pod else []
         shared += [("mpi", uid, own.mpi)] if own.mpi else []
@@ -294,10 +294,10 @@ def _joined(found: _Found, ranks: list[Rank], tops: Mapping[ProcessKey, ProcessK
     return [members for _, members in groups]
 
 
-def _ids(found: _Found, key: ProcessKey) -> JobIds:
+def _ids(search: _Search, key: ProcessKey) -> JobIds:
     """The ids in the process's cgroup path. If a container hides the path, the Slurm id comes from the environment."""
-    ids = job_ids(found.tree.info[key].cgroup)
-    slurm = found.tree.inspection(key).ids.slurm
+    ids = job_ids(search.tree.info[key].cgroup)
+    slurm = search.tree.inspection(key).ids.slurm
     return ids if ids.slurm or not slurm else ids._replace(slurm=slurm)
 
 
@@ -305,8 +305,8 @@ def _age(key: ProcessKey) -> tuple[int, int]:
     return key.start_ticks, key.pid
 
 
-def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[ProcessKey]) -> Job:
-    tree = found.tree
+def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[ProcessKey]) -> Job:
+    tree = search.tree
 
     def number(rank: Rank) -> tuple[int, int, int]:
         own = tree.inspection(rank.key).ids.rank
@@ -315,16 +315,16 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
     ranks = sorted(ranks, key=number)
     first = ranks[0].key
     record = tree.info[first]
-    ids = _ids(found, first)
+    ids = _ids(search, first)
     libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
-    words = dict.fromkeys(word for rank in ranks for word in found.evidence[rank.key])
+    words = dict.fromkeys(word for rank in ranks for word in search.evidence[rank.key])
     words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
     if ids.slurm:
         words["slurm"] = None
     hidden = dict.fromkeys(word for rank in ranks for word in tree.inspection(rank.key).hidden)
     return Job(
         top,
-        _name(found, top, first),
+        _name(search, top, first),
         record.user,
         record.uid,
         tuple(numbered(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
@@ -337,9 +337,9 @@ def _job(found: _Found, top: ProcessKey, ranks: list[Rank], helpers: list[Proces
     )
 
 
-def _name(found: _Found, top: ProcessKey, first: ProcessKey) -> str:
+def _name(search: _Search, top: ProcessKey, first: ProcessKey) -> str:
     """A job's name: the script of its first rank or else of its top process; for a notebook, the file if known."""
-    tree = found.tree
+    tree = search.tree
     name = script_name(tree.info[first])
     if is_notebook(tree.info[first]) and tree.inspection(first).ids.notebook:
         return tree.inspection(first).ids.notebook
