@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from iotop_ai.diagnosis.thresholds import LIMITS, Thresholds
 from iotop_ai.model.block.counters import BlockInfo, BlockRates
-from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_of, with_minute
+from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_bucket, with_minute
 from iotop_ai.model.sample import Sample
 
 MOST_DEVICES = 64
@@ -88,7 +88,7 @@ def _added(
     if baseline.minute != minute:
         sizes = baseline.sizes
         if baseline.minute is not None and baseline.reads >= limits.baseline_reads:
-            bucket = size_of(baseline.size_bytes / baseline.reads)
+            bucket = size_bucket(baseline.size_bytes / baseline.reads)
             full = with_minute(sizes[bucket], baseline.minute * MINUTE_NS, baseline.wait_us / baseline.reads / 1000)
             sizes = (*sizes[:bucket], full, *sizes[bucket + 1 :])  # type: ignore[assignment]
         baseline = DeviceBaseline(minute, sizes=sizes)
@@ -106,5 +106,5 @@ def baseline_ms(
     device = learned.get(identity(info))
     if device is None or size_bytes is None:
         return None
-    by_size = device.sizes[size_of(size_bytes)]
+    by_size = device.sizes[size_bucket(size_bytes)]
     return by_size.low_ms() if by_size.minutes >= limits.baseline_minutes else None

@@ -76,7 +76,7 @@ def bin_of(wait_ms: float) -> int:
     return max(0, bisect_right(BOUNDS_NS, wait_ms * 1e6) - 1)
 
 
-def size_of(size_bytes: float) -> int:
+def size_bucket(size_bytes: float) -> int:
     """The index of the size bucket for a mean read size: 0, 1 or 2."""
     return sum(size_bytes > bound for bound in SIZES)
 

@@ -18,7 +18,7 @@ from iotop_ai.model.block.read_latency_baseline import (
     DeviceBaseline,
     bin_of,
     middle_ms,
-    size_of,
+    size_bucket,
     with_minute,
 )
 from iotop_ai.model.fold_state import FoldState
@@ -56,7 +56,7 @@ def test_an_octave_has_four_bins() -> None:
 
 
 def test_reads_are_in_one_of_three_buckets_by_their_size() -> None:
-    assert [size_of(n) for n in (4096, 16 << 10, 20_000, 128 << 10, 1 << 20)] == [0, 0, 1, 1, 2]
+    assert [size_bucket(n) for n in (4096, 16 << 10, 20_000, 128 << 10, 1 << 20)] == [0, 0, 1, 1, 2]
 
 
 def test_a_tenth_of_the_minutes_lies_below_the_baseline() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iotop_ai.diagnosis.thresholds import LIMITS
-from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_of, with_minute
+from iotop_ai.model.block.read_latency_baseline import MINUTE_NS, DeviceBaseline, size_bucket, with_minute
 from iotop_ai.model.finding import Advice, Severity
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.machine.filesystem import FilesystemUsage
@@ -318,7 +318,7 @@ def test_the_rate_of_a_disk_at_its_limit_is_what_it_gives(disk: Disk) -> None:
 
 def test_a_disk_that_was_faster_before_is_at_its_limit() -> None:
     sizes = DeviceBaseline().sizes
-    bucket = size_of(LATENT.size_bytes)
+    bucket = size_bucket(LATENT.size_bytes)
     for minute in range(LIMITS.baseline_minutes):
         known = with_minute(sizes[bucket], minute * MINUTE_NS, 6.0)
         sizes = (*sizes[:bucket], known, *sizes[bucket + 1 :])  # type: ignore[assignment]
