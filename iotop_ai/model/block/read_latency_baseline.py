@@ -40,13 +40,13 @@ class Baseline(NamedTuple):
         """The quantile ``share`` of the minutes' read latencies, as the middle of its bin; None without minutes."""
         counts: dict[int, int] = {}
         for _, bins in self.parts:
-            for place, count in bins:
-                counts[place] = counts.get(place, 0) + count
+            for index, count in bins:
+                counts[index] = counts.get(index, 0) + count
         left = share * sum(counts.values())
-        for place in sorted(counts):
-            left -= counts[place]
+        for index in sorted(counts):
+            left -= counts[index]
             if left <= 0:
-                return middle_ms(place)
+                return middle_ms(index)
         return None
 
 
@@ -65,10 +65,10 @@ class DeviceBaseline(NamedTuple):
     sizes: tuple[Baseline, Baseline, Baseline] = (Baseline(), Baseline(), Baseline())
 
 
-def middle_ms(place: int) -> float:
-    """The middle of the bin with index ``place``, in ms."""
-    place = min(max(place, 0), len(BOUNDS_NS) - 2)
-    return (BOUNDS_NS[place] + BOUNDS_NS[place + 1]) / 2e6
+def middle_ms(index: int) -> float:
+    """The middle of the bin ``index``, in ms."""
+    index = min(max(index, 0), len(BOUNDS_NS) - 2)
+    return (BOUNDS_NS[index] + BOUNDS_NS[index + 1]) / 2e6
 
 
 def bin_of(wait_ms: float) -> int:
@@ -83,13 +83,13 @@ def size_bucket(size_bytes: float) -> int:
 
 def with_minute(baseline: Baseline, at_ns: int, wait_ms: float) -> Baseline:
     """The baseline with the minute at ``at_ns`` added; minutes older than about a day are dropped."""
-    number, place = at_ns // PART_NS, bin_of(wait_ms)
+    number, index = at_ns // PART_NS, bin_of(wait_ms)
     kept = [part for part in baseline.parts if number - PARTS < part[0] < number]
     newest = next((bins for part, bins in baseline.parts if part == number), ())
-    return Baseline((*kept, (number, _with(newest, place))))
+    return Baseline((*kept, (number, _with(newest, index))))
 
 
-def _with(bins: Iterable[tuple[int, int]], place: int) -> Bins:
+def _with(bins: Iterable[tuple[int, int]], index: int) -> Bins:
     counts = dict(bins)
-    counts[place] = counts.get(place, 0) + 1
+    counts[index] = counts.get(index, 0) + 1
     return tuple(sorted(counts.items()))
