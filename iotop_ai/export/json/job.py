@@ -65,7 +65,7 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
             {
                 "pid": key.pid,
                 "rank": rates.rank,
-                "steps": table[key].done,
+                "steps": table[key].progress,
                 **rates_object(rates),
                 "age_s": rounded(max(0.0, (frame.snapshot.at_ns - table[key].at_ns) / 1e9)),
             }

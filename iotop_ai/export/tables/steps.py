@@ -47,7 +47,7 @@ class _StepRows:
                 frame.snapshot.wall_ns,
                 None if one is None or one.span_ns is None else one.span_ns / 1e9,
                 *(key.pid, key.start_ticks, None if job is None else job.key.pid),
-                *(counts.rank, counts.local_rank, counts.world_size, counts.done, counts.batches),
+                *(counts.rank, counts.local_rank, counts.world_size, counts.progress, counts.batches),
                 None if counts.data_ns is None else counts.data_ns / 1e9,
                 *metric_cells(one, StepRates),
                 seen,

@@ -39,7 +39,7 @@ class StepCounts(NamedTuple):
     world_size: int | None = None
 
     @property
-    def done(self) -> int:
+    def progress(self) -> int:
         """The number of steps or, if the process does not count steps, of batches."""
         return self.batches if self.steps is None else self.steps
 
@@ -67,7 +67,7 @@ def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
     span_ns = after.at_ns - before.at_ns
-    steps = delta(before.done, after.done)
+    steps = delta(before.progress, after.progress)
     data_ns = delta(before.data_ns, after.data_ns)
     return rates_of(steps, data_ns, span_ns, after.rank)
 
