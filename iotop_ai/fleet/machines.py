@@ -31,13 +31,13 @@ _ABSENT = ("absent", "unsupported")
 _EMPTY = Answer(())
 
 
-def fleet_of(answers: Mapping[str, Answer], window_s: float, partial: Sequence[str] = ()) -> Fleet:
+def fleet_of(answers: Mapping[str, Answer], window_s: float, unanswered: Sequence[str] = ()) -> Fleet:
     """The fleet.
 
-    answers: the answer to each query, by the query's name; without an answer, the figures are unknown. partial: the
+    answers: the answer to each query, by the query's name; without an answer, the figures are unknown. unanswered: the
     names of the queries without an answer.
     """
-    return _Assembly(answers, window_s).fleet(tuple(partial))
+    return _Assembly(answers, window_s).fleet(tuple(unanswered))
 
 
 class _Assembly:
@@ -71,7 +71,7 @@ class _Assembly:
             one = one._replace(sources=(*one.sources, source))
         self._machines[name] = one._replace(**changes)
 
-    def fleet(self, partial: tuple[str, ...]) -> Fleet:
+    def fleet(self, unanswered: tuple[str, ...]) -> Fleet:
         """The fleet, from the answers of all exporters."""
         self._add_iotop()
         self._add_iotop_devices()
@@ -87,9 +87,9 @@ class _Assembly:
                 self._machines[name] = self._machines[name]._replace(job_parts=tuple(own))
         loose = self._add_alerts()
         names = sorted(self._machines)[:MOST_MACHINES]
-        machines = tuple(self._machines[name]._replace(unanswered=partial) for name in names)
+        machines = tuple(self._machines[name]._replace(unanswered=unanswered) for name in names)
         findings = {one.name: primary for one in machines if (primary := one.primary) is not None}
-        return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, partial)
+        return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, unanswered)
 
     def _own(self, name: str) -> Iterable[tuple[str, Series]]:
         """The series of the answer ``name``, each with its machine, for machines that run iotop-ai."""

@@ -24,14 +24,14 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
     first query.
     """
     answers: dict[str, Answer] = {}
-    partial: list[str] = []
+    unanswered: list[str] = []
     failures = 0
     at_s: float | None = None
     for name, query in queries(window_s).items():
         if failures >= MOST_FAILURES or stopped():
             if name == READING:
                 raise NoAnswerError("stopped before the first question")
-            partial.append(name)
+            unanswered.append(name)
             continue
         try:
             answers[name] = server.instant_query(query, at_s)
@@ -39,10 +39,10 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
             if name == READING:
                 raise
             failures += isinstance(error, NoAnswerError)
-            partial.append(name)
+            unanswered.append(name)
         if name == READING:
             at_s = answers[name].at_s
-    return fleet_of(answers, window_s, partial)
+    return fleet_of(answers, window_s, unanswered)
 
 
 class FirstAnswer:

@@ -146,7 +146,7 @@ def test_one_question_that_fails_does_not_affect_the_others() -> None:
         one = Prometheus(Address(url))
         found = ask_fleet(one, 60.0)
         one.close()
-    assert found.partial == ("verdict",)
+    assert found.unanswered == ("verdict",)
     assert (found.at_s, found.machines) == (1000.0, ())
     assert b"time=1000.000" in requests[1]
 
@@ -163,7 +163,7 @@ def test_after_a_slow_answer_the_other_questions_are_left_out() -> None:
         found = ask_fleet(one, 60.0)
         one.close()
     assert len(requests) == 3
-    assert "alerts" in found.partial
+    assert "alerts" in found.unanswered
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_the_unknown_values_of_dcgm_are_unknown(blank: float | None) -> None:
 @pytest.mark.parametrize("missing", sorted(set(ANSWERS) - {READING}))
 def test_facts_of_an_unanswered_question_are_unknown(missing: str) -> None:
     found = fleet_of({name: one for name, one in ANSWERS.items() if name != missing}, WINDOW_S, (missing,))
-    assert found.partial == (missing,)
+    assert found.unanswered == (missing,)
     assert {one.name for one in found.machines} >= {f"gpu0{n}" for n in range(1, 10)}
     unknown = {"job time": "lost_gpu_h", "disk use": "disk", "GPU use": "gpu_busy", "health": "health"}
     if missing in unknown:

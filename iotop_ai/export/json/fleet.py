@@ -25,8 +25,8 @@ def fleet_object(fleet: Fleet, machines: Sequence[FleetMachine]) -> Object:
         "window_s": fleet.window_s,
         "machines": [_machine(one) for one in machines],
         "jobs": [_job(job) for job in fleet.jobs],
-        "alerts": _alerts(fleet.alerts, fleet.partial),
-        "not_answered": list(fleet.partial),
+        "alerts": _alerts(fleet.alerts, fleet.unanswered),
+        "not_answered": list(fleet.unanswered),
     }
 
 

@@ -33,8 +33,8 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
         lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, late)}" for job, late in waiting)]
     if fleet.alerts:
         lines += ["", f"alerts without a machine: {', '.join(one.name for one in fleet.alerts)}"]
-    if fleet.partial:
-        lines += ["", f"not answered: {', '.join(fleet.partial)}"]
+    if fleet.unanswered:
+        lines += ["", f"not answered: {', '.join(fleet.unanswered)}"]
     return lines
 
 

@@ -229,7 +229,7 @@ class Fleet(NamedTuple):
 
     at_s: the Unix time of the Prometheus server
     alerts: the alerts that do not name a machine
-    partial: the names of the queries that were not answered
+    unanswered: the names of the queries that were not answered
     """
 
     at_s: float
@@ -237,7 +237,7 @@ class Fleet(NamedTuple):
     machines: tuple[FleetMachine, ...] = ()
     jobs: tuple[FleetJob, ...] = ()
     alerts: tuple[FleetAlert, ...] = ()
-    partial: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
 
 def summed(values: Iterable[float | None]) -> float | None:

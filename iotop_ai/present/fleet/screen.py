@@ -96,8 +96,8 @@ def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     late = next((job for job in fleet.jobs if job.straggler is not None), None)
     if fleet_view.trouble:
         label, text, token = "now", fleet_view.trouble, "warn"
-    elif fleet.partial:
-        label, text, token = "partial", f"not answered: {', '.join(fleet.partial)}", "warn"
+    elif fleet.unanswered:
+        label, text, token = "partial", f"not answered: {', '.join(fleet.unanswered)}", "warn"
     elif late is not None and late.straggler is not None:
         label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
     elif fleet.alerts:

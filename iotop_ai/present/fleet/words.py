@@ -156,8 +156,8 @@ def summary(fleet: Fleet) -> tuple[State, str]:
     if not fleet.machines:
         return State.UNSURE, "no machine: this Prometheus has no figures of iotop-ai, node_exporter or dcgm-exporter"
     states = [machine.state for machine in troubled if machine.state in _WORST_FIRST]
-    if not troubled and fleet.partial:
-        queries = "1 query" if len(fleet.partial) == 1 else f"{len(fleet.partial)} queries"
+    if not troubled and fleet.unanswered:
+        queries = "1 query" if len(fleet.unanswered) == 1 else f"{len(fleet.unanswered)} queries"
         state, text = State.UNSURE, f"{many}, nothing wrong seen; {queries} not answered"
     elif not troubled:
         known = any(machine.state for machine in fleet.machines)

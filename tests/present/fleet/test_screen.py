@@ -64,7 +64,7 @@ def test_old_figures_are_marked_with_their_age() -> None:
 
 
 def test_unanswered_questions_are_named() -> None:
-    rows = fleet_screen_rows(FLEET._replace(partial=("health", "alerts")), SHOWN, 80, 24)
+    rows = fleet_screen_rows(FLEET._replace(unanswered=("health", "alerts")), SHOWN, 80, 24)
     assert rows[1].text.startswith(" partial  not answered: health, alerts")
 
 

@@ -86,12 +86,12 @@ def test_what_was_not_asked_is_unknown_and_not_none() -> None:
     """Only the readings, the verdicts and the use of the disks were answered."""
     answers = kept_answers()
     answered = {name: answers[name] for name in (READING, "verdict", "disk use")}
-    partial = tuple(name for name in answers if name not in answered)
-    fleet = fleet_of(answered, WINDOW_S, partial)
+    unanswered = tuple(name for name in answers if name not in answered)
+    fleet = fleet_of(answered, WINDOW_S, unanswered)
     one = next(one for one in fleet.machines if one.name == "gpu03")
     state, text = summary(fleet)
-    assert (state, text) == (State.UNSURE, f"9 machines, nothing wrong seen; {len(partial)} queries not answered")
-    assert summary(fleet._replace(partial=("alerts",)))[1].endswith("; 1 query not answered")
+    assert (state, text) == (State.UNSURE, f"9 machines, nothing wrong seen; {len(unanswered)} queries not answered")
+    assert summary(fleet._replace(unanswered=("alerts",)))[1].endswith("; 1 query not answered")
     unknown = (cause_words(one), alert_words(one), await_words(one), lost_words(one), health_words(one), gpu_words(one))
     assert set(unknown) == {"?"}
     titles, *rows = (line.split() for line in fleet_lines(fleet, (one,))[2:4])

@@ -48,11 +48,11 @@ def _print_once(options: FleetOptions) -> int:
         from iotop_ai.export.text.fleet import fleet_lines
 
         print_lines(fleet_lines(fleet, machines))
-    if fleet.partial:
-        print_notice(f"unknown: not answered: {', '.join(fleet.partial)}")
+    if fleet.unanswered:
+        print_notice(f"unknown: not answered: {', '.join(fleet.unanswered)}")
     if not machines:
         words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
         print_notice(f"unknown: no machine{words}")
     if any(one.troubled for one in machines) or (any(one.counts for one in fleet.alerts) and not options.pattern):
         return 1
-    return 2 if not machines or fleet.partial else 0
+    return 2 if not machines or fleet.unanswered else 0
