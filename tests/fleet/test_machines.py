@@ -88,7 +88,7 @@ def test_an_alert_that_always_fires_is_listed_but_is_not_trouble(severity: str, 
     one = machines(found)["gpu01"]
     assert [alert.name for alert in (*one.alerts, *found.alerts)] == ["Watchdog", "Watchdog"]
     assert one.troubled is counts
-    assert [alert.counts for alert in found.alerts] == [counts]
+    assert [alert.reports_trouble for alert in found.alerts] == [counts]
 
 
 def test_the_parts_of_a_job_are_joined_and_its_straggler_is_named() -> None:

@@ -39,7 +39,7 @@ class FleetAlert(NamedTuple):
     severity: str = ""
 
     @property
-    def counts(self) -> bool:
+    def reports_trouble(self) -> bool:
         """Whether the alert reports trouble; Watchdog ("none") and InfoInhibitor ("info") do not."""
         return self.severity.lower() not in ("none", "info")
 
@@ -214,7 +214,7 @@ class FleetMachine(NamedTuple):
         one = self.primary
         loses = one is not None and one.severity in ("warning", "critical") and one.state in _TROUBLE
         ill = self.health is not None and self.health.severity > OK
-        return loses or ill or self.silent or any(alert.counts for alert in self.alerts)
+        return loses or ill or self.silent or any(alert.reports_trouble for alert in self.alerts)
 
     @property
     def lost_ratio(self) -> float | None:

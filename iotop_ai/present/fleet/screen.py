@@ -101,7 +101,7 @@ def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     elif late is not None and late.straggler is not None:
         label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
     elif fleet.alerts:
-        token = "warn" if any(one.counts for one in fleet.alerts) else "text"
+        token = "warn" if any(one.reports_trouble for one in fleet.alerts) else "text"
         label, text = "alerts", ", ".join(one.name for one in fleet.alerts)
     else:
         label, text, token = "source", f"{fleet_view.server}, window {duration(fleet_view.window_s)}", "dim"

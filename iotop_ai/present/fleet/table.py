@@ -103,7 +103,7 @@ def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
         case "health":
             return _health(one, room)
         case "alerts":
-            return alert_words(one), "warn" if any(alert.counts for alert in one.alerts) else ""
+            return alert_words(one), "warn" if any(alert.reports_trouble for alert in one.alerts) else ""
     text = "+".join(one.sources)
     return (text if len(text) <= room else "".join(SOURCE_LETTERS.get(name, "?") for name in one.sources)), "dim"
 
