@@ -176,8 +176,8 @@ def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, sta
     limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
     periods = delta(old.cpu.periods, cpu.periods)
     return CgroupRates(
-        None if stacks is None else stacks.once({name: found.read_bytes_per_s for name, found in devices.items()}),
-        None if stacks is None else stacks.once({name: found.write_bytes_per_s for name, found in devices.items()}),
+        None if stacks is None else stacks.sum_once({name: found.read_bytes_per_s for name, found in devices.items()}),
+        None if stacks is None else stacks.sum_once({name: found.write_bytes_per_s for name, found in devices.items()}),
         rate(old.cpu.usage_us, cpu.usage_us, 1e-6),
         quotient(delta(old.cpu.throttled_periods, cpu.throttled_periods), periods),
         rate(old.cpu.throttled_us, cpu.throttled_us, 1e-6),

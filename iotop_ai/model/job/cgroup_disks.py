@@ -35,7 +35,7 @@ class DiskStacks(NamedTuple):
 
     stacks: Mapping[str, _Stack | None]
 
-    def once(self, moved: Mapping[str, float | None]) -> float | None:
+    def sum_once(self, moved: Mapping[str, float | None]) -> float | None:
         """The sum of the bytes ``moved`` on each device, each byte once. In a stack, the level with most bytes counts.
 
         None if the bytes of a disk are unknown, or if a device with bytes is not in the table and may be a disk.
