@@ -15,26 +15,26 @@ def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
     """
     missing = []
     if snapshot.processes.value is None:
-        missing.append(_word("processes", snapshot.processes))
+        missing.append(_clause("processes", snapshot.processes))
     elif not snapshot.host.ptrace:
         missing.append("not root")
     if snapshot.block.value is None:
-        missing.append(_word("disks", snapshot.block))
+        missing.append(_clause("disks", snapshot.block))
     if snapshot.memory.value is None:
-        missing.append(_word("memory", snapshot.memory))
+        missing.append(_clause("memory", snapshot.memory))
     elif snapshot.pressure.value is None:
-        missing.append("PSI off" if snapshot.pressure.status is Status.OFF else _word("PSI", snapshot.pressure))
+        missing.append("PSI off" if snapshot.pressure.status is Status.OFF else _clause("PSI", snapshot.pressure))
     if snapshot.gpu.value is None:
-        missing.append(_word("GPU", snapshot.gpu, plain=True))
+        missing.append(_clause("GPU", snapshot.gpu, plain=True))
     elif snapshot.gpu.value and not any(r.value is not None for r in snapshot.gpu.value.values()):
         missing.append("no GPU answers")
-    missing.extend(_smart(snapshot))
+    missing.extend(_missing_smart(snapshot))
     if snapshot.network.value is None:
-        missing.append(_word("network", snapshot.network))
+        missing.append(_clause("network", snapshot.network))
     return GROUP_COUNT - len(missing), tuple(missing)
 
 
-def _word(name: str, reading: Reading[T], plain: bool = False) -> str:
+def _clause(name: str, reading: Reading[T], plain: bool = False) -> str:
     if reading.status is Status.PENDING:
         return f"{name} pending"
     if plain and reading.reason:
@@ -42,11 +42,11 @@ def _word(name: str, reading: Reading[T], plain: bool = False) -> str:
     return f"{name}: {reading.reason}" if reading.reason else f"no {name}"
 
 
-def _smart(snapshot: Snapshot) -> list[str]:
+def _missing_smart(snapshot: Snapshot) -> list[str]:
     smart = snapshot.smart
     if smart.value is None:
-        return [_word("SMART", smart)]
+        return [_clause("SMART", smart)]
     if any(r.value is not None and r.status in (Status.OK, Status.ASLEEP) for r in smart.value.values()):
         return []
     reasons = [r for r in smart.value.values() if r.status is not Status.UNSUPPORTED]
-    return [_word("SMART", reasons[0])] if reasons else ["no disk has SMART"]
+    return [_clause("SMART", reasons[0])] if reasons else ["no disk has SMART"]
