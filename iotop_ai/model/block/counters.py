@@ -169,8 +169,8 @@ class BlockRates(NamedTuple):
     @property
     def active(self) -> bool:
         """Whether a request was completed in the interval or is in flight."""
-        done = (self.reads_per_s, self.writes_per_s, self.discards_per_s, self.flushes_per_s)
-        return any(done) or bool(self.in_flight)
+        completed = (self.reads_per_s, self.writes_per_s, self.discards_per_s, self.flushes_per_s)
+        return any(completed) or bool(self.in_flight)
 
 
 UNKNOWN_BLOCK_RATES = BlockRates(*[None] * len(BlockRates._fields))
@@ -206,7 +206,7 @@ def _kind_rates(
     )
 
 
-def _ms(before: int | None, after: int | None) -> int | None:
+def _delta_ms(before: int | None, after: int | None) -> int | None:
     """The growth of an unsigned 32-bit counter of milliseconds, which may wrap.
 
     None if the growth is at least half the range, because then the counter probably fell.
@@ -265,14 +265,14 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_ios, fl_ios = delta(before.dc_ios, after.dc_ios), delta(before.fl_ios, after.fl_ios)
     rd_sectors, wr_sectors = delta(before.rd_sectors, after.rd_sectors), delta(before.wr_sectors, after.wr_sectors)
     dc_sectors = delta(before.dc_sectors, after.dc_sectors)
-    rd_ms, wr_ms = _ms(before.rd_ms, after.rd_ms), _ms(before.wr_ms, after.wr_ms)
-    dc_ms, fl_ms = _ms(before.dc_ms, after.dc_ms), _ms(before.fl_ms, after.fl_ms)
+    rd_ms, wr_ms = _delta_ms(before.rd_ms, after.rd_ms), _delta_ms(before.wr_ms, after.wr_ms)
+    dc_ms, fl_ms = _delta_ms(before.dc_ms, after.dc_ms), _delta_ms(before.fl_ms, after.fl_ms)
     # iostat's combined figures exclude flushes. On a kernel without discards their number is 0.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
     all_ms = total(rd_ms, wr_ms, dc_ms or 0)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
-    busy = per_second(_ms(before.busy_ms, after.busy_ms), seconds)
-    queue = per_second(_ms(before.queue_ms, after.queue_ms), seconds)
+    busy = per_second(_delta_ms(before.busy_ms, after.busy_ms), seconds)
+    queue = per_second(_delta_ms(before.queue_ms, after.queue_ms), seconds)
     return BlockRates(
         *_kind_rates(rd_ios, delta(before.rd_merges, after.rd_merges), rd_sectors, rd_ms, seconds),
         *_kind_rates(wr_ios, delta(before.wr_merges, after.wr_merges), wr_sectors, wr_ms, seconds),
@@ -372,7 +372,7 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
     busy_ratio is None if several paths were active, because their busy times overlap by an unknown amount. If a path is
     new or was reset, all rates are None and only in_flight is known, because the growth of that path is unknown.
     """
-    moved = 0
+    active_paths = 0
     sums: list[int | None] = [0] * len(BlockCounters._fields)
     in_flight: int | None = 0
     complete = True
@@ -382,16 +382,17 @@ def head_rates(pairs: Iterable[tuple[BlockCounters | None, BlockCounters]], seco
             complete = False
             continue
         grown = [
-            _ms(a, b) if i in _MS_FIELDS else delta(a, b) for i, (a, b) in enumerate(zip(before, after, strict=True))
+            _delta_ms(a, b) if i in _MS_FIELDS else delta(a, b)
+            for i, (a, b) in enumerate(zip(before, after, strict=True))
         ]
-        moved += any(grown)
+        active_paths += any(grown)
         sums = [total(a, b) for a, b in zip(sums, grown, strict=True)]
     if not complete:
         return UNKNOWN_BLOCK_RATES._replace(in_flight=in_flight)
     zero = BlockCounters(*[0] * len(sums))
     whole = BlockCounters(*sums)  # type: ignore[arg-type]  # an unknown sum stays unknown in its rates
     rates = block_rates_of(zero, whole, seconds)._replace(in_flight=in_flight)
-    return rates._replace(busy_ratio=None) if moved > 1 else rates
+    return rates._replace(busy_ratio=None) if active_paths > 1 else rates
 
 
 def is_leaf(info: BlockInfo) -> bool:
