@@ -184,7 +184,7 @@ def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey
 def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     # Only an ancestor inherits, and it is older. If all ancestors are known and none fits, the parent ignores SIGCHLD,
     # and a process whose growth fits did that I/O itself. If some are unknown, this may still be so.
-    if _reaches_the_first(debt, parents):
+    if _knows_all_ancestors(debt, parents):
         return None
     passing = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
     return passing[0] if len(passing) == 1 else None
@@ -228,7 +228,7 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
         yield child
 
 
-def _reaches_the_first(debt: Debt, parents: _Parents | None) -> bool:
+def _knows_all_ancestors(debt: Debt, parents: _Parents | None) -> bool:
     """Whether all ancestors are known, up to a process without a parent."""
     ancestors = list(_ancestors(debt, parents))
     return parents is not None and bool(ancestors) and (ancestors[-1], 0) in parents.get(ancestors[-1].pid)
