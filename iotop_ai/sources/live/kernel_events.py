@@ -63,7 +63,7 @@ class KernelEvents:
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it
 
                     self._on_xid(XidEvent(uuid, entry.number, at_ns, wall_ns, entry.recovery))
-                if not self._first(uuid or entry.subject, entry.number, at_ns):
+                if not self._is_new(uuid or entry.subject, entry.number, at_ns):
                     continue
                 if uuid:
                     text = text.replace(entry.subject, uuid, 1)
@@ -74,11 +74,11 @@ class KernelEvents:
         out += [
             Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}")
             for xid in xids
-            if self._first(xid.uuid, xid.number, at_ns)
+            if self._is_new(xid.uuid, xid.number, at_ns)
         ]
         return out
 
-    def _first(self, gpu: str, number: int, at_ns: int) -> bool:
+    def _is_new(self, gpu: str, number: int, at_ns: int) -> bool:
         if (gpu, number) in self._xids:
             return False
         # A repeated Xid does not renew this time, so that a lasting fault is reported again.
