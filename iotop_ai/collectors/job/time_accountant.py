@@ -299,7 +299,7 @@ class TimeAccountant:
         self, job: Job, state: _State, tick: Tick, fresh: Mapping[ProcessKey, Totals], busy: float | None
     ) -> Phase:
         if (busy or 0.0) >= STEPS_GPU:
-            state.movement.moves(tick.at_ns, fresh)
+            state.movement.note_progress(tick.at_ns, fresh)
             state.stepped = True
         else:
             state.movement.update(tick.at_ns, fresh, tick.looks, tick.table.clk_tck)

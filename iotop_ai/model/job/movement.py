@@ -61,11 +61,11 @@ class Movement:
         """
         seconds = max(now_ns - self._from_ns, WINDOW_NS) / 1e9
         if self._moved(totals, looks, seconds, clk_tck):
-            self.moves(now_ns, totals)
+            self.note_progress(now_ns, totals)
         elif now_ns - self._from_ns >= WINDOW_NS:
             self._from_ns, self._from = now_ns, totals
 
-    def moves(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
+    def note_progress(self, now_ns: int, totals: Mapping[ProcessKey, Totals]) -> None:
         """Note that the job makes progress now."""
         self.at_ns = self._from_ns = now_ns
         self._from = totals
