@@ -165,10 +165,10 @@ def thread_cpu(before: Reading[ThreadTable], after: Reading[ThreadTable]) -> dic
     if old is None or new is None or before.at_ns is None or after.at_ns is None:
         return {}
     seconds = (after.at_ns - before.at_ns) / 1e9
-    ticks = {one.tid: one.cpu_ticks for one in old.threads}
+    ticks = {thread.tid: thread.cpu_ticks for thread in old.threads}
     out = {}
-    for one in new.threads:
-        grown = per_second(delta(ticks.get(one.tid), one.cpu_ticks), seconds if seconds > 0 else None)
+    for thread in new.threads:
+        grown = per_second(delta(ticks.get(thread.tid), thread.cpu_ticks), seconds if seconds > 0 else None)
         if grown is not None:
-            out[one.tid] = grown / new.clk_tck
+            out[thread.tid] = grown / new.clk_tck
     return out
