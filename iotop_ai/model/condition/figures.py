@@ -27,7 +27,7 @@ from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.machine.tcp import TcpRates
 from iotop_ai.model.metric import metrics_of, unit_of
 
-ALONE = ""
+UNNAMED = ""
 """The name of an object without a name: the only object of a family, or an object whose name is unknown."""
 _EVERY_CORE = "all"
 _DERIVED = {"data_wait": DATA, "lost": LOST, "goodput": ("compute",)}
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     renewed: bool = True
 
 
-_UNKNOWN = Table(((ALONE, None),))
+_UNKNOWN = Table(((UNNAMED, None),))
 
 
 class Family(NamedTuple):
@@ -79,7 +79,7 @@ class Figure(NamedTuple):
 def share_value(name: str, shares: Iterable[float]) -> float:
     """The share called ``name``, one of SHARE_NAMES; ``shares`` has the order of SHARES."""
     by_name = dict(zip(SHARES, shares, strict=False))
-    return sum(by_name[one] for one in _DERIVED.get(name, (name,)))
+    return sum(by_name[share] for share in _DERIVED.get(name, (name,)))
 
 
 def matches(wanted: str, name: str) -> bool:
@@ -109,7 +109,7 @@ def _gpus(frame: Frame) -> Table:
         (uuid if (state := states.get(uuid)) is None else str(state.number), rates)
         for uuid, rates in rated.value.items()
     ]
-    silent = [(ALONE, None) for uuid in states if uuid not in rated.value]
+    silent = [(UNNAMED, None) for uuid in states if uuid not in rated.value]
     return Table(objects + silent, rated.renewed)
 
 
@@ -122,7 +122,7 @@ def _cpu(frame: Frame) -> Table:
 
 
 def _memory_state(frame: Frame) -> Table:
-    return Table([(ALONE, frame.snapshot.memory.value)])
+    return Table([(UNNAMED, frame.snapshot.memory.value)])
 
 
 def _filesystems(frame: Frame) -> Table:
@@ -150,21 +150,21 @@ def _jobs(frame: Frame) -> Table:
 def _named(field: str) -> Callable[[Frame], Table]:
     """Return a function that finds the objects in a Sample's field, which is a table by name."""
 
-    def found(frame: Frame) -> Table:
+    def table_of(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
         return _UNKNOWN if rated.value is None else Table(rated.value.items(), rated.renewed)
 
-    return found
+    return table_of
 
 
 def _alone(field: str) -> Callable[[Frame], Table]:
     """Return a function that finds the only object of a family in a Sample's field."""
 
-    def found(frame: Frame) -> Table:
+    def table_of(frame: Frame) -> Table:
         rated = getattr(frame.sample, field)
-        return Table([(ALONE, rated.value)], rated.renewed)
+        return Table([(UNNAMED, rated.value)], rated.renewed)
 
-    return found
+    return table_of
 
 
 FAMILIES = {
@@ -223,9 +223,9 @@ def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     extra: the units of further figures that the caller defines, by name; their names may have any form
     """
     if extra and text in extra:
-        return Figure(text, "", ALONE, text, extra[text])
+        return Figure(text, "", UNNAMED, text, extra[text])
     if text in SHARE_NAMES:
-        return Figure(text, "", ALONE, text, "ratio")
+        return Figure(text, "", UNNAMED, text, "ratio")
     family, _, rest = text.partition(".")
     if family not in FAMILIES or not rest:
         known = (*SHARE_NAMES, *(extra or ()), *FAMILIES)
@@ -254,7 +254,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 class Value(NamedTuple):
     """The value of a figure for one object.
 
-    name: the object's name, or ALONE
+    name: the object's name, or UNNAMED
     value: the figure's value; None if unknown
     weight: the weight of this interval in a mean over time, besides the interval's length
     renewed: whether the value was read since the previous Frame
@@ -279,15 +279,15 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 def values(figure: Figure, frame: Frame) -> list[Value]:
     """The value of the figure for each object in the Frame that the figure names."""
     if not figure.family:
-        return _own_share(figure, frame)
+        return _verdict_job_share(figure, frame)
     out = []
     for record, table_of in FAMILIES[figure.family].records:
         if figure.field not in record.__dict__ and record is not TimeShares:
             continue
         table = table_of(frame)
-        for name, one in table.objects:
+        for name, item in table.objects:
             if not name or matches(figure.name, name) or _job_matches(figure, frame, name):
-                value, weight = _value(figure, one)
+                value, weight = _value(figure, item)
                 out.append(Value(name, value, weight, table.renewed))
     return out
 
@@ -302,13 +302,13 @@ def _value(figure: Figure, record: Any) -> tuple[float | None, float]:
     if figure.family != "disks":
         return value, 1.0
     if figure.field in _ALL_REQUESTS:
-        done = (record.reads_per_s, record.writes_per_s, record.discards_per_s)
-        return value, sum(part or 0.0 for part in done)
+        completed = (record.reads_per_s, record.writes_per_s, record.discards_per_s)
+        return value, sum(rate or 0.0 for rate in completed)
     weight = _PER_REQUEST.get(figure.field)
     return value, 1.0 if weight is None else getattr(record, weight) or 0.0
 
 
-_NOT_ITSELF = ("ram", "zram", "partition", "nvme-path")
+_NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
 """Kinds of block devices that are memory, or a part or a path of another disk in the list."""
 
 
@@ -324,7 +324,7 @@ def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
     return {
         key.name: getattr(rates, requests) is not None
         for key, rates in rated.value.items()
-        if matches(figure.name, key.name) and (key.name not in infos or infos[key.name].kind not in _NOT_ITSELF)
+        if matches(figure.name, key.name) and (key.name not in infos or infos[key.name].kind not in _NOT_COUNTED_KINDS)
     }
 
 
@@ -336,9 +336,9 @@ def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
     return any(str(key.pid) == pid and matches(figure.name, job.name) for key, job in table.jobs.items())
 
 
-def _own_share(figure: Figure, frame: Frame) -> list[Value]:
+def _verdict_job_share(figure: Figure, frame: Frame) -> list[Value]:
     """The share of the verdict's job; [] without a job."""
     if figure.field not in SHARE_NAMES:
-        return [Value(ALONE, None)]
-    table, wanted = _jobs(frame), (ALONE, str(frame.verdict.job_pid))
+        return [Value(UNNAMED, None)]
+    table, wanted = _jobs(frame), (UNNAMED, str(frame.verdict.job_pid))
     return [Value(name, *_value(figure, shares), table.renewed) for name, shares in table.objects if name in wanted]
