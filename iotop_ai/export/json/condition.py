@@ -28,6 +28,6 @@ def outcome_object(outcome: ConditionResult) -> Object:
                 "unit": "" if seen.clause.figure is None else seen.clause.figure.unit,
                 "held_s": round(seen.held_s, 3) if seen.clause.hold_s or seen.clause.figure is None else None,
             }
-            for seen in outcome.seen
+            for seen in outcome.clauses
         ],
     }

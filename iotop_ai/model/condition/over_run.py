@@ -27,7 +27,7 @@ class ConditionResult(NamedTuple):
 
     condition: Condition
     met: bool | None
-    seen: tuple[ClauseResult, ...]
+    clauses: tuple[ClauseResult, ...]
 
 
 class ConditionOverRun:

@@ -15,7 +15,7 @@ _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 def outcome_text(outcome: ConditionResult) -> str:
     """The condition, whether it is met, and the measurement for each of its clauses."""
-    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.seen)}"
+    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.clauses)}"
 
 
 def found_text(seen: Iterable[ClauseResult]) -> str:

@@ -56,7 +56,7 @@ def test_the_values_of_a_figure_are_those_of_the_sample() -> None:
 def test_a_share_is_that_of_the_whole_time() -> None:
     found = over("data_wait > 10%")
     assert found.met is True
-    assert found.seen[0].value == pytest.approx(0.67, abs=0.01)
+    assert found.clauses[0].value == pytest.approx(0.67, abs=0.01)
     assert over("data_wait > 90%").met is False
     assert over("data_wait > 10%", not_counted()).met is None
     assert over("jobs.other.py.data_wait > 10%").met is None
@@ -71,20 +71,20 @@ def test_a_time_per_request_is_the_mean_over_all_requests() -> None:
     )
     assert None not in (first.rd_ms, last.rd_ms, first.rd_ios, last.rd_ios)
     truth = (last.rd_ms - first.rd_ms) / (last.rd_ios - first.rd_ios)  # type: ignore[operator]
-    assert over("disks.loop0.r_await > 1").seen[0].value == pytest.approx(truth, rel=1e-6)
+    assert over("disks.loop0.r_await > 1").clauses[0].value == pytest.approx(truth, rel=1e-6)
 
 
 def test_a_clause_with_for_needs_one_uninterrupted_stretch() -> None:
     assert over("disks.*.r_await > 20ms for 5s").met is True
     short = over("disks.*.r_await > 20ms for 10m")
     assert short.met is False
-    assert 5 < short.seen[0].held_s < 60
-    assert over("disks.*.r_await > 10s for 1s").seen[0].held_s == 0
+    assert 5 < short.clauses[0].held_s < 60
+    assert over("disks.*.r_await > 10s for 1s").clauses[0].held_s == 0
 
 
 def test_a_finding_meets_a_clause() -> None:
     found = over("finding storage_read")
-    assert (found.met, found.seen[0].held_s > 20) == (True, True)
+    assert (found.met, found.clauses[0].held_s > 20) == (True, True)
     assert over("finding STARVED for 20s").met is True
     assert over("finding failing_disk").met is False
 
@@ -199,7 +199,7 @@ def test_an_object_that_failed_throughout_leaves_the_answer_open(hold: str) -> N
     known = Reading(FilesystemUsage(100, 40, 40, 100, 50), Status.OK)
     text = f"filesystems.*.used_ratio > 90%{hold}"
     found = over(text, with_mount(failed))
-    assert (found.met, found.seen[0].name) == (None, "/mnt")
+    assert (found.met, found.clauses[0].name) == (None, "/mnt")
     assert over(f"filesystems.*.used_ratio > 40%{hold}", with_mount(failed)).met is True
     assert over(f"filesystems./ha*.used_ratio > 90%{hold}", with_mount(failed)).met is False
     assert over(text, with_mount(absent)).met is False
@@ -237,7 +237,7 @@ def with_disk(kind: str, off: bool = True) -> tuple[Frame, ...]:
 @pytest.mark.parametrize("figure", ["busy_ratio > 99.9%", "r_await > 10s", "await > 10s"])
 def test_a_disk_that_was_never_measured_leaves_the_answer_open(figure: str, hold: str) -> None:
     found = over(f"disks.*.{figure}{hold}", with_disk("disk"))
-    assert (found.met, found.seen[0].name) == (None, "sdx")
+    assert (found.met, found.clauses[0].name) == (None, "sdx")
     assert over(f"disks.loop*.{figure}{hold}", with_disk("disk")).met is False
     assert over(f"disks.*.{figure}{hold}", with_disk("disk", off=False)).met is False, (
         "an idle disk was taken for an unknown one"
