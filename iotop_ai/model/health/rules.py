@@ -53,14 +53,14 @@ class Rule(NamedTuple):
 
     id: the rule's name, which never changes
     threshold: the condition as text, with its numbers
-    says: the function that returns the reasons as clauses; () if the rule does not apply to the state
+    clauses: the function that returns the reasons as clauses; () if the rule does not apply to the state
     """
 
     id: str
     severity: str
     source: str
     threshold: str
-    says: Check
+    clauses: Check
 
 
 def judged(state: SmartState) -> SmartState:
@@ -68,7 +68,7 @@ def judged(state: SmartState) -> SmartState:
 
     severity is "unknown" if there is nothing to judge.
     """
-    found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.says(state)]
+    found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.clauses(state)]
     found.sort(key=lambda one: -_ORDER.index(one.severity))
     kept: list[Judgement] = []
     for one in found:
@@ -89,50 +89,50 @@ def judged(state: SmartState) -> SmartState:
     return state._replace(severity=severity, judgements=tuple(kept), reasons=tuple(one.text for one in kept))
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, noun: str) -> str:
     """A count with its noun, such as "1 media error" or "1,204 CRC errors"."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _level(name: str, what: str, least: int = 1) -> Check:
+def _level(name: str, noun: str, least: int = 1) -> Check:
     """A check that the count is at least ``least``; the clause includes its growth if known."""
 
-    def says(state: SmartState) -> tuple[str, ...]:
+    def clauses(state: SmartState) -> tuple[str, ...]:
         value: int | None = getattr(state, name)
         if value is None or value < least:
             return ()
         more = growth(state, name)
-        return (count(value, _noun(state, what)) + ("" if more is None else f", {more.text}"),)
+        return (count(value, _noun(state, noun)) + ("" if more is None else f", {more.text}"),)
 
-    return says
+    return clauses
 
 
-def _grows(name: str, what: str, per_day: float) -> Check:
+def _grows(name: str, noun: str, per_day: float) -> Check:
     """A check that the count grew by at least ``per_day`` in 24 h."""
 
-    def says(state: SmartState) -> tuple[str, ...]:
+    def clauses(state: SmartState) -> tuple[str, ...]:
         value, more = getattr(state, name), growth(state, name)
         if more is None or more.per_day < per_day:
             return ()
-        return (f"{count(value, _noun(state, what))}, {more.text}",)
+        return (f"{count(value, _noun(state, noun))}, {more.text}",)
 
-    return says
+    return clauses
 
 
-def _noun(state: SmartState, what: str) -> str:
-    return "uncorrected error" if what == "uncorrectable sector" and state.protocol != "ata" else what
+def _noun(state: SmartState, noun: str) -> str:
+    return "uncorrected error" if noun == "uncorrectable sector" and state.protocol != "ata" else noun
 
 
 def _assessed(word: str, text: str) -> Check:
     return lambda state: (text,) if state.assessment == word else ()
 
 
-def _rows(failed: str, prefail: bool | None, says: Callable[[SmartAttribute], str]) -> Check:
-    def found(state: SmartState) -> tuple[str, ...]:
+def _rows(failed: str, prefail: bool | None, clause: Callable[[SmartAttribute], str]) -> Check:
+    def clauses(state: SmartState) -> tuple[str, ...]:
         rows = [row for row in state.attributes if row.failed == failed and prefail in (None, row.prefail)]
-        return tuple(says(row) for row in rows)
+        return tuple(clause(row) for row in rows)
 
-    return found
+    return clauses
 
 
 def _bit(bit: int, text: str) -> Check:
