@@ -24,7 +24,7 @@ from iotop_ai.model.job.inspection import Inspection
 from iotop_ai.model.job.programs import is_candidate
 from iotop_ai.model.job.records import MOST_JOBS, Job, JobPlace, JobTable
 from iotop_ai.model.job.task_states import TaskCounts
-from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 from iotop_ai.model.reading import Status
 
@@ -168,7 +168,7 @@ class JobCollector:
                 self._due_ns.setdefault(key, (now, 0))
             else:
                 self._candidates.discard(key)
-        for key in gone(table.info, old):
+        for key in removed(table.info, old):
             self._candidates.discard(key)
             self._due_ns.pop(key, None)
             self._inspections.pop(key, None)

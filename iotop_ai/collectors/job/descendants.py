@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 
 DEEPEST = 32
@@ -33,7 +33,7 @@ class Descendants:
         now = {key.pid: key for key in tops}
         if now != self._tops:
             self._info, self._tops, self._top_of, self._below = {}, now, {}, {}
-        for key in gone(table.info, self._info):
+        for key in removed(table.info, self._info):
             top = self._top_of.pop(key.pid, None)
             if top is not None:
                 self._below[top] -= {key}

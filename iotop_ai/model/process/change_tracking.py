@@ -1,8 +1,8 @@
 """Dicts that record which keys changed since their previous state.
 
-They serve to find ten changes among ten thousand records without comparing all records. ``changed`` and ``gone`` return
-the difference of two mappings. If one mapping is the state directly after the other, they compare only the recorded
-keys; otherwise they compare all keys.
+They serve to find ten changes among ten thousand records without comparing all records. ``changed`` and ``removed``
+return the difference of two mappings. If one mapping is the state directly after the other, they compare only the
+recorded keys; otherwise they compare all keys.
 """
 
 from __future__ import annotations
@@ -105,13 +105,13 @@ def counterparts(new: Mapping[K, V], old: Mapping[K, V]) -> Iterable[V | None]:
     return old.values() if len(new) == len(old) and list(new) == list(old) else map(old.get, new)
 
 
-def gone(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
+def removed(new: Mapping[K, V], old: Mapping[K, V]) -> Collection[K]:
     """The keys of ``old`` that ``new`` lacks."""
     if new is old:
         return ()
     if isinstance(new, TrackedDict) and follows(new, old):
         return [key for key in new.touched if key not in new and key in old]
-    # The keys are compared in C. If they are equal, none is gone.
+    # The keys are compared in C. If they are equal, none was removed.
     if len(new) == len(old) and new.keys() == old.keys():
         return ()
     return [key for key in old if key not in new]

@@ -14,7 +14,7 @@ from functools import cached_property
 from operator import itemgetter
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.process.change_tracking import changed, gone
+from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import Debt, ProcessIo, ProcessKey, ProcessSample, ProcessTable
 
 FARTHEST = 64
@@ -133,7 +133,7 @@ def _settled(
     bytes were counted double.) A debt that fits no process waits for one more table, because its heir may have been
     read before the wait(). The growth of cminflt then covers both intervals, because stat is read after io.
     """
-    vanished = sorted(gone(after.stat, before.stat))
+    vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
     if not vanished and not waiting:
         return Settlement({}, frozenset(), (), heirs.unclaimed(earlier))

@@ -9,7 +9,7 @@ from typing import Any
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.process.change_tracking import changed, follows, gone
+from iotop_ai.model.process.change_tracking import changed, follows, removed
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
@@ -345,17 +345,17 @@ class _IdleGroups:
 
     def update(self, info: Mapping[ProcessKey, ProcessInfo], members: Mapping[ProcessKey, str]) -> None:
         """Add new processes, remove ended ones, and regroup those whose name or job changed."""
-        removed: dict[Owner, set[ProcessKey]] = {}
+        dropped: dict[Owner, set[ProcessKey]] = {}
         added: dict[Owner, list[ProcessKey]] = {}
         new = changed(info, self.info)
         if members != self.members:
             moved = {key for key, _ in members.items() ^ self.members.items()}
             new = (*new, *(key for key in moved.difference(new) if key in info))
         reordered = any(key in self.info for key in new)
-        for key in (*gone(info, self.info), *new):
+        for key in (*removed(info, self.info), *new):
             old = self.info.get(key)
             if old is not None and self._has_row(key, old):
-                removed.setdefault(self.owners[key], set()).add(key)
+                dropped.setdefault(self.owners[key], set()).add(key)
             if key not in info:
                 self.position.pop(key, None)
                 self.owners.pop(key, None)
@@ -366,8 +366,8 @@ class _IdleGroups:
             self.owners[key] = (listed_name(info[key]), info[key].user, members.get(key, ""))
             if self._has_row(key, info[key]):
                 added.setdefault(self.owners[key], []).append(key)
-        for owner in dict.fromkeys((*removed, *added)):
-            group, less = self.groups.get(owner), removed.get(owner, set())
+        for owner in dict.fromkeys((*dropped, *added)):
+            group, less = self.groups.get(owner), dropped.get(owner, set())
             keys = [key for key in (group.keys if group is not None else ()) if key not in less] + added.get(owner, [])
             if less or reordered:
                 keys.sort(key=self.position.__getitem__)
@@ -375,7 +375,7 @@ class _IdleGroups:
                 self.groups[owner] = self._group(owner, keys)
             else:
                 self.groups.pop(owner, None)
-        if removed or reordered:
+        if dropped or reordered:
             self.groups = dict(sorted(self.groups.items(), key=lambda item: self.position[item[1].keys[0]]))
         self.info, self.members = info, members
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from iotop_ai.model.process.change_tracking import TrackedDictBuilder, changed, gone
+from iotop_ai.model.process.change_tracking import TrackedDictBuilder, changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.store.format.secrets import command_redacted, note_redacted, without_secrets
@@ -90,7 +90,7 @@ class Redactor:
             for key in changed(table.info, self._before):
                 info = table.info[key]
                 self._out.put(key, info._replace(cmdline=self._command(info.cmdline)))
-            for key in gone(table.info, self._before):
+            for key in removed(table.info, self._before):
                 self._out.drop(key)
             self._before = table.info
             self._out.mark_published()

@@ -19,7 +19,7 @@ from itertools import compress
 from operator import is_not, ne
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from iotop_ai.model.process.change_tracking import changed, counterparts, gone
+from iotop_ai.model.process.change_tracking import changed, counterparts, removed
 from iotop_ai.store.format.key_text import KeyText, key_text
 from iotop_ai.store.format.scalars import LEAST_INT, MOST_INT, ShapeError, checked
 from iotop_ai.store.format.size_limits import MOST_ENTRIES, MOST_ENTRIES_OF, check_size
@@ -231,7 +231,7 @@ class Table(Shape):
                 part = item.change(new, old)
                 if part is not SAME:
                     added[text(key)] = part
-        dropped = [text(key) for key in gone(value, before)]
+        dropped = [text(key) for key in removed(value, before)]
         if not added and not dropped:
             return SAME
         out: dict[str, Any] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from iotop_ai.model.process.change_tracking import TrackedDict, TrackedDictBuilder, changed, follows, gone
+from iotop_ai.model.process.change_tracking import TrackedDict, TrackedDictBuilder, changed, follows, removed
 
 
 class Value:
@@ -42,8 +42,8 @@ def test_differences_equal_those_of_comparing_everything() -> None:
             found = {key: ledger.now[key] for key in changed(ledger.now, old)}
             assert found == {k: v for k, v in plain_new.items() if plain_old.get(k) is not v}
             assert found.keys() == set(changed(plain_new, plain_old))
-            went = list(gone(ledger.now, old))
-            assert sorted(went) == sorted(plain_old.keys() - plain_new.keys()) == sorted(gone(plain_new, plain_old))
+            went = list(removed(ledger.now, old))
+            assert sorted(went) == sorted(plain_old.keys() - plain_new.keys()) == sorted(removed(plain_new, plain_old))
         seen.append(ledger.now)
         ledger.mark_published()
     assert followed > 100
@@ -71,7 +71,7 @@ def test_a_key_that_came_and_went_in_between_is_in_neither_difference() -> None:
     ledger.put(2, Value())
     ledger.drop(2)
     assert not changed(ledger.now, old)
-    assert not gone(ledger.now, old)
+    assert not removed(ledger.now, old)
 
 
 def test_states_that_are_far_apart_are_compared_as_a_whole() -> None:
