@@ -75,8 +75,8 @@ def culprit_disk(frame: Frame) -> str:
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[BlockKey, BlockRates], float | None]:
-    """(rates of each device, None) for the latest interval; while the user accumulates, (rates since the base, their
-    seconds).
+    """(rates of each device, None) for the latest interval; while the user accumulates, (rates since the base, seconds
+    since the base), or ({}, None) if the base and the newest reading cannot be compared.
     """
     base, now = view.base, frame.snapshot
     if base is None:
@@ -131,8 +131,8 @@ def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     devices.
 
     Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
-    disk, members of an array and paths are nested under another device. They have a row of their own only if the user
-    or the verdict names them.
+    disk, members of an array and paths of a multipath device are nested under another device. They have a row of their
+    own only if the user or the verdict names them.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
@@ -147,7 +147,7 @@ def _unknown(rates: BlockRates) -> bool:
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
     """The device that the graphs show: the user's choice, otherwise the culprit, the busiest, or the disk that
-    holds /.
+    holds /; None if the panel has no devices.
     """
     rows = panel_devices(frame, view)
     if view.device:
@@ -166,8 +166,8 @@ def selected_device(frame: Frame, view: View) -> BlockDevice | None:
 
 
 def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
-    """The devices nested under this one, in natural order: its partitions and volumes in use, or the members of an
-    array.
+    """The devices nested under the device ``name``, in natural order: its partitions and volumes in use, or the members
+    of an array.
     """
     rows = _tree(frame).rows
     return [
@@ -193,7 +193,7 @@ def top_row_of(name: str, frame: Frame) -> str:
 
 
 class _DeviceTree:
-    """How the devices are stacked: their rows, and the mounts and physical disks of the devices asked for so far."""
+    """How the devices are stacked: their rows, and a cache of each device's mounts and physical devices."""
 
     def __init__(self, by_name: Mapping[str, BlockInfo]) -> None:
         self.infos = by_name
@@ -230,7 +230,7 @@ def leaves(name: str, frame: Frame) -> list[str]:
 
 
 def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | None:
-    """The disk or partition of the mount; None for a network mount or an unknown device."""
+    """The device that holds the mount, for a partition its disk; None for a network mount or an unknown device."""
     for device in all_devices(frame, view):
         info = device.info
         if info is None:

@@ -27,7 +27,7 @@ _PATH = 28
 
 
 def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
-    """The largest figures in the samples kept, and the current sizes of requests."""
+    """The disk's peaks over the samples that the view keeps, and the current sizes of its requests; [] when unknown."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:
         return []

@@ -177,7 +177,7 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
     """(why the processes listed belong to the disk, the job's name for JOB_FILES).
 
-    ONLY_DISK: no other disk moved a byte, so all disk I/O was here. JOB_FILES: the job's files are on this disk.
+    ONLY_DISK: no other disk moved a byte, so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
     BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are
     listed.
     """
@@ -201,14 +201,14 @@ def _moves(rates: BlockRates) -> bool | None:
 
 
 def device_or_selected(frame: Frame, view: View, name: str) -> BlockDevice | None:
-    """The device of this name, None if there is none; for "" the selected device."""
+    """The device called ``name``, or the selected device for ""; None if there is none."""
     if not name:
         return devices.selected_device(frame, view)
     return next((d for d in devices.all_devices(frame, view) if d.name == name), None)
 
 
 def next_device(frame: Frame, view: View, name: str, step: int) -> str:
-    """The name of the device ``step`` rows below this one in the panel, wrapping around; "" if there are none."""
+    """The name of the device ``step`` rows below ``name`` in the panel, wrapping around; "" if the panel is empty."""
     order = [d.name for d in devices.panel_devices(frame, view)]
     if name not in order:  # a nested device counts as the row that it is nested under
         name = devices.top_row_of(name, frame)

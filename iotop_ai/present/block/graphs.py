@@ -23,8 +23,8 @@ Value = Callable[[BlockRates], float | None]
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
-    """The graphs in a fixed order. Reads and writes share a scale. hot_ms: the read await above which the graph is
-    drawn hot; None for none.
+    """The graphs in a fixed order. Reads and writes share a scale. hot_ms: the read await above which its graph is
+    drawn hot; None for no limit.
     """
     samples = (*view.past, *frame.history)
 

@@ -79,9 +79,10 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
 
 
 def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float | None:
-    """The job's share, from what its processes read; known only for the disk that holds the job's files.
+    """The job's share, from the bytes that its processes read; None when unknown.
 
-    The share is unknown if the job writes, because writes reach the disk later.
+    It is known only for the disk that holds the job's files, and only if hardly anything is written, because writes
+    reach the disk later.
     """
     mount, table = job_mount(frame, job), frame.sample.processes.value
     source = None if mount is None else devices.mount_device(frame, view, mount)

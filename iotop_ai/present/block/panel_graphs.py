@@ -32,8 +32,8 @@ def selected_graphs(
 ) -> Iterator[list[Graph]]:
     """The rate of the selected disk, then its await; nothing if no disk is selected.
 
-    For a disk that reads and writes, the graphs show the sum and the await of all requests; with ``apart``, each
-    direction has a graph, on the same scale.
+    For a disk that reads and writes, one graph shows the total rate and one the await of all requests; with ``apart``,
+    each direction has graphs of its own, on the same scale.
     """
     device = devices.selected_device(frame, view)
     if device is None:

@@ -1,4 +1,4 @@
-"""The screen of one disk: its state and the reason, graphs, awaits, rows, facts, mounts, processes."""
+"""The screen of one disk: its state and the reason for it, its graphs, awaits, row, facts, mounts and processes."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
         note = f"the files of {job} lie here; other processes: disk unknown"
     else:
         note = "the kernel does not say which of them use this disk: the busiest of all"
-    # On a short screen, the footer is left out for the second busiest process.
+    # On a short screen, a second process takes the place of the footer.
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]
     return [*lines[:1], row(width, [Span(f" {note}", "dim")]), *lines[1:]]

@@ -47,8 +47,8 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""The columns of iostat, in its order, with "x norm", the r_await as a multiple of the normal one; then the job's
-share, the usage and the health.
+"""The columns of iostat in its order, with "x norm" (r_await as a multiple of the normal r_await); then the job's
+share, the usage, the temperature and the health.
 
 While the user accumulates, a title loses its "/s".
 """
@@ -241,7 +241,7 @@ def _row(
     selected = devices.selected_device(frame, view)
     ids = {spot.column.id for spot in at}
     # The row above already shows the health of the disk that a partition or volume is on; a member of an array has a
-    # health.
+    # health of its own.
     has_health = not nested or (device.info is not None and device.info.kind == "disk")
     return _device_line(
         width,

@@ -32,6 +32,7 @@ _LEAST_DETAIL, _TALL = 18, 36
 shows tall graphs (_TALL).
 """
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
+"""(the name in History.values, the label, the limit) of each graph."""
 _TEXT_AT = 10
 
 
@@ -71,8 +72,8 @@ def _graph_rows(height: int) -> int:
 
 
 def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[Line]:
-    """The worst state and the summary; below them, the reason for old or missing figures, otherwise the worst
-    straggler.
+    """The worst state and the summary; below them, the reason for old or missing figures, otherwise a straggler, the
+    alerts or the server's address.
     """
     if fleet is None:
         words = fleet_view.trouble or f"asking {fleet_view.server}"
@@ -109,7 +110,7 @@ def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
 
 
 def whole_clauses(text: str, width: int) -> str:
-    """The sentence without the last clauses that do not fit."""
+    """The sentence without the last clauses that do not fit; a single clause that does not fit is cut."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
         clauses.pop()

@@ -129,7 +129,7 @@ def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
 
 
 def span_cells(spans: Sequence[Span], first: int) -> list[Cell]:
-    """The spans side by side, as cells of a row. first: the column of the first."""
+    """The spans side by side, as cells of a row. first: the column where the first span starts."""
     out = []
     for span in spans:
         out.append(Cell(first, span.text, span.token))

@@ -15,8 +15,8 @@ HISTORY_WINDOWS = 12
 
 
 class History(NamedTuple):
-    """The graphs of a machine over HISTORY_WINDOWS. end_s: the time of the last value. values: the values by the
-    graph's name, the oldest first.
+    """The values of a machine's graphs over HISTORY_WINDOWS. end_s: the time of the last value. values: the values by
+    the graph's name, the oldest first.
     """
 
     machine: str = ""

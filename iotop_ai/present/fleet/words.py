@@ -63,7 +63,7 @@ def await_words(machine: FleetMachine) -> str:
 
 
 def share_words(share: str) -> str:
-    """A share of time, for use within a sentence: "data disk"."""
+    """The name of a share of time, for use within a sentence: "data disk"."""
     return Part(share, 1.0, "").short_name
 
 
@@ -110,8 +110,8 @@ def late_words(straggler: Straggler) -> str:
 
 
 class Loss(NamedTuple):
-    """The cost of one cause. share: the share of time that names the cause. lost: the GPU-hours lost, or hours if no
-    job has a GPU. machines: the number of machines that lose the time.
+    """The cost of one cause. share: the cause, as one of SHARES. lost: the GPU-hours lost, or hours if no job has a
+    GPU. machines: the number of machines that cause the loss.
     """
 
     share: str

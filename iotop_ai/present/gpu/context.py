@@ -28,7 +28,7 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
 
 
 _Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
-"""The detail and the figures of a state from which a fault's text was made, and the text; "" without a fault."""
+"""(the GPU's detail, its last Xid and recovery action, the text of the fault found in them); "" without a fault."""
 
 
 def _kept_faults() -> dict[str, _Fault]:
@@ -55,7 +55,7 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
 
 
 def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
-    """The context of one GPU."""
+    """What the sentences about a GPU need besides the GPU's own figures."""
     jobs = _jobs(frame, view)
     own_job = next((job for uuid, job in jobs if uuid == gpu.uuid), "")
     other_jobs = [job for uuid, job in jobs if uuid != gpu.uuid and job]

@@ -1,4 +1,4 @@
-"""The facts about one GPU as labelled fields: clocks, link, health of the memory, place."""
+"""The facts about one GPU as labelled fields: utilisation, clocks, links, memory health, NUMA node."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class GpuFigure(NamedTuple):
 
     value: the function that takes the figure from the rates. scale: the size of ``unit`` in the unit of the values.
     top: the top of the graph's scale; None if the peak decides. limit: the value above which the graph is drawn hot;
-    None for none.
+    None for no limit.
     """
 
     label: str
@@ -37,7 +37,7 @@ class GpuFigure(NamedTuple):
     limit: float | None = None
 
     def graph(self, data: Series) -> Graph:
-        """The graph of this series."""
+        """The graph of ``data``, a series of this figure."""
         # The top is at least 1 of the unit, so that tiny values do not fill the graph.
         free_top = max(1.0, nice_top((data.peak or 0.0) / self.scale)) * self.scale
         text = percent if self.unit == "%" else _scaled(self.scale)

@@ -22,8 +22,8 @@ or power.
 _SMOOTH = 10
 """The number of samples over which the utilisation is averaged."""
 
-# The bits of nvmlClocksEventReasons in nvml.h that mean lower clocks. The bits left out do not: idle, application
-# clocks, sync boost, display settings.
+# The bits of nvmlClocksEventReasons in nvml.h that mean lowered clocks. The bits for idle, application clocks, sync
+# boost and display settings are left out.
 _REASONS = (
     (0x40, "thermal hw"),
     (0x80, "power brake"),
@@ -34,7 +34,7 @@ _REASONS = (
 
 
 class Gpu(NamedTuple):
-    """One GPU."""
+    """One GPU, with its newest state and rates."""
 
     uuid: str
     reading: Reading[GpuState]
@@ -133,7 +133,9 @@ def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
 
 
 def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
-    """The GPU with this UUID, None if there is none; for "" the first that the verdict names, or the first of all."""
+    """The GPU with this UUID, or for "" the first that the verdict names, otherwise the first of all; None if there is
+    none.
+    """
     found = gpus(frame, view)
     if not uuid:
         named = culprit_of(frame, view).gpus
@@ -196,7 +198,7 @@ def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...]
 
 
 def group_key(group: tuple[Gpu, ...], view: View) -> str:
-    """The key of a group's row: the key of its GPU under the cursor, otherwise of its first GPU. The group itself has
-    no key, because groups change from tick to tick.
+    """The key of a group's row: the key of the member under the cursor, otherwise of the first member. A group has no
+    key of its own, because groups change from tick to tick.
     """
     return next((gpu.row_key for gpu in group if gpu.row_key == view.cursor), group[0].row_key)
