@@ -25,6 +25,7 @@ GAPS = 0.2
 HELD_SHARE, HELD_S = 0.05, 60.0
 MEMORY_FULL = 0.95
 HOT_CELSIUS = 3
+"""A GPU is hot if its temperature is at most this far below its slowdown temperature."""
 SATURATED = 0.8
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
 """The bandwidth that 16 lanes reach in practice, by PCIe generation."""
@@ -48,7 +49,7 @@ class Meaning(NamedTuple):
 
 
 class GpuContext(NamedTuple):
-    """The facts that the sentences need besides the figures of the GPU."""
+    """The facts that the sentences about a GPU need besides its own figures."""
 
     used: int = 0
     """The number of GPUs that have a process."""
@@ -180,7 +181,7 @@ def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
 
 
 def _raise_limit(state: GpuState, detail: GpuDetail | None) -> str:
-    """The command has the option -i, because without it nvidia-smi would set the limit of every GPU."""
+    """The advice to raise the power limit. Without the option -i, nvidia-smi would set the limit of every GPU."""
     if not state.is_nvidia or detail is None or detail.default_limit_mw is None:
         return "raise it, unless on purpose"
     return f"nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless on purpose"
@@ -195,8 +196,8 @@ def _temperatures(state: GpuState) -> str:
 
 
 def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Meaning]:
-    """The sentences about the PCIe link. It is judged only under load, because its generation drops while a GPU is
-    idle.
+    """The sentences about the PCIe link. The link is judged only under load, because its generation drops while a GPU
+    is idle.
     """
     if not ((rates.busy_ratio or 0.0) > LOADED or state.performance_state == 0):
         return []

@@ -31,7 +31,7 @@ _ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU
 
 def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
     """A graph for each figure of the GPUs that the verdict names. There are none if the verdict names a disk or the
-    user selected one.
+    user selected a disk.
     """
     culprit = culprit_of(frame, view)
     if not culprit.gpus or culprit.disk or view.device:
@@ -47,7 +47,7 @@ def _named_labels(frame: Frame) -> tuple[str, ...]:
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
-    """A graph for each figure that all GPUs have in common."""
+    """A graph for each common figure, over all GPUs together: a mean, a sum or a maximum."""
     for graph in _graphs(frame, view, samples, slots, _COMMON, tuple(frame.snapshot.gpu.value or {})):
         yield [graph]
 
@@ -57,7 +57,7 @@ def _graphs(
 ) -> Iterator[Graph]:
     """The graphs of the figures that are known at least once in the time shown."""
     table = frame.sample.gpu.value or {}
-    # For GPUs of different models, the scale of the strongest is used.
+    # For GPUs of different models, the scale is that of the GPU with the highest power limit.
     now = max((table[u] for u in uuids if u in table), key=lambda r: r.power_limit_watts or 0.0, default=None)
     figures = {figure.label: figure for figure in gpu_figures(now)}
     subject = _subject(frame, uuids)

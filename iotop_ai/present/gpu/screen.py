@@ -52,6 +52,7 @@ _SLOWED = frozenset(
         "link_full",
     )
 )
+"""The sentences that make the state word SLOWED if they come first."""
 _STATE_CELLS = 9
 _MOST_SENTENCES = 4
 

@@ -156,7 +156,7 @@ def _precedence(frame: Frame, view: View, group: tuple[Gpu, ...]) -> int:
 
 
 def _rest(width: int, rest: list[Gpu]) -> Line:
-    """The number of GPUs that do not fit, and their numbers."""
+    """How many GPUs do not fit, and their numbers."""
     numbers = number_runs(gpu.state.number for gpu in rest if gpu.state is not None)
     return row(width, [Span(f" {len(rest)} more{': ' if numbers else ''}{numbers}", "dim")])
 
@@ -305,7 +305,7 @@ def _span(values: list[float | None], text: Callable[[float], str] = _whole) -> 
 
 
 def _limited(spot: ColumnSlot, used: str, limit: str) -> list[Cell]:
-    """A value, and after a slash its limit, dim. If a range does not fit, only its upper end is shown."""
+    """A value and its limit, dimmed, after a slash. If a range does not fit, only its upper end is shown."""
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
     room = spot.last - spot.first + 1
     if cells(used) + cells(tail) > room:

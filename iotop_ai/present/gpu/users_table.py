@@ -30,7 +30,7 @@ class _Use(NamedTuple):
 
 
 def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The users, then the processes, in both cases the one with the most memory first; [] if they do not fit."""
+    """The users, then the processes, both sorted by memory, the largest first; [] if they do not fit."""
     if height < 2:
         return []
     uses: list[_Use] = []

@@ -229,8 +229,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
     """A figure at ``slots`` moments, spaced evenly from the first point to the last.
 
-    Each is the value of the latest reading before the moment. It is None between readings that are far apart: by more
-    than a day and a half, and by more than three times the mean distance.
+    Each is the value of the latest reading before the moment. Between two readings that are more than a day and a half
+    and more than three times the mean distance apart, the moments after the first slot are None.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

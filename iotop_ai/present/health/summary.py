@@ -18,7 +18,7 @@ class Health(NamedTuple):
     """The health of a disk."""
 
     word: str
-    """The word, of at most eight columns."""
+    """The health in at most eight columns."""
     token: str
     reason: str = ""
     """The clause after the word; "" for none."""
@@ -60,7 +60,7 @@ def _state_health(state: SmartState) -> Health:
 
 
 def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> Health:
-    """The health of a disk by its Reading; if it has none, by the Reading of SMART as a whole."""
+    """The health of a disk by its Reading; for a disk without a Reading, by ``whole``, the Reading of all SMART."""
     if reading is None:
         if whole.value is not None:
             return _STATUS[Status.UNSUPPORTED]

@@ -55,7 +55,7 @@ class DiskRow(NamedTuple):
     cure: str = ""
     """The advice, if the verdict names the disk as failing; otherwise ""."""
     identity: DiskIdentity = DiskIdentity()
-    """The disk's identity, which differs from that of another disk that gets the same name later."""
+    """The disk's identity, by which a later disk of the same name is recognised as another one."""
 
     @property
     def state(self) -> SmartState | None:
@@ -89,7 +89,7 @@ def _identity(
     numbers: Mapping[str, int],
     infos: Mapping[str, BlockInfo],
 ) -> DiskIdentity:
-    """A disk's identity. A disk behind a RAID controller has the kernel's figures of its volume."""
+    """A disk's identity. For a disk behind a RAID controller, the kernel knows only the identity of its volume."""
     block = name.partition("/")[0]
     info, state = infos.get(block), None if reading is None else reading.value
     kernel = DiskIdentity(numbers.get(block, 0), "" if info is None else info.serial)
@@ -114,7 +114,9 @@ def worst_disk(rows: Sequence[DiskRow]) -> str:
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows below this one; "" if there are no disks. around: whether to wrap around at the ends."""
+    """The disk ``step`` rows below ``current``; "" if there are no disks. around: whether to wrap around at the
+    ends.
+    """
     names = [one.name for one in rows]
     if not names:
         return ""

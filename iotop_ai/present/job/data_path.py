@@ -61,7 +61,9 @@ def _right(frame: Frame, view: View, width: int) -> list[Span]:
 
 
 def _mode(view: View) -> list[Span]:
-    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min or ► REMOTE; with ● REC while a recording is written."""
+    """The mode: live, PAUSED, ► REPLAY 2x, ◄ BACK 14 min, ► REMOTE, or for how long no reading has come; with ● REC
+    while a recording is written.
+    """
     if view.mode == "replay":
         return [Span(f"► REPLAY {view.speed:g}x" if view.playing else "► REPLAY paused", "mode")]
     recording = _recording(view)
@@ -92,9 +94,9 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process or job › mount › partition › disk, without the unknown ones; details are left out where they do not fit.
+    """Process or job › mount › partition › disk, without the unknown ones, and without details if they do not fit.
 
-    For a job, it is the path to the job's files, unless the user selected a disk that does not hold them.
+    If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them.
     """
     job, culprit = current_job(frame), culprit_of(frame, view)
     mount: JobMount | None = None
@@ -185,7 +187,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
         value = group.rates.read_bytes_per_s if (way or kind) == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
-    # The many idle groups come last.
+    # The groups are sorted with the many idle ones last, which are skipped.
     busy = [
         group
         for group in takewhile(lambda group: not group.idle, every)
@@ -316,8 +318,8 @@ def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) ->
 
 
 def _waits(frame: Frame, view: View, width: int) -> Line:
-    """The number of tasks that are blocked (state D) and running, and the share of time in which tasks waited for disk,
-    CPU and memory (PSI).
+    """The numbers of blocked tasks (state D) and of running ones, and the shares of time in which tasks waited for
+    disk, CPU and memory (PSI).
     """
     table = frame.snapshot.processes.value
     if table is None:
