@@ -123,7 +123,7 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
 
 def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
-    """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 without any job."""
+    """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 if there are no jobs."""
     return next_in_order([one.pid for one in job_rows(frame, view)], pid, step) or 0
 
 

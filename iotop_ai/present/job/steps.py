@@ -1,4 +1,8 @@
-"""A job's steps in words: "12.4/s, 34 ms a step for data: 42 % measured, 40 % from outside"."""
+"""A job's steps in words: "12.4/s, 34 ms a step for data: 42 % measured, 40 % from outside".
+
+The first percentage is the share of time that the job itself measured as its wait for data; the second is the share
+that iotop-ai sees from outside.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_
 from iotop_ai.present.text.panel import panel
 
 _WORDS_AT = (10, 30)
-"""The columns at which the two largest shares begin. They are fixed, so that the bar does not move."""
+"""The columns at which the words of the two largest shares begin. They are fixed, so that the bar does not move."""
 _MARGIN = 0.1
 """Unexplained time is named before computing only if its share is larger by this much. Two similar shares would
 otherwise change places from second to second.

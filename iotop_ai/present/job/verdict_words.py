@@ -32,6 +32,7 @@ from iotop_ai.present.verdict.advice import (
 from iotop_ai.present.verdict.culprit import NO_CULPRIT, Culprit
 
 BLOCKED = 0.5
+"""The share of blocked time from which on the row of the workers' states highlights it."""
 
 
 def is_about_job(a: Args) -> bool:
@@ -406,8 +407,8 @@ def job_mount(frame: Frame, job: Job) -> JobMount | None:
 
 
 def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
-    """The job and its workers as parts of the path: "slurm 48213 alice train.py x8", "64 workers". Those that the
-    verdict names have its colour.
+    """The job and its workers as parts of the path: "slurm 48213 alice train.py x8", "64 workers". A part that the
+    verdict names has the verdict's colour.
     """
     trainer = culprit.hue if any(rank.key.pid in culprit.pids for rank in job.ranks) else "text"
     ranks = f" x{len(job.ranks)}" if len(job.ranks) > 1 else ""
@@ -421,9 +422,10 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
 
 
 def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line | None:
-    """The time of the job's workers in each state, in a fixed order; None when unknown.
+    """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown.
 
-    For a job without workers, it is the trainer's time. The state that the verdict names has the verdict's colour.
+    For a job without workers, the row shows the trainer's time. The state that the verdict names has the verdict's
+    colour.
     """
     job, sample = current_job(frame), frame.sample.jobs.value
     rates = None if job is None or sample is None else sample.jobs.get(job.key)

@@ -97,7 +97,11 @@ def evicted_text(done: Evicted) -> str:
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:
-    """The files that could not be examined, one sentence per line; [] if all could be."""
+    """The files that could not be examined, one sentence per line; [] if all could be.
+
+    unreadable: the number of files that could not be opened. first: the first of them. elsewhere: the number of folders
+    on other filesystems. unknown: the number of files whose page cache this user cannot see.
+    """
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"

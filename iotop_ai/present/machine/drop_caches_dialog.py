@@ -33,7 +33,7 @@ class DropView(NamedTuple):
     wait_s: float = 0.0
     """The seconds until the next drop is allowed."""
     doing: str = ""
-    """The step in progress; "" if none is."""
+    """The step in progress, in words; "" if none is."""
     seconds: float = 0.0
     """The seconds that the step has taken so far."""
     effect: Effect | None = None

@@ -278,7 +278,7 @@ def _dirty(frame: Frame) -> list[Span]:
 
 
 def _own(frame: Frame) -> list[Span]:
-    """The CPU and memory that the monitor itself uses, and how late it is, if it is."""
+    """The CPU and memory that the monitor itself uses; if its readings are late, also by how much."""
     own = frame.sample.own
     share = UNKNOWN if own.cpu_ratio is None else f"{own.cpu_ratio * 100:.1f}"
     out = [Span(f"self {share} %", "dim")]
