@@ -71,7 +71,7 @@ def _times(gain: float) -> str:
 
 
 def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> str:
-    """Why nothing is copied, with the option that overrides the refusal; "" if it may be copied."""
+    """Why nothing is copied, with the option that overrides the refusal; "" if the copy may start."""
     if plan.fits is False:
         return "it does not fit"
     if plan.unreadable:

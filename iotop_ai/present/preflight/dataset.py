@@ -64,8 +64,8 @@ def _decoding_text(decoding: Decoding, read: bool) -> list[str]:
 
 
 def forecast_text(report: Report) -> list[str]:
-    """The forecast: "forecast: 8 workers at 240 samples/s need 412 MB/s; this disk gives 96: expect 23 % of
-    the GPU".
+    """The forecast: "forecast: 8 workers at 240 samples/s need 412 MB/s; this storage gives 96 MB/s: expect 23 % of the
+    GPU"; [] if no forecast was asked for.
     """
     demand, found = report.demand, report.forecast
     if demand is None:

@@ -26,9 +26,9 @@ class CheckView(NamedTuple):
     """The state of the dialog.
 
     typed: the path that the user typed. error: why the path was refused, or why the check failed; "" otherwise. step:
-    the running phase in words; "" while none runs. done, phases: the number of phases that have ended, and of all
-    phases. report: what was measured so far; None before the check. ended: whether the check is over. stopping: whether
-    the user asked it to end. write: whether it may write a test file.
+    the running phase in words; "" while none runs. done, phases: the number of completed phases, and of all phases.
+    report: the measurements so far; None before the check. ended: whether the check is over. stopping: whether the user
+    has asked the check to stop. write: whether the check may write a test file.
     """
 
     typed: str = ""
@@ -43,8 +43,8 @@ class CheckView(NamedTuple):
 
 
 def proposed_path(frame: Frame, view: View, device: str = "") -> str:
-    """The path that is proposed: the mount of the job's data, otherwise of the selected disk, otherwise the disk
-    itself.
+    """The path that the dialog proposes: the mount of the job's data, otherwise of the selected disk, otherwise the
+    disk itself; "" without disks.
 
     device: the disk of the page that is open, which takes precedence; "" on the main screen.
     """

@@ -100,6 +100,7 @@ _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+
 character.
 """
 _BACK = pattern(r"\\[1-9]|\(\?P=|\(\?\(")
+"""Matches a back reference or a condition, for which the time of a search cannot be bounded."""
 
 
 class _QueryError(Exception):

@@ -1,5 +1,5 @@
-"""The state, threads and memory of a process group. For large groups the result is kept while no member changes,
-because ten thousand sleeping processes would take long to sum up at each tick.
+"""The state, threads and memory of a process group. For large groups, the sums are kept while no member changes,
+because it would take long to sum up ten thousand sleeping processes at each tick.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessStat, ProcessTable
 from iotop_ai.present.process.names import listed_name
 
 MANY = 64
-"""The result of a group with at least this many members is kept."""
+"""The stats of a group with at least this many members are kept."""
 _MOST_GROUPS = 8
 _WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
@@ -26,8 +26,9 @@ Owner = tuple[str, str, str]
 class GroupStats(NamedTuple):
     """The aggregated stats of a group's members.
 
-    state: the process state of the group that matters most; "?" if none is readable. in_state: the number of members in
-    that state. known: the sums of (threads, resident pages) over the readable members; None if there are none.
+    state: the most important process state among the members, such as D; "?" if none is readable. in_state: the number
+    of members in that state. known: the sums of (threads, resident pages) over the readable members; None if there are
+    none.
     """
 
     state: str
@@ -42,13 +43,13 @@ class _Entry(NamedTuple):
 
 
 class GroupStatsCache:
-    """The results of the large groups, kept from Frame to Frame."""
+    """The stats of the large groups, kept from Frame to Frame."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
 
     def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-        """The result of a group. owner: the name, user and job of its members."""
+        """The stats of a group. owner: the name, user and job of its members."""
         if len(keys) < MANY:
             return group_stats(keys, table)
         entry = self._entries.get(owner)
@@ -68,7 +69,7 @@ class GroupStatsCache:
 
 
 def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-    """The result of these processes, computed anew."""
+    """The stats of these processes, computed anew."""
     if len(keys) == 1:
         (key,) = keys
         stat = table.stat.get(key)
