@@ -27,9 +27,9 @@ class Group(NamedTuple):
     """Processes with the same name, user and job.
 
     name: as in ``listed_name``. job: the pid of their job's first process, as text; "" if they belong to no job.
-    rates: the sums of the members' bytes, and the largest cpu and delay among them; None when unknown for all members.
-    idle: whether no member did anything. mark: the lines of the tree before the name. in_tree: whether it is a row of a
-    tree, which has only one process.
+    rates: the sums of the members' bytes, and the largest cpu and delay among them; each is None when unknown for all
+    members. idle: whether no member did anything. mark: the lines of the tree before the name. in_tree: whether the
+    group is a row of a tree; it then has a single process.
     """
 
     name: str
@@ -74,8 +74,8 @@ class Group(NamedTuple):
 
 @cached_per_frame
 def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates] | None, float | None]:
-    """(rates of the active processes, None) for the latest interval; with a base, (rates since the base, their
-    seconds).
+    """(rates of the active processes, None) for the latest interval; with a base, (rates since the base, seconds since
+    the base). (None, None) when unknown.
 
     A rate since the base times these seconds is the exact growth of the counter, however often the counter was read.
     """
@@ -99,8 +99,8 @@ _PER_S = tuple(name for name in ProcessRates._fields if name.endswith("_per_s"))
 
 
 def _rates_over(rates: ProcessRates, seconds: float) -> ProcessRates:
-    """The same growth as a rate over ``seconds``. Each rate covers its process's interval, which is shorter or longer,
-    because many processes are not read at every tick.
+    """The rates, converted so that they give the same growth over ``seconds``. Each rate covers the interval of its
+    process, which is shorter or longer, because many processes are not read at every tick.
     """
     changes = {}
     for name in _PER_S:
@@ -151,7 +151,9 @@ def aggregate(rates: list[ProcessRates]) -> ProcessRates:
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
-    """Whether a process counts as idle: its I/O is unreadable, it uses no CPU, and it is not in state D."""
+    """Whether a process with rates counts as idle all the same: its I/O is unreadable, it uses no CPU, and it is not in
+    state D.
+    """
     if rates.cpu_ratio or key not in table.denied:
         return False
     stat = table.stat.get(key)
@@ -252,6 +254,7 @@ def selected_group(frame: Frame, view: View) -> Group | None:
 
 
 EVERY = Filter(lambda _one: True)
+"""The filter that matches every process."""
 
 
 def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
@@ -449,7 +452,7 @@ def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, Proces
 
 
 _ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _IN_ORDER)
-"""The rates of an idle process: 0 in each field."""
+"""The rates of an idle process: each known rate is 0."""
 _UNCOUNTED = _ZERO._replace(io_delay_ratio=None)
 """The rates of an idle process for which the kernel does not count IO-wait."""
 _HIDDEN = UNKNOWN_PROCESS_RATES._replace(cpu_ratio=0.0)
@@ -466,11 +469,12 @@ def _group(owner: Owner, keys: Sequence[ProcessKey], rates: list[ProcessRates]) 
 
 
 _LEADING_SHARE = 2 / 3
+"""A process leads its group if it has more than this share of the group's figure."""
 
 
 def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKey, ProcessRates], sort: str) -> Group:
-    """The group. Its first process is the one that has most of the figure by which the list is sorted. Without such a
-    process, it is the one with the lowest pid, because equal workers would otherwise take turns.
+    """The group of these active processes. The process that leads the group comes first; without one, the process with
+    the lowest pid, because equal workers would otherwise take turns.
     """
     keys = sorted(keys)
     rows = [rates[key] for key in keys]

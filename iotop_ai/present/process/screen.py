@@ -55,7 +55,7 @@ _STATES = {
 class ProcessPage(NamedTuple):
     """The state of the screen.
 
-    detail: what was read about the process; None before the first reading. before: the threads in the previous reading.
+    detail: the newest reading of the process; None before the first one. before: the threads in the previous reading.
     absent: why the detail cannot be read here; "" while it is being read. late_s: for how many seconds a reading has
     been overdue. scroll: the first row shown in the part that scrolls. code: the lines of Python in which the process
     was seen; None if the user has not asked. sampling: whether py-spy is still looking for them.

@@ -135,8 +135,8 @@ class _ThreadGroup(NamedTuple):
 def wait_text(one: ThreadDetail, room: int = 0) -> str:
     """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)".
 
-    room: the columns that the text may take; 0 for any number. If a path makes it too long, the kernel function is
-    dropped first, then the path's beginning.
+    room: the columns that the text may take; 0 for any number. If a path makes the text too long, the kernel function
+    is dropped first, then the path's beginning.
     """
     where = wait_state_of(one.state.encode(), one.wchan.encode())
     word = _WAITS.get(where, "")

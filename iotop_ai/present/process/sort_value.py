@@ -23,8 +23,8 @@ _FIGURES: dict[str, Callable[[ProcessRates], float | None]] = {
 
 
 def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:
-    """The figures by which processes are sorted: those of the column, or the bytes of all I/O if it has none. An
-    unknown figure is 0.
+    """The figures by which processes are sorted: those of the column ``sort``, or the bytes of all I/O if it is not a
+    column of figures. An unknown figure is 0.
     """
     if figure := _FIGURES.get(sort):
         return [value or 0.0 for value in map(figure, rates)]
@@ -32,6 +32,6 @@ def sort_values(rates: Sequence[ProcessRates], sort: str) -> list[float]:
 
 
 def sort_value(rates: ProcessRates, sort: str) -> float:
-    """The same for one process or group, but an unknown figure sorts below 0."""
+    """The figure by which one process or group is sorted; -1 when unknown, so that it sorts below 0."""
     value = _FIGURES.get(sort, io_rate)(rates)
     return -1.0 if value is None else value
