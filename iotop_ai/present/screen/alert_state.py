@@ -21,5 +21,7 @@ def firing_spans(view: View) -> list[Span]:
 
 
 def alert_text(rule: str, state: str, found: str, more: int) -> str:
-    """The message beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C"."""
+    """The message beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C". found: the metric and its
+    value. more: the number of other rules that began or stopped firing.
+    """
     return f"alert: {rule} {state}, {found}" + (f"; {more} more" if more else "")

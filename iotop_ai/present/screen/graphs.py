@@ -24,7 +24,7 @@ class Graph(NamedTuple):
     """One graph.
 
     scale: the size of ``unit`` in the unit of the values. top: the value at the graph's upper edge. text: the function
-    that formats a value. limit: the value above which the graph is drawn hot; None for none. strong: whether the
+    that formats a value. limit: the value above which the graph is drawn hot; None for no limit. strong: whether the
     current value is highlighted. hue: the verdict's colour if the verdict names the graph's subject; otherwise "".
     """
 

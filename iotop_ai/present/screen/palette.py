@@ -52,8 +52,8 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
 class Wording(NamedTuple):
     """The words of a list.
 
-    title: its title. verb: what Enter does. none: the message when nothing matches. shows_names: whether the names of
-    the actions are shown on the right.
+    title: the list's title. verb: what Enter does. none: the message when no entry matches. shows_names: whether the
+    names of the actions are shown on the right.
     """
 
     title: str = "actions"

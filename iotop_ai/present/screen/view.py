@@ -132,7 +132,7 @@ class View(NamedTuple):
     no_columns: frozenset[str] = frozenset()
     """The ids of the process panel's hidden columns."""
     silent_s: int | None = None
-    """The seconds since the last reading once that is too long ago; otherwise None."""
+    """The seconds since the last reading, if the next one is overdue; otherwise None."""
     silent_in: str = ""
     """The field of the Snapshot whose read hangs; "" when unknown."""
     tagged: frozenset[ProcessKey] = frozenset()

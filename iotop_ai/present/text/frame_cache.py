@@ -16,8 +16,8 @@ ItemFunction: TypeAlias = "Callable[[Frame, V, Item], T]"
 
 
 class FrameCache:
-    """The cache of one screen, which hands it to the panels in its View. Without a cache the rows are the same, but
-    take longer to make.
+    """The cache of one screen, passed to the panels as a field of the View. Without a cache, the panels make the same
+    rows but take longer.
     """
 
     __slots__ = ("parts", "results")
@@ -81,7 +81,7 @@ def cached_per_item(key: Callable[[Any], Hashable]) -> Callable[[ItemFunction[V,
 
 
 def cache_part(view: Caching, make: Callable[[], T]) -> T:
-    """The object that ``make`` returns, made once for each screen; made on every call if the View has no cache."""
+    """The object that ``make`` returns. It is made once for each screen, or at each call if the View has no cache."""
     if view.cache is None:
         return make()
     part: T | None = view.cache.parts.get(make)
