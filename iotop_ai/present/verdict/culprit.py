@@ -144,7 +144,7 @@ def _larger_rate(frame: Frame, pids: frozenset[int]) -> str:
 
 
 def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
-    """The pids of all processes with the name and user of this process. A finding about several processes holds only
+    """The pids of all processes with the name and user of process ``pid``. A finding about several processes holds only
     the pid of one of them.
     """
     table = frame.snapshot.processes.value

@@ -61,7 +61,9 @@ def _drawn(a: Args) -> str:
 
 
 def _in_flight(a: Args) -> str:
-    """The condition is part of the sentence, because the counters of a disk do not show how much more it can serve."""
+    """The advice to read more at once. It is conditional, because a disk's counters do not show how much more the disk
+    can serve.
+    """
     check = f"iotop-ai check {word(a, 'source') or 'DIR'} measures it"
     if number(a, "then") is None:
         return f"larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
@@ -140,7 +142,9 @@ _LEAST_SHM_GIB = 8
 
 
 def _shm(a: Args) -> str:
-    """The size of a container's /dev/shm is set when the container starts: a remount inside it is refused."""
+    """The advice for a full /dev/shm. A container cannot remount its /dev/shm: the size is set when the container
+    starts.
+    """
     fewer, inside = "fewer workers, or a lower prefetch_factor", number(a, "container")
     if not number(a, "may_grow"):
         return fewer
@@ -160,7 +164,7 @@ def _cool(a: Args) -> str:
 
 
 def _raise_power(a: Args) -> str:
-    """The command has the option -i, because without it nvidia-smi would set the limit of every GPU."""
+    """The advice to raise the power limit. Without the option -i, nvidia-smi would set the limit of every GPU."""
     known = f"the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
     if not word(a, "numbers"):
         return f"raise its power limit to {whole(a, 'default')} W: {known}"

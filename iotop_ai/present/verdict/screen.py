@@ -39,7 +39,9 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", _ACKNOWLEDGE, "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The keys shown in the last row; a narrow screen drops them from the end. _ACKNOWLEDGE needs a lasting finding."""
+"""The keys shown in the last row; a narrow screen drops them from the end. _ACKNOWLEDGE is shown only while a finding
+can be acknowledged.
+"""
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
