@@ -15,7 +15,7 @@ from iotop_ai.present.text.phrases import plain as _plain
 from iotop_ai.present.text.phrases import strong as _strong
 from iotop_ai.present.verdict.advice import Args, amount, number, percent, rate, whole, word
 
-_RECOVERY = {1: "a reset", 2: "a reboot", 3: "its peers to be drained", 4: "to be drained and reset"}
+_RECOVERY = {1: "a reset", 2: "a reboot", 3: "its peers to be drained", 4: "draining and a reset"}
 _RECOVERY |= {6: _RECOVERY[1], 7: _RECOVERY[2]}
 
 
@@ -86,7 +86,7 @@ def _because_pcie(a: Args) -> Spans:
 def _memory(a: Args) -> Spans:
     out = [_plain("memory of "), _bad(word(a, "who") or "GPUs"), _plain(" is "), _strong(f"{percent(a, 'ratio')} full")]
     if number(a, "soon"):
-        out += [COMMA, _plain("and ends in "), _strong(units.duration(number(a, "end_s") or 0.0))]
+        out += [COMMA, _plain("and runs out in "), _strong(units.duration(number(a, "end_s") or 0.0))]
     elif number(a, "sharers"):
         out += [COMMA, _plain("another program holds part of it")]
     return out
@@ -119,7 +119,7 @@ def _fault(a: Args) -> Spans:
     }
     if what == "xid":
         return [_bad(gpu), _plain(" reported "), _strong(f"Xid {whole(a, 'xid')}"), *_ago(a)]
-    return [_bad(gpu), _plain(" "), _strong(faults.get(what, "is at fault")), *_ago(a)]
+    return [_bad(gpu), _plain(" "), _strong(faults.get(what, "has a fault")), *_ago(a)]
 
 
 def _ago(a: Args) -> Spans:
@@ -133,7 +133,7 @@ def _because_fault(a: Args) -> Spans:
         "lost": word(a, "reason") or "the driver no longer lists it",
         "rows_failed": "remapping a memory row failed",
         "sram_exceeded": "more errors in its SRAM than NVIDIA allows",
-        "reset": "the kernel logged it: programs on it lost their work",
+        "reset": "the kernel logged it: programs on the GPU lost their work",
         "ecc": "since the driver was loaded: results since then are doubtful",
         "recovery": "the driver asks for it",
     }
@@ -161,7 +161,7 @@ def _holder(a: Args) -> str:
 
 def _because_no_gpu(a: Args) -> Spans:
     if word(a, "what") == "held":
-        return [_plain("it hangs, was forgotten, or rests: only its owner knows")]
+        return [_plain("it hangs, is forgotten or is idle: only its owner knows")]
     out = [_plain("none of its processes is on a GPU"), COMMA, _plain("it uses "), _strong(percent(a, "cpu"))]
     return [*out, _plain(" of a core")]
 

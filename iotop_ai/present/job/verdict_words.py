@@ -75,7 +75,7 @@ def _compiling(a: Args) -> Spans:
 
 
 def _hung(a: Args) -> Spans:
-    state = " is stopped" if number(a, "stopped") else " does not move"
+    state = " is stopped" if number(a, "stopped") else " makes no progress"
     return [_strong(word(a, "job") or "the job"), _bad(state)]
 
 
@@ -173,7 +173,7 @@ def _because_limit(a: Args) -> Spans:
     tasks = units.figure(number(a, "blocked_tasks"))
     out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but ")]
     if not word(a, "device"):
-        return [*out, _plain("no request of theirs is seen in a disk's queue")]
+        return [*out, _plain("none of their requests is seen in a disk's queue")]
     return [*out, _bad(word(a, "device")), _plain(" has "), _strong(queue), _plain(" requests queued")]
 
 
@@ -198,7 +198,7 @@ def _because_cpu(a: Args) -> Spans:
             _strong(percent(a, "run_share")),
             _plain(" of the wait"),
         ]
-        return [*out, *_idle_cores(a), SEMI, _plain(f"disks hold them {percent(a, 'disk_share')}")]
+        return [*out, *_idle_cores(a), SEMI, _plain(f"blocked by disks {percent(a, 'disk_share')}")]
     if not number(a, "workers"):
         out = [_bad(word(a, "job")), _plain(" loads its data itself: it runs "), _strong(percent(a, "cpu"))]
         return [*out, COMMA, _plain(f"blocked {percent(a, 'blocked')}"), *_idle_cores(a)]
@@ -213,7 +213,7 @@ def _because_cpu(a: Args) -> Spans:
     out += _idle_cores(a)
     if number(a, "quota") is not None:
         out += [COMMA, _plain(f"CPU quota {units.figure(number(a, 'quota'))} cores")]
-    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+    return [*out, SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
 
 
 def _idle_cores(a: Args) -> Spans:
@@ -236,7 +236,7 @@ def _because_stream(a: Args) -> Spans:
 
 def _because_healthy(a: Args) -> Spans:
     if not number(a, "workers"):
-        return [_plain("it loads by itself: blocked "), _strong(percent(a, "blocked"))]
+        return [_plain("it loads its data itself: blocked "), _strong(percent(a, "blocked"))]
     out = [_plain(f"{whole(a, 'workers')} {_workers(a)} idle "), _strong(percent(a, "idle"))]
     return [*out, COMMA, _plain(f"run {percent(a, 'cpu')}"), COMMA, _plain(f"blocked {percent(a, 'blocked')}")]
 
@@ -311,7 +311,7 @@ def _because_other(a: Args) -> Spans:
 def _because_respawn(a: Args) -> Spans:
     turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
     out = [_bad("all workers are restarted"), _plain(" every "), _strong(f"{epoch} s")]
-    return [*out, COMMA, _plain("that costs "), _strong(f"{turn} s"), _plain(f"; seen {whole(a, 'turns')} times")]
+    return [*out, COMMA, _plain("which costs "), _strong(f"{turn} s"), _plain(f"; seen {whole(a, 'turns')} times")]
 
 
 def _because_died(a: Args) -> Spans:
@@ -320,9 +320,9 @@ def _because_died(a: Args) -> Spans:
         return [*pid, COMMA, _plain("killed by the kernel: out of memory")]
     end, crashed = word(a, "end"), "it crashed in native code"
     causes = {
-        "SIGHUP": "its terminal or its ssh session ended",
-        "SIGPIPE": "the reader of its output ended",
-        "SIGXCPU": "it used all the CPU time of its limit",
+        "SIGHUP": "its terminal or ssh session was closed",
+        "SIGPIPE": "the reader of its output exited",
+        "SIGXCPU": "it reached its CPU time limit",
         "SIGILL": crashed,
         "SIGFPE": crashed,
         "SIGKILL": "killed from outside: the kernel counted no out-of-memory kill",
@@ -331,7 +331,7 @@ def _because_died(a: Args) -> Spans:
         "SIGABRT": "it aborted in native code",
         "SIGTERM": "it received a request to stop",
     }
-    other = "a signal from outside ended it" if end.startswith(("SIG", "signal ")) else "it exited with an error"
+    other = "a signal from outside killed it" if end.startswith(("SIG", "signal ")) else "it exited with an error"
     return [*pid, COMMA, _plain(causes.get(end, other))]
 
 

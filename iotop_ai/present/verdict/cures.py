@@ -40,7 +40,7 @@ def _copy(a: Args) -> str:
 
 
 def _keep(a: Args) -> str:
-    return f"after one pass {_source(a)} stays in memory ({amount(a, 'room')} free)"
+    return f"after one pass, {_source(a)} stays in memory ({amount(a, 'room')} free)"
 
 
 def _stage(a: Args) -> str:
@@ -66,7 +66,7 @@ def _in_flight(a: Args) -> str:
     """
     check = f"iotop-ai check {word(a, 'source') or 'DIR'} measures it"
     if number(a, "then") is None:
-        return f"larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
+        return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
     more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
     return f"{more} if {word(a, 'device')} serves more reads at once ({check})"
 
@@ -86,7 +86,7 @@ def _workers(a: Args) -> str:
     why = f"{whole(a, 'cores')} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
     if idle is not None:
         why = f"{_cores(idle)} idle"
-    return f"{_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
+    return f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
 
 
 def _cores(count: float) -> str:
@@ -104,17 +104,17 @@ def _cheaper(a: Args) -> str:
     cores, idle = number(a, "cores"), number(a, "idle")
     decode = "; decode on the GPU" if number(a, "gpu") else ""
     if number(a, "short"):
-        return f"cheaper transforms: workers wait for a core{decode}"
+        return f"use cheaper transforms: workers wait for a core{decode}"
     if cores is None or idle is None:
-        return f"cheaper transforms{decode}"
+        return f"use cheaper transforms{decode}"
     if idle < max(_NONE_IDLE, _NONE_OF * cores):
         used = "the one core is" if cores == 1 else f"all {cores:.0f} cores are"
         by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOSTLY else ""
-        return f"cheaper transforms: {used} used{by}{decode}"
+        return f"use cheaper transforms: {used} used{by}{decode}"
     ranks = number(a, "ranks") or 1
     few = f", too few for {ranks:.0f} ranks" if ranks > 1 else ""
     only = "only " if idle < 1 else ""
-    return f"cheaper transforms: {only}{idle_cores(a)}{few}{decode}"
+    return f"use cheaper transforms: {only}{idle_cores(a)}{few}{decode}"
 
 
 def _each(a: Args) -> str:
@@ -122,8 +122,8 @@ def _each(a: Args) -> str:
 
 
 def _more_readers(a: Args) -> str:
-    more = f"{_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
-    return f"{more}: waiting workers cost no CPU, and read at once"
+    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
+    return f"{more}: waiting workers cost no CPU and read in parallel"
 
 
 def _limit(a: Args) -> str:
@@ -145,7 +145,7 @@ def _shm(a: Args) -> str:
     """The advice for a full /dev/shm. A container cannot remount its /dev/shm: the size is set when the container
     starts.
     """
-    fewer, inside = "fewer workers, or a lower prefetch_factor", number(a, "container")
+    fewer, inside = "use fewer workers or a lower prefetch_factor", number(a, "container")
     if not number(a, "may_grow"):
         return fewer
     twice = math.ceil(2 * (number(a, "total") or 0.0) / (1 << 30))
@@ -153,14 +153,14 @@ def _shm(a: Args) -> str:
     if inside:
         return f"start the container with {option} or --ipc=host (Kubernetes: emptyDir medium: Memory)"
     here = "" if inside is not None else f" (in a container: start it with {option})"
-    return f"mount -o remount,size=50% /dev/shm{here}, {fewer}"
+    return f"run mount -o remount,size=50% /dev/shm{here}, or {fewer}"
 
 
 def _cool(a: Args) -> str:
     celsius, slowdown = number(a, "celsius"), number(a, "slowdown")
     over = celsius is not None and slowdown is not None and celsius >= slowdown
     room = f" below {whole(a, 'slowdown')} C" if over else ""
-    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or a lower power limit for a steady clock"
+    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or lower the power limit for a steady clock"
 
 
 def _raise_power(a: Args) -> str:
@@ -168,12 +168,12 @@ def _raise_power(a: Args) -> str:
     known = f"the limit of {word(a, 'worst')} is {whole(a, 'limit')} W"
     if not word(a, "numbers"):
         return f"raise its power limit to {whole(a, 'default')} W: {known}"
-    return f"nvidia-smi -i {word(a, 'numbers')} -pl {whole(a, 'default')}: {known}"
+    return f"run nvidia-smi -i {word(a, 'numbers')} -pl {whole(a, 'default')}: {known}"
 
 
 def _check_power(a: Args) -> str:
     reason = "its power brake is on" if word(a, "why") else "it is slowed, but not hot"
-    return f"power supply, rack and cables of {word(a, 'worst')}: {reason}"
+    return f"check power supply, rack and cables of {word(a, 'worst')}: {reason}"
 
 
 def _reseat(a: Args) -> str:
@@ -184,7 +184,7 @@ def _reseat(a: Args) -> str:
 
 
 def _ask_peers(a: Args) -> str:
-    local = "" if number(a, "pid") is None else f"; here py-spy dump --pid {whole(a, 'pid')}"
+    local = "" if number(a, "pid") is None else f"; here run py-spy dump --pid {whole(a, 'pid')}"
     return f"run iotop-ai why on the hosts of its other ranks; then read NCCL's log (NCCL_DEBUG=INFO){local}"
 
 
@@ -197,10 +197,10 @@ def _help_late(a: Args) -> str:
     gpu = f"{word(a, 'late') or 'the late GPU'}{pid}"
     command = _CLOCK_COMMANDS.get(word(a, "maker"), "nvidia-smi -q -d PERFORMANCE")
     remedies = {
-        "blocked": f"a faster disk or more workers for the rank on {gpu}",
-        "computes": f"more workers or lighter samples for the rank on {gpu}",
-        "longer": f"equal shards and batches: the rank on {gpu} has more to compute",
-        "clock": f"why {gpu} runs at a lower clock: heat, power limit, {command}",
+        "blocked": f"use a faster disk or more workers for the rank on {gpu}",
+        "computes": f"use more workers or lighter samples for the rank on {gpu}",
+        "longer": f"make shards and batches equal: the rank on {gpu} has more to compute",
+        "clock": f"find out why {gpu} runs at a lower clock: heat, power limit, {command}",
     }
     if word(a, "how") == "less":
         return f"share the work more evenly: {gpu} could do more"
@@ -239,17 +239,17 @@ def _calm_cpu(a: Args) -> str:
 
 def _keep_workers(a: Args) -> str:
     turn, epoch = units.figure(number(a, "turn_s")), units.figure(number(a, "epoch_s"))
-    return f"DataLoader(persistent_workers=True): saves ~{turn} s of each {epoch} s"
+    return f"use DataLoader(persistent_workers=True): it saves ~{turn} s of each {epoch} s"
 
 
 _COMPILE = {
-    "torch": "torch.compile or CUDA graphs",
-    "jax": "more of the step inside jax.jit",
-    "tensorflow": "tf.function(jit_compile=True)",
+    "torch": "use torch.compile or CUDA graphs",
+    "jax": "put more of the step inside jax.jit",
+    "tensorflow": "use tf.function(jit_compile=True)",
 }
 _COMPILED = {
-    "torch": ": TORCHINDUCTOR_CACHE_DIR on a disk that stays",
-    "jax": ": jax_compilation_cache_dir on a disk that stays",
+    "torch": ": put TORCHINDUCTOR_CACHE_DIR on a persistent disk",
+    "jax": ": put jax_compilation_cache_dir on a persistent disk",
 }
 _SEES_GPU = {
     "torch": "python -c 'import torch; print(torch.cuda.is_available())'",
@@ -267,9 +267,9 @@ _SYNCS = {
     "tensorflow": ".numpy(), print(loss)",
 }
 _READS_AHEAD = {
-    "torch": "more workers or a higher prefetch_factor: more reads at once",
-    "jax": "more workers or threads that read (worker_count, num_threads): more reads at once",
-    "tensorflow": "num_parallel_calls=AUTOTUNE in interleave, prefetch(AUTOTUNE): more reads at once",
+    "torch": "use more workers or a higher prefetch_factor: more reads at once",
+    "jax": "use more workers or threads that read (worker_count, num_threads): more reads at once",
+    "tensorflow": "use num_parallel_calls=AUTOTUNE in interleave, and prefetch(AUTOTUNE): more reads at once",
 }
 
 
@@ -287,18 +287,18 @@ def _compile(a: Args) -> str:
 
 def _use_gpu(a: Args) -> str:
     code = _by(a, _SEES_GPU, "")
-    return f"{code}{', ' if code else ''}CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
+    return f"{f'run {code}, and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
 def _save(a: Args) -> str:
-    other = f", or not to {word(a, 'device')}" if word(a, "device") else ""
+    other = f", or to another disk than {word(a, 'device')}" if word(a, "device") else ""
     return f"save in the background{_by(a, _SAVES, '')}{other}"
 
 
 def _less_memory(a: Args) -> str:
     limit = number(a, "memory_limit")
     raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, "
-    return f"{raised}fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays"
+    return f"{raised}use fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays"
 
 
 def _make_room(a: Args) -> str:
@@ -336,19 +336,19 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
         + ("pin_memory, " if word(a, "framework") in ("torch", "") else "")
         + "keep the data on the GPU"
     ),
-    "less_gpu_memory": lambda a: "smaller batch with gradient accumulation, activation checkpointing, bf16",
+    "less_gpu_memory": lambda a: "use a smaller batch with gradient accumulation, activation checkpointing or bf16",
     "end_sharer": _end_sharer,
-    "reset_gpu": lambda a: f"drain the job, nvidia-smi --gpu-reset of {word(a, 'gpu')}; dmesg | grep -i xid",
+    "reset_gpu": lambda a: f"drain the job, reset {word(a, 'gpu')} (nvidia-smi --gpu-reset); run dmesg | grep -i xid",
     "replace_gpu": lambda a: f"take {word(a, 'gpu')} out of use and have the board replaced",
     "reboot_node": lambda a: "drain the node and reboot it",
     "check_gpu_power": lambda a: f"check the auxiliary power cable of {word(a, 'gpu')} and the power supply",
-    "look_xid_up": lambda a: f"look Xid {whole(a, 'xid')} up in NVIDIA's Xid catalogue; dmesg | grep -i xid",
-    "read_gpu_log": lambda a: f"dmesg | grep {_kernel_bus(a)} says why; if it comes again, drain and reboot",
+    "look_xid_up": lambda a: f"look Xid {whole(a, 'xid')} up in NVIDIA's Xid catalogue; run dmesg | grep -i xid",
+    "read_gpu_log": lambda a: f"dmesg | grep {_kernel_bus(a)} says why; if it happens again, drain and reboot",
     "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
     "use_gpu": _use_gpu,
     "ask_peers": _ask_peers,
-    "wider_network": lambda a: "fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
+    "wider_network": lambda a: "make exchanges fewer or smaller: gradient accumulation, bf16 gradients; or use InfiniBand",
     "help_late": _help_late,
     "copy_data": _copy,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",
@@ -358,30 +358,30 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_reads_at_once": lambda a: _by(a, _READS_AHEAD, _READS_AHEAD["torch"]),
     "faster_storage": _faster,
     "more_workers": _workers,
-    "worker_options": lambda a: "with pin_memory=True, persistent_workers=True",
+    "worker_options": lambda a: "set pin_memory=True, persistent_workers=True",
     "cheaper_transforms": _cheaper,
     "raise_quota": lambda a: (
         f"raise the CPU quota of {_cores(number(a, 'quota') or 0.0)}: {_cores(number(a, 'idle') or 0.0)} idle"
     ),
     "more_readers": _more_readers,
-    "one_worker": lambda a: f"{_setting(a)} 0 -> 1{_each(a)}: loading then runs beside the training",
+    "one_worker": lambda a: f"raise {_setting(a)} 0 -> 1{_each(a)}: loading then runs beside the training",
     "parallel_calls": lambda a: (
-        "tf.data: num_parallel_calls=AUTOTUNE in map and interleave, then prefetch(AUTOTUNE); cache() where it fits"
+        "use num_parallel_calls=AUTOTUNE in tf.data's map and interleave, then prefetch(AUTOTUNE); cache() what fits"
     ),
-    "more_threads": lambda a: "more threads or processes that load, and a deeper prefetch queue",
-    "faster_simulation": lambda a: "more environments a process, a cheaper simulation, or one that runs on the GPU",
-    "ray_tasks": lambda a: "more CPUs and blocks for Ray Data (override_num_blocks), prefetch_batches at the trainer",
-    "more_processes": lambda a: "more processes where cores are idle (num_proc, the pool's size), or cheaper work",
+    "more_threads": lambda a: "use more threads or processes that load, and a deeper prefetch queue",
+    "faster_simulation": lambda a: "run more environments per process, a cheaper simulation, or one on the GPU",
+    "ray_tasks": lambda a: "give Ray Data more CPUs and blocks (override_num_blocks), the trainer prefetch_batches",
+    "more_processes": lambda a: "use more processes if cores are idle (num_proc, the pool's size), or cheaper work",
     "stage_local": _stage,
     "raise_limit": _limit,
     "more_cache": _cache,
-    "more_connections": lambda a: "more connections at once, a nearer store, or larger shards",
-    "wait": lambda a: "wait: the verdict follows when it trains",
-    "fewer_syncs": lambda a: f"fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
-    "compile_model": lambda a: f"{_by(a, _COMPILE, 'compile the model')}, or a larger batch",
+    "more_connections": lambda a: "use more connections at once, a nearer store, or larger shards",
+    "wait": lambda a: "wait: the verdict follows when the job trains",
+    "fewer_syncs": lambda a: f"use fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
+    "compile_model": lambda a: f"{_by(a, _COMPILE, 'compile the model')}, or use a larger batch",
     "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILED.get(word(a, 'framework'), '')}",
-    "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then its workers",
-    "continue_job": lambda a: f"kill -CONT {whole(a, 'main')}, or thaw its cgroup",
+    "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then dump its workers",
+    "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",
     "save_async": _save,
     "less_memory": _less_memory,
     "larger_shm": _shm,
@@ -389,16 +389,18 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "ask_owner": _ask_owner,
     "keep_in_memory": _keep,
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
-    "reach_device": lambda a: f"dmesg -T | grep {word(a, 'device')}: timeouts, resets? Check its server or controller",
-    "resume_device": lambda a: f"dmsetup info {word(a, 'label')}: SUSPENDED? dmsetup resume {word(a, 'label')}",
+    "reach_device": lambda a: f"check dmesg -T | grep {word(a, 'device')} for timeouts, and its server or controller",
+    "resume_device": lambda a: (
+        f"if dmsetup info {word(a, 'label')} says SUSPENDED, run dmsetup resume {word(a, 'label')}"
+    ),
     "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
     "cool_disk": lambda a: (
         f"cool {word(a, 'device')}: air flow or a heat sink" + ("" if number(a, "hot") else "; it throttles itself")
     ),
-    "larger_kernels": lambda a: f"larger batch, {_compile(a)}: its kernels do not fill the GPU",
+    "larger_kernels": lambda a: f"try a larger batch, {_compile(a)}: the job's kernels do not fill the GPU",
     "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compile(a)} may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
-    "run_as_root": lambda a: "sudo iotop-ai sees every user's I/O",
+    "run_as_root": lambda a: "run sudo iotop-ai to see every user's I/O",
     "psi_on": lambda a: "boot with psi=1 to see pressure",
     "calm_neighbour": _calm_neighbour,
     "calm_cpu": _calm_cpu,

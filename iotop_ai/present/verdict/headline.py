@@ -227,7 +227,7 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
     "gpu_bound": _gpu_bound,
     "healthy": _healthy,
     "idle": lambda a: (
-        [_strong(word(a, "job")), _plain(" rests")]
+        [_strong(word(a, "job")), _plain(" is idle")]
         if verdict_words.is_about_job(a)
         else [_plain("no training job seen")]
     ),
@@ -285,7 +285,7 @@ def _because_cpu(a: Args) -> Spans:
     out = [_bad(subject), _plain(" at "), _strong(f"{percent(a, 'cpu')} CPU")]
     if number(a, "idle_cores") is not None:
         out += [COMMA, _strong(idle_cores(a))]
-    return [*out, SEMI, _plain(f"disks hold them {percent(a, 'blocked')}")]
+    return [*out, SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
 
 
 _HELD = 0.3
@@ -297,8 +297,8 @@ def _because_fed(a: Args) -> Spans:
         return [_plain("processes are not seen")]
     if (number(a, "blocked") or 0.0) >= _HELD:
         end = _plain(f" of the time; the {'GPUs do' if number(a, 'gpus') else 'trainer does'} not wait for it")
-        return [_plain("disks hold a process "), _strong(percent(a, "blocked")), end]
-    return [_plain("disks hold the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
+        return [_plain("disks block a process "), _strong(percent(a, "blocked")), end]
+    return [_plain("disks block the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
 
 
 def _because_idle(a: Args) -> Spans:

@@ -254,13 +254,13 @@ def cure_text(template: str, machine: Machine) -> str:
 
 def test_using_all_cores_is_advised_only_if_none_is_idle() -> None:
     half, full = (replace(with_job(JOB_PREPARING, cores=None), cores=2, cpu=cpu) for cpu in (0.65, 0.99))
-    assert cure_text("cheaper_transforms", full) == "cheaper transforms: all 2 cores are used"
-    assert cure_text("cheaper_transforms", half) == "cheaper transforms: only 0.7 of 2 cores idle"
+    assert cure_text("cheaper_transforms", full) == "use cheaper transforms: all 2 cores are used"
+    assert cure_text("cheaper_transforms", half) == "use cheaper transforms: only 0.7 of 2 cores idle"
 
 
 def test_other_programs_that_use_most_cores_are_named() -> None:
     full = replace(JOB_PREPARING, cpu=0.99)
-    words = "cheaper transforms: all 40 cores are used"
+    words = "use cheaper transforms: all 40 cores are used"
     assert cure_text("cheaper_transforms", full) == f"{words}, mostly by other programs"
     # If a job can use only some of the cores, other programs may fill the others.
     assert "other programs" not in cure_text("cheaper_transforms", with_job(full, cores=8))
@@ -328,7 +328,7 @@ def test_a_disk_that_was_faster_before_is_at_its_limit() -> None:
 
 
 def test_more_workers_are_advised_only_if_cores_are_idle_for_them() -> None:
-    larger = f"larger reads, or more of them at once, if vda serves them {CHECK}"
+    larger = f"use larger reads, or more of them at once, if vda serves them {CHECK}"
     assert cure_text("more_in_flight", replace(TWO, cpu=0.99)) == larger
     assert "2 -> 3 if" in cure_text("more_in_flight", replace(TWO, cpu=0.97))
     assert cure_text("more_in_flight", with_job(TWO, worker_kind="pool")) == larger
@@ -381,15 +381,15 @@ def test_another_users_process_is_left_to_that_user() -> None:
 
 def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
     machine = with_job(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
-    assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, fewer workers")
+    assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, use fewer workers")
     roomy = with_job(machine, memory_used=3 * GIB)
-    assert cure_text("less_memory", roomy).startswith("fewer workers")
+    assert cure_text("less_memory", roomy).startswith("use fewer workers")
 
 
 def test_a_larger_shm_is_advised_only_if_half_of_memory_is_more() -> None:
     assert "remount" in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=64 * GIB))
     assert "remount" not in cure_text("larger_shm", replace(STATE_SCENES["shm_full"], total_bytes=2 * GIB))
-    assert cure_text("larger_shm", replace(IN_CONTAINER, total_bytes=2 * GIB)).startswith("fewer workers")
+    assert cure_text("larger_shm", replace(IN_CONTAINER, total_bytes=2 * GIB)).startswith("use fewer workers")
 
 
 def test_a_container_is_started_with_twice_its_shm_and_at_least_8_gb() -> None:
@@ -402,7 +402,7 @@ def test_a_container_is_started_with_twice_its_shm_and_at_least_8_gb() -> None:
 
 def test_an_lxc_container_changes_the_size_of_its_shm_itself() -> None:
     inside = replace(STATE_SCENES["shm_full"], container="lxc")
-    assert cure_text("larger_shm", inside).startswith("mount -o remount,size=50% /dev/shm, fewer workers")
+    assert cure_text("larger_shm", inside).startswith("run mount -o remount,size=50% /dev/shm, or use fewer workers")
     docker = with_job(inside, label="container 0123456789ab")
     assert "start the container with --shm-size=8g" in cure_text("larger_shm", docker)
 

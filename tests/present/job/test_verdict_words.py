@@ -81,7 +81,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         (
             "cpu_prep",
             "train.py waits for data 80 % of the time",
-            "8 workers compute at 97 % CPU, 38 of 40 cores idle; disks hold them 1 %",
+            "8 workers compute at 97 % CPU, 38 of 40 cores idle; blocked by disks 1 %",
             "num_workers 8 -> 32 (40 cores x 0.8)",
         ),
         (
@@ -105,7 +105,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         ),
         (
             "hung",
-            "train.py does not move",
+            "train.py makes no progress",
             "for a minute its processes computed, read and wrote next to nothing, and no GPU worked",
             "py-spy dump --pid 50 shows what it waits for; then its workers",
         ),
@@ -130,7 +130,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
         (
             "cpu_prep threads",
             "the GPU waits for data 60 % of the time",
-            "its loader threads compute 100 % of the wait, 38 of 40 cores idle; disks hold them 0 %",
+            "its loader threads compute 100 % of the wait, 38 of 40 cores idle; blocked by disks 0 %",
             "more threads or processes that load, and a deeper prefetch queue",
         ),
         ("healthy", "train.py finds its data ready 99 % of the time", "8 workers idle 93 %, run 5 %, blocked 2 %", ""),
@@ -206,13 +206,13 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
     ("code", "cause"),
     [
         (1, "it exited with an error"),
-        (-1, "its terminal or its ssh session ended"),
+        (-1, "its terminal or ssh session was closed"),
         (-4, "it crashed in native code"),
-        (-10, "a signal from outside ended it"),
-        (-13, "the reader of its output ended"),
+        (-10, "a signal from outside killed it"),
+        (-13, "the reader of its output exited"),
         (-15, "it received a request to stop"),
-        (-24, "it used all the CPU time of its limit"),
-        (-40, "a signal from outside ended it"),
+        (-24, "it reached its CPU time limit"),
+        (-40, "a signal from outside killed it"),
     ],
 )
 def test_a_death_has_the_cause_that_its_signal_tells(code: int, cause: str) -> None:
@@ -226,4 +226,4 @@ def test_without_a_disk_of_the_job_nothing_is_said_about_every_disk() -> None:
     args = tuple(one for one in verdict.primary.args if one[0] not in ("device", "queue"))
     unknown = verdict._replace(findings=(verdict.primary._replace(args=args), *verdict.findings[1:]))
     words = headline.text_of(headline.because(unknown, frame))
-    assert words == "7.8 tasks are blocked, but no request of theirs is seen in a disk's queue"
+    assert words == "7.8 tasks are blocked, but none of their requests is seen in a disk's queue"

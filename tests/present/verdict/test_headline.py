@@ -108,19 +108,19 @@ def test_every_class_has_a_scene() -> None:
         (
             "cpu_prep",
             "8 of 8 GPUs wait for data 61 % of the time",
-            "8 pt_data_worker compute at 98 % CPU, 32 of 40 cores idle; disks hold them 0 %",
-            "num_workers 1 -> 4 per GPU (40 cores x 0.8 / 8)",
+            "8 pt_data_worker compute at 98 % CPU, 32 of 40 cores idle; blocked by disks 0 %",
+            "raise num_workers 1 -> 4 per GPU (40 cores x 0.8 / 8)",
         ),
         (
             "single_thread",
             "the GPU waits for data 80 % of the time",
-            "python computes at 99 % CPU, 7 of 8 cores idle; disks hold them 0 %",
-            "num_workers 0 -> 6 (8 cores x 0.8); with pin_memory=True, persistent_workers=True",
+            "python computes at 99 % CPU, 7 of 8 cores idle; blocked by disks 0 %",
+            "raise num_workers 0 -> 6 (8 cores x 0.8); set pin_memory=True, persistent_workers=True",
         ),
         (
             "gpu_bound",
             "GPUs compute: 96 % busy, 94 % of the power limit",
-            "disks hold the job's processes at most 10 % of the time",
+            "disks block the job's processes at most 10 % of the time",
             "a faster disk will not help; batch size, bf16, compiling the model may",
         ),
         ("idle", "no training job seen", "CPU 2 %, no GPU, disks below 1 MB/s", None),
@@ -369,19 +369,19 @@ def test_text_in_brackets_is_cut_before_the_words_that_it_explains(width: int, t
 @pytest.mark.parametrize(
     ("name", "change", "advice"),
     [
-        ("gpu_throttle", {}, "cool GPU 0 below 90 C: fans, airflow, room; or a lower power limit for a steady clock"),
-        ("gpu_throttle all", {}, "cool 8 GPUs: fans, airflow, room; or a lower power limit for a steady clock"),
-        ("gpu_throttle brake", {}, "power supply, rack and cables of GPU 0: its power brake is on"),
-        ("gpu_throttle by mask", {}, "power supply, rack and cables of GPU 0: it is slowed, but not hot"),
+        ("gpu_throttle", {}, "cool GPU 0 below 90 C: fans, airflow, room; or lower the power limit for a steady clock"),
+        ("gpu_throttle all", {}, "cool 8 GPUs: fans, airflow, room; or lower the power limit for a steady clock"),
+        ("gpu_throttle brake", {}, "check power supply, rack and cables of GPU 0: its power brake is on"),
+        ("gpu_throttle by mask", {}, "check power supply, rack and cables of GPU 0: it is slowed, but not hot"),
         (
             "gpu_throttle by mask",
             {"clock_reasons": 0x20},
-            "cool 8 GPUs: fans, airflow, room; or a lower power limit for a steady clock",
+            "cool 8 GPUs: fans, airflow, room; or lower the power limit for a steady clock",
         ),
         (
             "gpu_throttle lowered",
             {},
-            "nvidia-smi -i 0,1,2,3,4,5,6,7 -pl 700: the limit of GPU 0 is 400 W",
+            "run nvidia-smi -i 0,1,2,3,4,5,6,7 -pl 700: the limit of GPU 0 is 400 W",
         ),
         ("gpu_throttle lowered", {"uuid": "AMD-1"}, "raise its power limit to 700 W: the limit of GPU 0 is 400 W"),
     ],
@@ -400,4 +400,4 @@ def test_only_the_limit_of_the_gpus_with_a_lowered_limit_is_raised() -> None:
         gpu_only={3: {"power_limit_mw": 400_000}},
         gpu_only_rates={n: {"power_limit_watts": 700.0, "sm_mhz": 1755.0} for n in range(8) if n != 3},
     )
-    assert sentence(headline.advice, last(one)) == "nvidia-smi -i 3 -pl 700: the limit of GPU 3 is 400 W"
+    assert sentence(headline.advice, last(one)) == "run nvidia-smi -i 3 -pl 700: the limit of GPU 3 is 400 W"
