@@ -238,10 +238,10 @@ def _because(device: BlockDevice, recent: DeviceWindow) -> str:
     """The reason for the state: the read await compared with the normal one, over the verdict's window."""
     facts = recent.facts
     if facts is None:
-        return "nothing is known about it yet" if device.info is not None else "its identity is not known"
+        return "nothing is known about this disk yet" if device.info is not None else "its identity is unknown"
     when = f"in {recent.seconds:.0f} s"
     if facts.reads_per_s is None:
-        return "the kernel does not count its requests" if facts.info.stats_off else "its requests are not known"
+        return "the kernel does not count its requests" if facts.info.stats_off else "its requests are unknown"
     if facts.read_await_ms is None or not facts.reads_per_s:
         text = f"nothing was read {when}"
         if facts.await_ms is not None:
@@ -276,7 +276,7 @@ def _processes(frame: Frame, view: View, width: int, height: int, device: BlockD
     elif basis == JOB_FILES:
         note = f"the files of {job} lie here; other processes: disk unknown"
     else:
-        note = "the kernel does not say which of them use this disk: the busiest of all"
+        note = "the kernel does not say which of them use this disk; these are the busiest"
     # On a short screen, a second process takes the place of the footer.
     more = 1 if height <= 4 else 0
     lines = process_rows(frame, view._replace(only_active=True), width, height - 1 + more)[: height - 1]

@@ -91,7 +91,7 @@ def _activity(state: GpuState, rates: GpuRates, context: GpuContext) -> list[Mea
     if busy is None:
         if state.instances:
             number = plural(len(state.instances), "instance")
-            return [Meaning("mig", f"MIG: {number}, the whole has no utilisation", "dim")]
+            return [Meaning("mig", f"MIG: {number}; the GPU as a whole has no utilisation", "dim")]
         return [Meaning("no_busy", "the driver reports no utilisation", "unsure")]
     text = figures(rates)
     if busy >= BUSY:
@@ -113,10 +113,10 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
             text += ", tensor 0"
         if context.used >= 2:
             cause = "spinning in a collective, another rank is late" if quiet else "a collective or tiny kernels"
-            return Meaning("spinning", f"{text}: {cause}", "warn", "look at the other ranks: iotop-ai on their nodes")
-        return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "CUDA graphs, compile, batch")
+            return Meaning("spinning", f"{text}: {cause}", "warn", "run iotop-ai on the nodes of the other ranks")
+        return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "use CUDA graphs, compile, batch")
     if sm is not None and sm < SM_POOR:
-        return Meaning("small_kernels", f"{text}: small kernels", "warn", "larger batch, CUDA graphs, compile")
+        return Meaning("small_kernels", f"{text}: small kernels", "warn", "use a larger batch, CUDA graphs, compile")
     if sm is not None and sm >= SM_GOOD:
         return Meaning("computing", f"{text}: computing", "ok")
     if sm is not None:
@@ -135,7 +135,7 @@ def _idle(state: GpuState, rates: GpuRates, context: GpuContext) -> Meaning:
     if held is not None and held >= HELD_SHARE and context.idle_s is not None and context.idle_s >= HELD_S:
         owner = context.owner or "an unseen process"
         text = f"idle{span} with {size(rates.memory_used_bytes)} held by {owner}{watts}"
-        return Meaning("held", text, "warn", "a hung or forgotten job? py-spy dump, or ask its owner")
+        return Meaning("held", text, "warn", "run py-spy dump, or ask the owner: hung or forgotten?")
     if context.others and not state.processes and (held is None or held < HELD_SHARE):
         return Meaning("unused", f"not used; {context.others}", "text")
     return Meaning("idle", f"idle{span}{watts}", "dim")
@@ -149,7 +149,7 @@ def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> li
         (rates.sw_thermal_ratio, 0x20, "thermal slowdown", "sw_thermal"),
         (rates.power_brake_ratio, 0x80, "power brake to half clock", "power_brake"),
     ):
-        remedy = "power supply or rack" if name == "power_brake" else "airflow, fans, room; the neighbour's heat"
+        remedy = "check power supply and rack" if name == "power_brake" else "check airflow, fans, room, neighbours"
         where = "" if name == "power_brake" else hot
         if ratio is not None and ratio >= THROTTLED:
             out.append(Meaning(name, f"{word} {percent(ratio)} % of the time{where}", "bad", remedy))
@@ -183,8 +183,8 @@ def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
 def _raise_limit(state: GpuState, detail: GpuDetail | None) -> str:
     """The advice to raise the power limit. Without the option -i, nvidia-smi would set the limit of every GPU."""
     if not state.is_nvidia or detail is None or detail.default_limit_mw is None:
-        return "raise it, unless on purpose"
-    return f"nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless on purpose"
+        return "raise it, unless it is on purpose"
+    return f"run nvidia-smi -i {state.number} -pl {detail.default_limit_mw / 1000:.0f}, unless it is on purpose"
 
 
 def _temperatures(state: GpuState) -> str:
@@ -210,17 +210,21 @@ def _link(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> list[Me
         slot = None if detail is None else detail.slot_max_width
         if slot is not None and slot <= width:
             out.append(
-                Meaning("width", f"PCIe x{width} of x{full_width}: the slot has no more", "warn", "another slot")
+                Meaning("width", f"PCIe x{width} of x{full_width}: the slot has no more", "warn", "use another slot")
             )
         else:
             out.append(
-                Meaning("width", f"PCIe x{width} of x{full_width} under load: check the slot", "bad", "reseat, riser")
+                Meaning(
+                    "width", f"PCIe x{width} of x{full_width} under load", "bad", "reseat the GPU, check slot and riser"
+                )
             )
     best = state.pcie_max_generation
     if generation is not None and best is not None and generation < best:
-        out.append(Meaning("generation", f"PCIe generation {generation} of {best} under load", "warn", "BIOS, riser"))
+        text = f"PCIe generation {generation} of {best} under load"
+        out.append(Meaning("generation", text, "warn", "check BIOS and riser"))
     if rates.pcie_replays_per_s is not None and rates.pcie_replays_per_s >= 1:
-        out.append(Meaning("replays", f"PCIe replays {rates.pcie_replays_per_s:.0f} packets/s", "bad", "reseat, riser"))
+        text = f"PCIe replays {rates.pcie_replays_per_s:.0f} packets/s"
+        out.append(Meaning("replays", text, "bad", "reseat the GPU, check the riser"))
     if generation in FULL_LINK_BYTES_PER_S and width:
         possible = FULL_LINK_BYTES_PER_S[generation] * width / 16
         for word, rate in (("in", rates.pcie_rx_bytes_per_s), ("out", rates.pcie_tx_bytes_per_s)):
@@ -246,7 +250,7 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         token = "bad" if xid_is_hardware(state.last_xid) else "warn"
         out.append(Meaning("xid", f"Xid {state.last_xid}: {xid_meaning(state.last_xid)}", token))
     if recovery := recovery_of(state, detail):
-        words = {1: "a reset", 2: "a reboot of the node", 3: "its peers drained", 4: "to be drained and reset"}
+        words = {1: "a reset", 2: "a reboot of the node", 3: "draining of its peers", 4: "draining and a reset"}
         words |= {6: words[1], 7: words[2]}
         out.append(Meaning("recovery", f"the driver asks for {words.get(recovery, 'recovery')}", "bad"))
     if detail is None:
@@ -257,10 +261,10 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         out.append(Meaning("sram", "more errors in its SRAM than NVIDIA allows", "bad", "have the board replaced"))
     if detail.rows_pending or detail.pages_pending:
         what = "a remapped row" if detail.rows_pending else "a retired page"
-        out.append(Meaning("pending", f"{what} waits for a reset", "warn", "nvidia-smi --gpu-reset when idle"))
+        out.append(Meaning("pending", f"{what} waits for a reset", "warn", "run nvidia-smi --gpu-reset when idle"))
     if detail.ecc_uncorrected:
         text = f"{plural(detail.ecc_uncorrected, 'uncorrected memory error')} since the driver was loaded"
-        out.append(Meaning("ecc", text, "bad", "drain, reset; results since then are doubtful"))
+        out.append(Meaning("ecc", text, "bad", "drain and reset; results since then are doubtful"))
     if detail.nvlinks is not None and detail.nvlinks_active is not None and detail.nvlinks_active < detail.nvlinks:
         down = detail.nvlinks - detail.nvlinks_active
         # On a board without a bridge, all links are down by design.
@@ -268,7 +272,7 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         out.append(Meaning("nvlink", f"{down} of {detail.nvlinks} NVLinks down", token))
     if detail.fabric_state in (1, 2) or detail.fabric_status:
         word = {1: "not started", 2: "starting", 3: "failed"}.get(detail.fabric_state or 0, "failed")
-        out.append(Meaning("fabric", f"NVLink fabric {word}", "bad", "systemctl status nvidia-fabricmanager"))
+        out.append(Meaning("fabric", f"NVLink fabric {word}", "bad", "run systemctl status nvidia-fabricmanager"))
     return out
 
 
@@ -279,7 +283,7 @@ def _heat(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
         left = detail.slowdown_celsius - celsius
     if celsius is None or left is None or left > HOT_CELSIUS:
         return []
-    return [Meaning("hot", f"{celsius} C, {max(0, left)} C below its slowdown", "warn", "airflow, fans, room")]
+    return [Meaning("hot", f"{celsius} C, {max(0, left)} C below its slowdown", "warn", "check airflow, fans, room")]
 
 
 def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
@@ -291,7 +295,7 @@ def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
             node = "" if detail is None or detail.numa_node is None else f" (node {detail.numa_node})"
             local = detail.cpus if detail else ""
             text = f"pid {process.pid} can run on CPUs {process.cpus} only, the GPU is near {local}{node}"
-            out.append(Meaning("affinity", text, "warn", "numactl, or the launcher's binding"))
+            out.append(Meaning("affinity", text, "warn", "use numactl, or the launcher's binding"))
             break
     shared = [one for one in state.processes or () if one.kind == "mps"]
     if shared:

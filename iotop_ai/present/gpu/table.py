@@ -241,7 +241,7 @@ def _meaning_text(frame: Frame, view: View, gpu: Gpu) -> tuple[str, str]:
     text = first.text
     if gpu.rates is not None and text.startswith(start := figures(gpu.rates)):
         rest = text.removeprefix(start)
-        text = rest[2:] if rest.startswith("; ") else rest.partition(": ")[2] or "busy in part"
+        text = rest[2:] if rest.startswith("; ") else rest.partition(": ")[2] or "partly busy"
     if gpu.state is not None:
         text = text.replace(f" at {gpu.state.temperature_celsius} C", "", 1)
     return text, {"bad": "bad", "warn": "strong", "unsure": "unsure"}.get(first.token, "dim")

@@ -17,14 +17,14 @@ _BY_NUMBER = {
     63: "a memory row was remapped or a page retired: reset when idle",
     64: "remapping a memory row failed: have the board replaced",
     74: "NVLink error: check the link and the switch",
-    79: "the GPU has fallen off the bus: power, slot or board",
-    92: "many corrected ECC errors: watch it",
+    79: "the GPU has fallen off the bus: check power, slot and board",
+    92: "many corrected ECC errors: watch the GPU",
     94: "contained ECC error: the program that hit it must restart",
     95: "uncontained ECC error: drain the node and reset the GPU",
     119: "the GPU's system processor timed out: reset the GPU",
     120: "the GPU's system processor failed: reset the GPU",
     140: "unrecovered ECC error: reset the GPU",
-    154: "the recovery action that the driver asks for has changed: nvidia-smi -q",
+    154: "the recovery action that the driver asks for has changed: run nvidia-smi -q",
 }
 
 

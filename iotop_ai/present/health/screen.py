@@ -19,7 +19,7 @@ from iotop_ai.present.verdict.banner import verdict_row
 
 SAFE = (
     "The disk tests itself, in the background: it keeps serving reads and writes, a little slower, and no data is "
-    "changed. It never runs in captive mode."
+    "changed. The test never runs in captive mode."
 )
 TALL = 40
 """The minimum height of a screen that shows the page of the disk under the cursor below the list."""
@@ -72,7 +72,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):
         left = state.self_test_left_percent
-        done = "" if left is None else f", {100 - left} % are done"
+        done = "" if left is None else f", {100 - left} % is done"
         text += _paragraph(f"A self-test of this disk runs{done}. Ending it changes no data.", width)
     else:
         text += _paragraph(SAFE, width)
@@ -81,7 +81,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
             ("short", None if state is None else state.test_short_minutes),
             ("long", None if state is None else state.test_long_minutes),
         ):
-            takes = "the disk does not report how long" if minutes is None else f"about {duration(minutes * 60)}"
+            takes = "the disk does not report its duration" if minutes is None else f"about {duration(minutes * 60)}"
             text.append([Span(f" {word:<7}", "strong"), Span(takes)])
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "

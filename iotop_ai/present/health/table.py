@@ -210,7 +210,7 @@ def kernel_counts_text(state: SmartState) -> str:
         parts.append(f"{plural(state.io_errors, 'command')} had a status other than good (SMART queries included)")
     if state.io_timeouts is not None:
         parts.append(f"{state.io_timeouts} timed out")
-    return f"since it found the disk {', '.join(parts)}"
+    return f"since the kernel found the disk, {', '.join(parts)}"
 
 
 def wrapped(width: int, label: str, text: str) -> list[Line]:

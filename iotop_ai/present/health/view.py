@@ -138,7 +138,7 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
         return f"{row.name} {'sleeps' if asleep else 'does not answer'}: {row.health.reason}"
     if row.state.self_tests is False and not row.state.self_test_runs:
         nvme = row.state.protocol == "nvme"
-        return f"{row.name} has no self-test" + (" with this smartctl: 7.4 starts an NVMe's" if nvme else "")
+        return f"{row.name} has no self-test" + (" with this smartctl: an NVMe disk needs version 7.4" if nvme else "")
     return ""
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey
-from iotop_ai.present.text.units import figure, mib, percent, size
+from iotop_ai.present.text.units import figure, mib, percent, plural, size
 
 if TYPE_CHECKING:
     from iotop_ai.model.job.cgroup import CgroupMemory, CgroupRates
@@ -39,7 +39,7 @@ def _memory(memory: CgroupMemory) -> list[str]:
         text += f", {size(memory.file_bytes)}B of it page cache"
     out = [text]
     if memory.oom_kills:
-        out.append(f"{memory.oom_kills} killed (out of memory)")
+        out.append(plural(memory.oom_kills, "OOM kill"))
     return out
 
 

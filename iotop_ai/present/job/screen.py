@@ -55,10 +55,10 @@ _WIDE = 120
 _QUIET = 100_000.0
 """A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (
-    "A job is a program that has PyTorch, TensorFlow or JAX loaded or uses a GPU; or that computes and has XGBoost, "
-    "LightGBM or scikit-learn loaded, was started by torchrun, deepspeed, accelerate, MPI or Slurm, or uses Ray; or a "
-    "Python script with busy worker processes. Its loaders and ranks belong to it. Other users' programs are seen in "
-    "full by root only."
+    "A job is a program that has PyTorch, TensorFlow or JAX loaded or uses a GPU; or a program that computes and has "
+    "XGBoost, LightGBM or scikit-learn loaded, was started by torchrun, deepspeed, accelerate, MPI or Slurm, or uses "
+    "Ray; or a Python script with busy worker processes. Loaders and ranks are part of their job. Only root sees all "
+    "of other users' programs."
 )
 
 
@@ -76,10 +76,10 @@ _EVIDENCE = {
 }
 """The screen's words for each kind of evidence that a program is a training job."""
 _KINDS = {
-    "ray": "tasks and actors of Ray",
+    "ray": "Ray tasks and actors",
     "prep": "those of a Hugging Face dataset's map()",
     "env": "simulated environments, which load no data",
-    "pool": "a pool of multiprocessing",
+    "pool": "a multiprocessing pool",
 }
 """The screen's words for each kind of worker, except loaders, which the evidence names."""
 
@@ -310,7 +310,7 @@ def _lost_text(frame: Frame, one: JobRow) -> str:
     if counts is None:
         hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h
     else:
-        hours, since = counts.lost_ms / 3.6e6, "it is watched"
+        hours, since = counts.lost_ms / 3.6e6, "it was first watched"
         gpu_hours = None if one.lost_h is None else hours * one.facts.gpus
     lost = f"{duration(hours * 3600)} of its time since {since}"
     return lost if gpu_hours is None else f"{lost}, {gpu_time(gpu_hours)}"

@@ -11,8 +11,8 @@ from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, percent, plural
 
 COST = (
-    "every job on this host reads from its disks again, slower for a while; it is for timing a cold start and makes"
-    " nothing faster"
+    "every job on this host is slower for a while, because it reads from the disks again; a drop is only for timing a"
+    " cold start and makes nothing faster"
 )
 WORD = "drop"
 """The word that confirms a drop."""
@@ -33,7 +33,7 @@ def level_text(level: int, levels: Levels) -> str:
 
 def sync_text(dirty_bytes: int | None) -> str:
     """The sentence about dirty pages, which are written to the disks before a drop."""
-    return f"{amount(dirty_bytes)} not yet written go to the disks first."
+    return f"{amount(dirty_bytes)} of dirty pages are written to the disks first."
 
 
 def running_text(snapshot: Snapshot, uid: int | None) -> str:
@@ -105,9 +105,9 @@ def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list
     out = []
     if unknown:
         owner = "their owner" if unknown > 1 else "its owner"
-        out.append(f"? {plural(unknown, 'file')}: visible only to {owner} or with write permission: sudo shows it")
+        out.append(f"? {plural(unknown, 'file')}: visible only to {owner} or with write permission; sudo shows it")
     if unreadable:
-        out.append(f"? {unreadable} could not be opened, the first: {plain(first)}")
+        out.append(f"? {plural(unreadable, 'file')} could not be opened, the first: {plain(first)}")
     if elsewhere:
         out.append(f"{plural(elsewhere, 'folder')} on other filesystems left out")
     return out
@@ -136,8 +136,8 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(
-            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of it; read again and again in"
-            " random order it comes mostly from the disk"
+            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of the dataset; read repeatedly in"
+            " random order, the dataset comes mostly from the disk"
         )
     return out + gaps_text(dataset.unreadable, dataset.first_unreadable, dataset.elsewhere, dataset.unknown_files)
 

@@ -70,7 +70,7 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
         return _done(view, width)
     head = [
         *labelled("drops", f"{amount(levels.cached_bytes)} of page cache, all files of all users", width),
-        *labelled("first", f"{amount(levels.dirty_bytes)} not yet written go to the disks", width),
+        *labelled("first", f"{amount(levels.dirty_bytes)} of dirty pages are written to the disks", width),
         *labelled("costs", caches.COST, width, token="warn"),
         *labelled("here", caches.running_text(now, now.host.euid), width),
         *labelled("logged", "in the recording and the audit log: before, after", width),
@@ -104,7 +104,7 @@ def may_choose(view: DropView, level: int) -> bool:
 
 def _note(level: int, levels: Levels) -> str:
     if level == EVICT:
-        return "slows no other user, no root"
+        return "slows no other user, needs no root"
     sizes = {1: levels.cached_bytes, 2: levels.slab_reclaimable_bytes}
     amounts = [amount(value) for key, value in sizes.items() if level in (key, 3)]
     return f"{' + '.join(amounts)}, vm.drop_caches={level}"
@@ -112,15 +112,16 @@ def _note(level: int, levels: Levels) -> str:
 
 def _permission(view: DropView, width: int) -> list[Row]:
     if view.how and view.wait_s > 0:
-        return labelled("not yet", f"dropped less than a minute ago: again in {view.wait_s:.0f} s", width, token="warn")
+        text = f"caches were dropped less than a minute ago: try again in {view.wait_s:.0f} s"
+        return labelled("not yet", text, width, token="warn")
     return permission_rows(view.how, view.reason, view.remedy, width)
 
 
 def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
     head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
-        head += labelled("left", f"{amount(levels.dirty_bytes)} are not written yet", width)
-    return head, [[Span("   Esc", "key"), Span(":close; it goes on, a message reports its end", "dim")]]
+        head += labelled("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
+    return head, [[Span("   Esc", "key"), Span(":close; the drop goes on, a message reports its end", "dim")]]
 
 
 def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:

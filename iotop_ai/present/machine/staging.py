@@ -12,8 +12,9 @@ def plan_text(plan: Plan) -> list[str]:
     """The files to copy and whether they fit, one sentence per line."""
     out = [f"{plain(plan.source)}: {plural(plan.files, 'file')}, {amount(plan.size_bytes)} -> {plain(plan.target)}"]
     if plan.there_files:
-        left = f"{plural(plan.left_files, 'file')}, {amount(plan.left_bytes)} are left"
-        out.append(f"{plural(plan.there_files, 'file')} there already with the same size and time; {left}")
+        left = f"left to copy: {plural(plan.left_files, 'file')}, {amount(plan.left_bytes)}"
+        verb = "is" if plan.there_files == 1 else "are"
+        out.append(f"{plural(plan.there_files, 'file')} {verb} there already with the same size and time; {left}")
     where = "in memory" if plan.memory else plan.fstype or "an unknown filesystem"
     reserve = f"{amount(plan.floor_bytes)} stay free"
     room = f"{amount(plan.room_bytes)} of room ({where}, {reserve})"
@@ -26,7 +27,7 @@ def plan_text(plan: Plan) -> list[str]:
     else:
         out.append(f"fits: {room}")
     if plan.swap:
-        out.append("this memory can be swapped out to a disk when it gets short")
+        out.append("this memory can be swapped out to a disk when memory gets short")
     if plan.links:
         verb = "leads" if plan.back_links == 1 else "lead"
         back = f", {plan.back_links} {verb} back into the source" if plan.back_links else ""
@@ -75,15 +76,15 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
     if plan.fits is False:
         return "it does not fit"
     if plan.unreadable:
-        return f"{plan.unreadable} could not be read, the first: {plain(plan.first_unreadable)}"
+        return f"{plural(plan.unreadable, 'file')} could not be read, the first: {plain(plan.first_unreadable)}"
     if plan.differing and not update:
         first = plain(plan.first_differing)
         verb = "differs" if plan.differing == 1 else "differ"
         return f"{plural(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
     if plan.same_disk and not anyway:
-        return f"same disk, no gain: both lie on {plan.same_disk}; --anyway copies anyway"
+        return f"same disk, no gain: both lie on {plan.same_disk}; use --anyway to copy"
     if speed is not None and speed.speedup is not None and not plan.same_disk and speed.speedup < FASTER and not anyway:
-        return "the target is not faster; --anyway copies anyway"
+        return "the target is not faster; use --anyway to copy"
     return ""
 
 

@@ -33,7 +33,7 @@ def dataset_text(report: Report) -> list[str]:
     out += _left_out(found)
     if found.read_in_part and any(one.name == DATASET for one in report.results):
         most = amount(MOST_OF_A_FILE)
-        out.append(f"files above {most} are read up to there: their rows count parts, the forecast whole files")
+        out.append(f"of larger files, the first {most} are read: their rows count parts, the forecast whole files")
     if found.past:
         verb = "is" if found.cold == 1 else "are"
         few = f"only {plural(found.cold, 'sampled file')} {verb} not in memory, so the others" if found.cold else ""
@@ -59,7 +59,7 @@ def _decoding_text(decoding: Decoding, read: bool) -> list[str]:
         return [f"? decoding is not measured: {plain(decoding.why)}"] if read else []
     if decoding.file_s is None:
         return [f"? none of {decoding.failed} pictures could be decoded"] if decoding.failed else []
-    failed = f", {decoding.failed} could not be" if decoding.failed else ""
+    failed = f", {decoding.failed} could not be decoded" if decoding.failed else ""
     return [f"decoding: {brief(1000 * decoding.file_s)} ms of CPU a file ({plain(decoding.decoder)}){failed}"]
 
 

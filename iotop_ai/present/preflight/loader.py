@@ -49,7 +49,8 @@ def patch_text(run: Run) -> str:
 def reason_text(report: Report, choice: Choice) -> str:
     """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"."""
     used, one = choice.run.used, choice.run.configuration
-    waits = "workers wait" if one.workers > 1 else "the worker waits" if one.workers else "the loader waits"
+    loader, s = ("workers", "") if one.workers > 1 else ("the worker" if one.workers else "the loader", "s")
+    waits = f"{loader} wait{s}"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
     limited = ""
     if report.machine_cores is not None and report.cores < report.machine_cores:
@@ -57,9 +58,8 @@ def reason_text(report: Report, choice: Choice) -> str:
     if choice.bound == "cpu":
         total = (used.main_cores or 0.0) + (0.0 if _in_main(choice.run) else used.worker_cores or 0.0)
         if total < 0.85 * report.cores:  # FULL_CORE of preflight/loader/recommend.py, which this layer cannot import
-            state = f"{waits} for a core or computes" if one.workers < 2 else f"{waits} for a core or compute"
-            share = f"{percent(used.running_ratio)} % of the time, with {brief(total)} of {cores} in use"
-            return f"bound by the CPU: {state} {share}{limited}"
+            state = f"{loader} compute{s} or wait{s} for a core {percent(used.running_ratio)} % of the time"
+            return f"bound by the CPU: {state}, with {brief(total)} of {cores} in use{limited}"
         return f"bound by the CPU: {brief(total)} of {cores} in use{limited}"
     if choice.bound == "storage":
         return f"bound by storage: {waits} for it {percent(used.blocked_ratio)} % of the time"
@@ -101,7 +101,7 @@ def _why(report: Report, choice: Choice) -> list[str]:
     if choice.rising:
         most = chosen.configuration.workers
         tries = dict.fromkeys(min(factor * most, MOST_WORKERS) for factor in (1, 2, 4))
-        more = f"try --workers {','.join(map(str, tries))}" if len(tries) > 1 else "no sweep tries more"
+        more = f"try --workers {','.join(map(str, tries))}" if len(tries) > 1 else "a sweep cannot try more"
         out.append(f"the curve still rises at {plural(most, 'worker')}: {more}")
     return out
 
@@ -113,15 +113,15 @@ def _pipeline(report: Report, choice: Choice) -> list[str]:
         return []
     stages, out = set(built.stages), []
     if "Map" in stages and choice.run.configuration.workers:
-        out.append("a map of the pipeline runs in one thread: .map(..., num_parallel_calls=tf.data.AUTOTUNE)")
+        out.append("a map of the pipeline runs in one thread: use .map(..., num_parallel_calls=tf.data.AUTOTUNE)")
     if stages & {"Interleave", "FlatMap"} and choice.bound in ("storage", "waiting"):
-        out.append("files are read one after the other: .interleave(..., num_parallel_calls=tf.data.AUTOTUNE)")
+        out.append("files are read one after the other: use .interleave(..., num_parallel_calls=tf.data.AUTOTUNE)")
     if built.stages[0] != "Prefetch":
         out.append("no batch is made while the trainer computes: end the pipeline with .prefetch(tf.data.AUTOTUNE)")
     room, epoch = report.room_bytes, built.epoch_bytes
     if epoch and room and epoch < CACHED * room and "Cache" not in stages and choice.bound:
-        text = f"an epoch takes {amount(epoch)} of {amount(room)} left"
-        out.append(f"{text}: .cache() before what is random keeps it from the second epoch on")
+        text = f"an epoch takes {amount(epoch)} of the {amount(room)} of free memory"
+        out.append(f"{text}: put .cache() before the random stages to read it only once")
     return out
 
 
@@ -150,7 +150,7 @@ def _grows(run: Run) -> str:
     if growth is None:
         return ""
     text = f"memory grows by {amount(growth)} a batch ({configuration_text(run.configuration)})"
-    return f"{text}: what the dataset keeps, or Python objects that forked workers touch; numpy arrays are not copied"
+    return f"{text}: the dataset keeps data, or forked workers copy the Python objects they touch; use numpy arrays"
 
 
 def _slow_first(report: Report) -> list[str]:
@@ -162,7 +162,7 @@ def _slow_first(report: Report) -> list[str]:
         return []
     run, seconds = (kept or slow)[-1]
     text = f"the first batch takes {brief(seconds)} s ({configuration_text(run.configuration)})"
-    return [f"{text}: persistent_workers=True keeps that to the first epoch" if kept else text]
+    return [f"{text}: with persistent_workers=True, only the first epoch starts slowly" if kept else text]
 
 
 def _may_keep_workers(run: Run) -> bool:
@@ -175,7 +175,8 @@ def _crowded(report: Report) -> list[str]:
     if not big:
         return []
     return [
-        f"{configuration_text(big[0].configuration)} takes {amount(big[0].used.memory_bytes)} of {amount(room)} left"
+        f"{configuration_text(big[0].configuration)} takes {amount(big[0].used.memory_bytes)} of the {amount(room)}"
+        " of free memory"
     ]
 
 
@@ -194,9 +195,9 @@ def _mixed(report: Report) -> list[str]:
     (low, warm), (high, cold) = (pick(shares, key=lambda one: one[0]) for pick in (min, max))
     if high - low < MIXED:
         return []
-    text = f"{percent(high)} % of what {configuration_text(cold.configuration)} read came from a disk, "
+    text = f"{percent(high)} % of the bytes came from a disk with {configuration_text(cold.configuration)}, "
     text += f"{percent(low)} % with {configuration_text(warm.configuration)}: the page cache makes later runs faster"
-    return [f"{text}; --cold PATH of the dataset compares them alike"]
+    return [f"{text}; use --cold PATH of the dataset to compare them fairly"]
 
 
 def failure_lines(run: Run) -> list[str]:

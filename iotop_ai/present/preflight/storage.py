@@ -81,12 +81,12 @@ def _on(place: Place, before: str) -> str:
 def target_text(target: Target, engine: str) -> str:
     """What was read, and how, in one line."""
     what = {
-        "own": f"a file of its own, {amount(target.size_bytes)}, removed again",
+        "own": f"a test file, {amount(target.size_bytes)}, removed again",
         "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
         "device": f"the whole device, {amount(target.size_bytes)}",
     }[target.kind]
-    reader = "its own reader" if engine == "own" else plain(engine)
-    how = "past the page cache (O_DIRECT)" if target.direct else "through the page cache, emptied of it"
+    reader = "iotop-ai's own reader" if engine == "own" else plain(engine)
+    how = "past the page cache (O_DIRECT)" if target.direct else "through the page cache, evicted first"
     if not target.direct and target.kind != "own":
         how = "through the page cache: parts may come from memory"
     return f"read: {what}; by {reader}, {how}"
@@ -138,7 +138,7 @@ def _nominal_text(nominal: Nominal, report: Report) -> list[str]:
         expected = f"{speed(read)} of {nominal.why} that should give about {speed(nominal.bytes_per_s)}"
         out.append(f"{percent(part)} % of its nominal speed: {expected}")
     if nominal.reduced:
-        out.append(f"its PCIe link runs at {nominal.reduced}: slot or configuration, not the disk")
+        out.append(f"its PCIe link runs at {nominal.reduced}: because of slot or configuration, not of the disk")
     return out
 
 
@@ -189,9 +189,8 @@ def missing_text(report: Report) -> str:
 def earlier_text(report: Report) -> str:
     """How this run compares with earlier ones; "" if there are none to compare with."""
     if not report.place.key:
-        return (
-            "" if report.place.memory else "not kept for later: nothing names this storage for good (a serial number)"
-        )
+        unnamed = "not kept for later: this storage has no lasting name, such as a serial number"
+        return "" if report.place.memory else unnamed
     if report.changes:
         return ""
     return f"as fast as in {plural(report.earlier, 'earlier check')}" if report.earlier else ""

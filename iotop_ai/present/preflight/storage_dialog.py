@@ -86,8 +86,8 @@ def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
 def _question(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
     head = labelled("measures", "what a folder, file or device gives a training job: sequential and random reads past "
                     "the page cache, small files, write + fsync", width)  # fmt: skip
-    head += labelled("takes", f"{SECONDS:g} s, in which whatever else uses that disk is slower", width)
-    own = f"one file of its own of at most {MOST_BYTES // MIB} MB, which it removes; a device is only read"
+    head += labelled("takes", f"{SECONDS:g} s, in which everything else that uses the disk is slower", width)
+    own = f"a test file of at most {MOST_BYTES // MIB} MB, which is removed; a device is only read"
     head += labelled("writes", own if view.write else "nothing: this screen is read-only", width)
     tail: list[Row] = [typing([Span("path ", "dim")], plain(view.typed), width)]
     if view.error:

@@ -11,7 +11,7 @@ from iotop_ai.present.text.units import percent, plural
 from iotop_ai.store.format.secrets import note_redacted
 
 _MOST_THREADS = 6
-SAMPLING = "py-spy samples its stack for 5 s; it is not stopped ..."
+SAMPLING = "py-spy samples its stack for 5 s without stopping it ..."
 
 
 def code_text(code: PythonCode) -> str:

@@ -111,7 +111,7 @@ def process_body(
         ranks = f", which has {len(job.ranks)} ranks that wait for each other" if len(job.ranks) > 1 else ""
         head += labelled("part of", f"the job {plain(job.name)} of {plain(job.user)}{ranks}", width, token="warn")
     if len(target.keys) > 1:
-        head += labelled("all", f"each of the {len(target.keys)} gets it", width, token="warn")
+        head += labelled("all", f"it applies to each of the {len(target.keys)}", width, token="warn")
     head += labelled("logged", "in the recording and the audit log", width)
     if _of_others(now, target):
         head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")

@@ -223,5 +223,5 @@ def _facts(frame: Frame, view: View, table: ProcessTable, page: ProcessPage) -> 
         if identity.cpus:
             out.append(Field("CPUs", str(len(identity.cpus))))
     if page.late_s >= 2:
-        out.insert(0, Field("details", f"{duration(page.late_s)} old", ": a read has not ended", "warn"))
+        out.insert(0, Field("details", f"{duration(page.late_s)} old", ": a read has not returned", "warn"))
     return out

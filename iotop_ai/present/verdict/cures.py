@@ -160,7 +160,8 @@ def _cool(a: Args) -> str:
     celsius, slowdown = number(a, "celsius"), number(a, "slowdown")
     over = celsius is not None and slowdown is not None and celsius >= slowdown
     room = f" below {whole(a, 'slowdown')} C" if over else ""
-    return f"cool {word(a, 'who') or 'the GPUs'}{room}: fans, airflow, room; or lower the power limit for a steady clock"
+    who = word(a, "who") or "the GPUs"
+    return f"cool {who}{room}: fans, airflow, room; or lower the power limit for a steady clock"
 
 
 def _raise_power(a: Args) -> str:
@@ -348,7 +349,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
     "use_gpu": _use_gpu,
     "ask_peers": _ask_peers,
-    "wider_network": lambda a: "make exchanges fewer or smaller: gradient accumulation, bf16 gradients; or use InfiniBand",
+    "wider_network": lambda a: "use fewer or smaller exchanges: gradient accumulation, bf16 gradients, InfiniBand",
     "help_late": _help_late,
     "copy_data": _copy,
     "pack_files": lambda a: f"pack files into shards of 100 MB: its reads are {amount(a, 'read_size_bytes')} each",

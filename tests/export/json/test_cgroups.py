@@ -65,7 +65,7 @@ def test_the_table_has_a_row_for_each_reading() -> None:
 
 def test_the_jobs_page_shows_the_limits() -> None:
     assert cgroup_text(shown(), KEY) == (
-        "/train.slice, memory 1GB of 2GB (high), 512MB of it page cache, 1 killed (out of memory), "
+        "/train.slice, memory 1GB of 2GB (high), 512MB of it page cache, 1 OOM kill, "
         "4.0 times/s over memory.high, CPU quota used up in 50% of its periods, reads 1.0 writes 0 MB/s, "
         "waits for I/O 50%"
     )

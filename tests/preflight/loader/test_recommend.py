@@ -54,7 +54,7 @@ def test_more_workers_are_not_proposed_if_no_core_is_left() -> None:
 
 @pytest.mark.parametrize(
     ("workers", "proposal"),
-    [(8, "try --workers 8,16,32"), (100, "try --workers 100,200,256"), (256, "no sweep tries more")],
+    [(8, "try --workers 8,16,32"), (100, "try --workers 100,200,256"), (256, "a sweep cannot try more")],
 )
 def test_the_proposed_workers_are_numbers_that_a_sweep_takes(workers: int, proposal: str) -> None:
     runs = (run(1, 50), run(workers, 100))
@@ -156,8 +156,8 @@ def test_a_warmer_cache_is_named() -> None:
     runs = (run(2, 10, Used(storage_bytes=100, asked_bytes=100)), run(4, 90, Used(storage_bytes=0, asked_bytes=100)))
     report = Report("m:f", "python3", 0, runs, 8.0, choice=recommended(runs, 8))
     text = "\n".join(findings_text(report))
-    assert "100 % of what 2 workers, batch 32 read came from a disk, 0 % with 4 workers" in text
-    assert text.endswith("--cold PATH of the dataset compares them alike")
+    assert "100 % of the bytes came from a disk with 2 workers, batch 32, 0 % with 4 workers" in text
+    assert text.endswith("use --cold PATH of the dataset to compare them fairly")
 
 
 def test_missing_stages_of_a_tf_data_pipeline_are_named() -> None:

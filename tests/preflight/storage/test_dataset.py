@@ -173,7 +173,7 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
     assert made.forecast is not None
     assert made.forecast.first == pytest.approx(320 / 1024 / 4)
     assert any("this storage gives 320 MB/s: expect 8 % of the GPU" in text for text in forecast_text(made))
-    assert any("files above 64 MB are read up to there" in text for text in dataset_text(made))
+    assert any("of larger files, the first 64 MB are read" in text for text in dataset_text(made))
 
 
 def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:

@@ -117,7 +117,7 @@ def test_the_write_cache_fua_and_wbt_are_shown(changes: dict[str, object], field
 
 def test_without_requests_no_latency_is_claimed() -> None:
     shown = text(FIRST, "sda")
-    assert "nothing is known about it yet" in shown
+    assert "nothing is known about this disk yet" in shown
     assert "latency, last" not in shown
     assert "most in" not in shown
     assert "nothing was read in 10 s, a write took 0.1 ms" in text(STARVED, "md0")

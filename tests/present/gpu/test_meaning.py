@@ -109,10 +109,10 @@ def test_the_power_limit_is_called_normal_unless_it_was_lowered() -> None:
     low = STATE._replace(power_limit_mw=500_000)
     (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), low) if m.id == "power_cap"]
     assert (cap.text, cap.token) == ("power-capped 64 % of the time: limit 500 W, by default 700 W", "warn")
-    assert cap.remedy == "nvidia-smi -i 0 -pl 700, unless on purpose"
+    assert cap.remedy == "run nvidia-smi -i 0 -pl 700, unless it is on purpose"
     amd = low._replace(uuid="AMD-1")
     (cap,) = [m for m in of(RATES._replace(power_cap_ratio=0.64), amd) if m.id == "power_cap"]
-    assert cap.remedy == "raise it, unless on purpose"
+    assert cap.remedy == "raise it, unless it is on purpose"
     assert text_of("power_cap", of(RATES._replace(power_cap_ratio=0.004))) == ""
 
 
@@ -123,7 +123,7 @@ def test_heat_is_a_share_of_time_if_counters_know_it() -> None:
         "sw_thermal",
         "thermal slowdown 12 % of the time at 88 C, memory 95 C",
         "bad",
-        "airflow, fans, room; the neighbour's heat",
+        "check airflow, fans, room, neighbours",
     )
     assert text_of("hot", found) == "88 C, 2 C below its slowdown"
     assert text_of("sw_thermal", of(RATES, hot)).startswith("thermal slowdown now at 88 C")
@@ -133,7 +133,7 @@ def test_heat_is_a_share_of_time_if_counters_know_it() -> None:
 
 def test_the_link_is_judged_only_under_load() -> None:
     narrow = STATE._replace(pcie_width=8)
-    assert text_of("width", of(RATES, narrow)) == "PCIe x8 of x16 under load: check the slot"
+    assert text_of("width", of(RATES, narrow)) == "PCIe x8 of x16 under load"
     assert text_of("width", of(RATES._replace(busy_ratio=0.0), narrow)) == ""
     slot = DETAIL._replace(slot_max_width=8, device_max_width=16)
     assert (
@@ -158,7 +158,7 @@ def test_problems_of_the_hardware_have_their_sentences() -> None:
         fabric_state=2,
     )
     found = of(RATES, STATE._replace(last_xid=79), sick)
-    assert text_of("xid", found) == "Xid 79: the GPU has fallen off the bus: power, slot or board"
+    assert text_of("xid", found) == "Xid 79: the GPU has fallen off the bus: check power, slot and board"
     assert text_of("nvlink", found) == "1 of 18 NVLinks down"
     assert text_of("ecc", found) == "2 uncorrected memory errors since the driver was loaded"
     assert {"rows_failed", "pending", "recovery", "fabric"} <= {one.id for one in found}

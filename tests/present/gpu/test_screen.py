@@ -184,7 +184,7 @@ def test_every_line_is_as_wide_as_the_screen(uuid: str, size: tuple[int, int]) -
 def test_the_screen_begins_with_the_problem_and_the_remedy() -> None:
     assert text().splitlines()[1].startswith(" SLOWED   GPU 2  H100-80G  00000000:1D:00.0 ")
     assert "thermal slowdown 12 % of the time at 88 C, memory 74 C" in text()
-    assert "do airflow, fans, room; the neighbour's heat" in text(width=160, height=48)
+    assert "do check airflow, fans, room, neighbours" in text(width=160, height=48)
     assert text("GPU-0007").splitlines()[1].startswith(" WAITS ")
     assert "another rank is late" in text("GPU-0007")
     assert text("GPU-0000").splitlines()[1].startswith(" OK ")
@@ -250,7 +250,7 @@ def test_mig_instances_have_rows() -> None:
     )
     made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 0, instances=parts)._replace(utilization_percent=None),)), 3))
     lines = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "")]
-    assert "MIG: 2 instances, the whole has no utilisation" in lines[2]
+    assert "MIG: 2 instances; the GPU as a whole has no utilisation" in lines[2]
     (first,) = [line for line in lines if line.startswith(" 1  H100 MIG 3g.40gb")]
     assert first.split()[-5:] == ["72", "40", "22", "35", "30G/40G"]
     (second,) = [line for line in lines if line.startswith(" 2  ")]

@@ -168,7 +168,7 @@ def test_the_question_names_the_duration_and_the_risk() -> None:
     assert "Type short or long, then Enter: sh" in shown
     assert shown.splitlines()[-1].split() == ["Enter:do", "it", "Esc:leave", "it"]
     running = text(ill(self_test_left=70), LIST._replace(dialog=Dialog("sda")))
-    assert "30 % are done" in running
+    assert "30 % is done" in running
     assert "Type abort, then Enter" in running
 
 
@@ -219,7 +219,7 @@ def test_the_reason_why_there_is_no_self_test_is_shown() -> None:
     shown = ill()
     assert why_no_test(disk_row(shown, "sda"), LIST) == ""
     assert "--readonly" in why_no_test(disk_row(shown, "sda"), HealthView())
-    assert "7.4 starts an NVMe's" in why_no_test(disk_row(shown, "nvme1n1"), LIST)
+    assert "an NVMe disk needs version 7.4" in why_no_test(disk_row(shown, "nvme1n1"), LIST)
     assert why_no_test(disk_row(shown, "sdb"), LIST).startswith("sdb sleeps: ")
     assert why_no_test(disk_row(shown, "nvme3n1"), LIST).startswith("nvme3n1 does not answer: ")
     assert why_no_test(None, LIST._replace(disk="sdz")) == "sdz is gone"

@@ -55,7 +55,7 @@ def test_the_place_of_a_path_is_described() -> None:
 
 def test_the_measured_figures_are_described() -> None:
     assert target_text(OWN, "fio-3.33") == (
-        "read: a file of its own, 512 MB, removed again; by fio-3.33, past the page cache (O_DIRECT)"
+        "read: a test file, 512 MB, removed again; by fio-3.33, past the page cache (O_DIRECT)"
     )
     assert "parts may come from memory" in target_text(Target("file", MIB, False), "own")
     assert target_text(Target("file", MIB, True, 0, "mounted read-only"), "own").startswith(
@@ -85,7 +85,7 @@ def test_a_narrow_link_and_a_limit_are_named() -> None:
     nominal = Nominal(3000e6, "NVMe, PCIe 4x4", "1x1 of 4x4")
     assert findings(EXT4._replace(nominal=nominal)) == [
         "3 % of its nominal speed: 100 MB/s of NVMe, PCIe 4x4 that should give about 2.8 GB/s",
-        "its PCIe link runs at 1x1 of 4x4: slot or configuration, not the disk",
+        "its PCIe link runs at 1x1 of 4x4: because of slot or configuration, not of the disk",
     ]
     limits = (IoLimit("259:0", "read_bytes", 20 << 20, "job/io.max"), IoLimit("259:0", "read_ios", 50, "job/io.max"))
     # The limit explains the low speed.

@@ -24,7 +24,7 @@ QUICK = ("--seconds", "2", "--engine", "own")
 def test_a_folder_is_checked_and_printed_as_text(tmp_path: Path) -> None:
     done = iotop("check", str(tmp_path), *QUICK, "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "removed again; by its own reader" in done.stdout
+    assert "removed again; by iotop-ai's own reader" in done.stdout
     for title in ("sequential read 1 MB", "random read 4 KB", "small files 128 KB", "write + fsync", "cached read"):
         assert title in done.stdout
     assert "random 4 KB reads per second, by reads in flight" in done.stdout
