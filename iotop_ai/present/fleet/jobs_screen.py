@@ -44,7 +44,7 @@ def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, hei
     out = banner_rows(fleet, fleet_view, width)
     jobs = () if fleet is None else fleet.jobs
     if not jobs:
-        out += [head(width, "jobs", ()), row(width, [Span(" no job of iotop-ai in this window", "dim")])]
+        out += [head(width, "jobs", ()), row(width, [Span(" no job from iotop-ai in this window", "dim")])]
     else:
         out += _body(jobs, fleet_view, width, height - 1 - BANNER_ROWS)
     return above_rows(out, words_above(KEYS, fleet_view.view), fleet_view.view, width, height)

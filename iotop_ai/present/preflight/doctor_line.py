@@ -17,8 +17,8 @@ from iotop_ai.present.text.phrases import whole_clauses
 DISMISS = "doctor.dismiss"
 _AREAS = ("container", "limits", "machine")
 _MACHINE_WARNINGS = ("link", "accounting", "clock")
-"""The names of warnings that concern every job end in these words. Warnings about swap, scheduler and read-ahead concern
-only some jobs.
+"""The names of warnings that concern every job end in these words. Warnings about swap, scheduler and read-ahead
+concern only some jobs.
 """
 
 

@@ -65,7 +65,7 @@ APP_ACTIONS: tuple[Action, ...] = (
     _key(
         "colon,ctrl+p",
         "palette",
-        "Every action, type to find one",
+        "Every action; type to find one",
         "app.palette",
         Hint("actions", "every action, also Ctrl-P", 5),
         priority=True,
@@ -82,7 +82,7 @@ APP_ACTIONS: tuple[Action, ...] = (
 )
 """The actions that all screens have."""
 
-_LEAP = Hint("", "ten minutes back, on", pair="detail.leap_on")
+_LEAP = Hint("", "ten minutes back, forward", pair="detail.leap_on")
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
@@ -90,18 +90,18 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         "app.time('step', -1)",
         "Step back",
         "detail.back",
-        Hint("time", "step back, on", pair="detail.on"),
+        Hint("time", "step back, forward", pair="detail.on"),
     ),
-    _key("right_square_bracket", "app.time('step', 1)", "Step on", "detail.on"),
+    _key("right_square_bracket", "app.time('step', 1)", "Step forward", "detail.on"),
     _key("left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP),
-    _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes on", "detail.leap_on"),
+    _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes forward", "detail.leap_on"),
     _key("at", "ask_time", "Go to a time", "detail.go", Hint("", "go to a time; mark, next mark", pair="detail.mark")),
     _key(
         "v",
         "app.time('verdict', 1)",
         "Next change of the verdict",
         "detail.next_verdict",
-        Hint("change", "next, last change", pair="detail.previous_verdict"),
+        Hint("change", "next, previous change", pair="detail.previous_verdict"),
     ),
     _key("V", "app.time('verdict', -1)", "Previous change of the verdict", "detail.previous_verdict"),
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
@@ -141,7 +141,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "device.list",
         Hint("devices", "list of disks, type to find", 4),
     ),
-    _key("right", "sideways(1)", "Next disk, or 10 s on", "arrow.right"),
+    _key("right", "sideways(1)", "Next disk, or 10 s forward", "arrow.right"),
     _key("left", "sideways(-1)", "Previous disk, or 10 s back", "arrow.left"),
     _key(
         "slash,f3,f4", "find", "Search, filter processes", "filter.open", Hint("find", "filter processes; Esc ends", 1)
@@ -179,7 +179,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "pause",
         "Pause, or play",
         "time.pause",
-        Hint("pause", "stop drawing, watch on", 3),
+        Hint("pause", "stop drawing, keep watching", 3),
         replay=Hint("play", "play, pause"),
     ),
     _key(
@@ -187,18 +187,18 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "step(-1)",
         "Step back",
         "time.back",
-        Hint("back", "look back, on; End: now", 2, "time.on"),
+        Hint("back", "look back, forward; End: now", 2, "time.on"),
         replay=Hint("step", "step; Left, Right 10 s; PgUp, PgDn 1 min", 0, "time.on"),
     ),
-    _key("right_square_bracket", "step(1)", "Step on", "time.on"),
+    _key("right_square_bracket", "step(1)", "Step forward", "time.on"),
     _key(
         "left_curly_bracket",
         "leap(-1)",
         "Ten minutes back in the history",
         "time.leap_back",
-        Hint("", "ten minutes back, on", 8, "time.leap_on"),
+        Hint("", "ten minutes back, forward", 8, "time.leap_on"),
     ),
-    _key("right_curly_bracket", "leap(1)", "Ten minutes on", "time.leap_on"),
+    _key("right_curly_bracket", "leap(1)", "Ten minutes forward", "time.leap_on"),
     _key(
         "at",
         "ask_time",
@@ -212,7 +212,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "verdict(1)",
         "Next change of the verdict",
         "time.next_verdict",
-        replay=Hint("verdict", "next, last verdict change", 1, "time.previous_verdict"),
+        replay=Hint("verdict", "next, previous verdict change", 1, "time.previous_verdict"),
     ),
     _key("V", "verdict(-1)", "Previous change of the verdict", "time.previous_verdict"),
     _key(
@@ -227,7 +227,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "R", "record", "Record, or stop recording", "time.record", Hint("record", "record, graphs from 60 s before", 1)
     ),
     _key("j", "job(1)", "Next job", "job.next", Hint("job", "next job; J: every job", 1)),
-    _key("J", "jobs", "Every job, where its time went", "job.list"),
+    _key("J", "jobs", "Every job, and where its time went", "job.list"),
     _key(
         "X",
         "dismiss_problems",
@@ -264,7 +264,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "process('')",
         "Signal a process: kill, stop, continue",
         "act.signal",
-        Hint("act", "signal, nice, I/O; or tagged", 5, "act.ionice"),
+        Hint("act", "signal, nice, I/O; also tagged", 5, "act.ionice"),
     ),
     _key("f7,f8", "process('nice ')", "Renice a process", "act.nice"),
     _key("i", "process('io ')", "Change a process's I/O priority", "act.ionice"),
@@ -356,11 +356,11 @@ DEVICE_ACTIONS: tuple[Action, ...] = (
         "disk.previous",
         Hint("disk", "previous, next device", pair="disk.next"),
     ),
-    _key("tab", "tab(1)", "Next tab", "disk.tab", Hint("tab", "next, last tab", pair="disk.previous_tab")),
+    _key("tab", "tab(1)", "Next tab", "disk.tab", Hint("tab", "next, previous tab", pair="disk.previous_tab")),
     _key("shift+tab", "tab(-1)", "Previous tab", "disk.previous_tab"),
-    _key("l", "log", "Logarithmic or linear scale of its chart", "disk.log", Hint("log", "scale of the chart")),
-    _key("h", "health", "The disk's health", "disk.health", Hint("health", "its health")),
-    _key("m", "check", "Check it: measure what it gives a job", "disk.check", Hint("check", "measure it: check")),
+    _key("l", "log", "Logarithmic or linear scale of the chart", "disk.log", Hint("log", "scale of the chart")),
+    _key("h", "health", "The disk's health", "disk.health", Hint("health", "disk's health")),
+    _key("m", "check", "Check the disk: what it gives a job", "disk.check", Hint("check", "measure the disk")),
     *_time("disk"),
 )
 
@@ -420,9 +420,9 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
     _key(
         "p",
         "code",
-        "The line of Python that it is in, by py-spy",
+        "The line of Python it runs, via py-spy",
         "process.code",
-        Hint("code", "line of code, by py-spy"),
+        Hint("code", "line of code, via py-spy"),
     ),
     _key(
         "k,f9",
@@ -432,7 +432,7 @@ PROCESS_ACTIONS: tuple[Action, ...] = (
         Hint("act", "signal, I/O priority", pair="process.act_ionice"),
     ),
     _key("f7,f8", "act('nice ')", "Renice the process", "process.act_nice", Hint("", "renice")),
-    _key("i", "act('io ')", "Change its I/O priority", "process.act_ionice"),
+    _key("i", "act('io ')", "Change the process's I/O priority", "process.act_ionice"),
     *_pace("process"),
     *DETAIL_ACTIONS,
     _help("process"),
@@ -444,9 +444,9 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     _key(
         "slash,f3",
         "find",
-        "Only machines with these words",
+        "Filter the machines by words",
         "fleet.find",
-        Hint("find", "only machines with these words"),
+        Hint("find", "filter the machines by words"),
     ),
     _key("escape", "clear", "Clear the filter", "fleet.clear", Hint("", "clear the filter")),
     _key("greater_than_sign", "sort(1)", "Sort by the next column", "fleet.sort_next"),
@@ -459,7 +459,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     ),
     _key("r", "reverse", "Reverse the order", "fleet.reverse", Hint("reverse", "reverse the order")),
     *_scroll("fleet", "machine", "machine", "move(1000000)"),
-    _key("space", "pause", "Stop refreshing, or go on", "fleet.pause", Hint("pause", "pause, or go on")),
+    _key("space", "pause", "Stop refreshing, or resume", "fleet.pause", Hint("pause", "pause, or resume")),
     _key(
         "plus",
         "interval(1)",
@@ -468,7 +468,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
         Hint("interval", "seconds between refreshes", pair="fleet.shorter"),
     ),
     _key("minus", "interval(-1)", "Shorter interval", "fleet.shorter"),
-    _key("R,f5", "refresh", "Ask now", "fleet.refresh", Hint("", "ask now")),
+    _key("R,f5", "refresh", "Refresh now", "fleet.refresh", Hint("", "refresh now")),
     _key("L", "theme", "Next theme: dark, light, colours", "fleet.theme", Hint("", "next theme")),
     _help("fleet"),
 )
@@ -476,7 +476,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
 FLEET_JOBS_ACTIONS: tuple[Action, ...] = (
     _key("escape,j", "back", "Back", "fleet_jobs.back", Hint("back", "back, also j")),
     *_scroll("fleet_jobs", "job", "job", "move(1000000)"),
-    _key("space", "pause", "Stop refreshing, or go on", "fleet_jobs.pause", Hint("pause", "pause, or go on")),
+    _key("space", "pause", "Stop refreshing, or resume", "fleet_jobs.pause", Hint("pause", "pause, or resume")),
     _help("fleet_jobs"),
 )
 

@@ -58,7 +58,7 @@ class Wording(NamedTuple):
 
     title: str = "actions"
     verb: str = "do it"
-    none: str = "no action has these words; iotop-ai help lists the commands of the shell"
+    none: str = "no action has these words; iotop-ai help lists the shell's commands"
     shows_names: bool = True
 
 

@@ -160,7 +160,7 @@ def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
 
 def _beside(width: int, one: Finding) -> list[Line]:
     """Another finding with its evidence."""
-    sure = f"sure {headline.sureness(one.confidence)} ({one.confidence:.2f})"
+    sure = f"confidence {headline.sureness(one.confidence)} ({one.confidence:.2f})"
     words = headline.text_of(headline.headline_of(one))
     out = [rule(width, f"and {one.class_id}", [Span(sure, "dim")])]
     token = "bad" if HUE[one.state] == "bad" else "strong"
@@ -183,7 +183,7 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
 def _considered(frame: Frame, view: View, width: int, seen: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is an indication, and the names of the classes for which there is none."""
     silent = without_a_sign(frame.verdict, seen)
-    out = [rule(width, "considered", [Span("sure of it", "dim")])]
+    out = [rule(width, "considered", [Span("confidence", "dim")])]
     for one in seen:
         what = one.finding.class_id
         sure = Cell(width - 2, f"{one.finding.confidence:.2f}", "dim", right=True)
@@ -219,10 +219,10 @@ def _lacks(one: Considered) -> str:
     if one.why == LEVEL:
         return f"its signal is at {percent(one.level)} % of its threshold"
     if one.why == WAITS:
-        return f"holds for {one.seconds:.0f} s, it must last longer"
+        return f"has held for {one.seconds:.0f} s; it must hold longer"
     if one.why == EXCLUDED:
         return "holds too, with less weight than the verdict"
-    return f"held in {percent(one.share)} % of the samples, it needs {percent(one.enter)} %"
+    return f"held in {percent(one.share)} % of the samples; it needs {percent(one.enter)} %"
 
 
 def _cures(width: int, first: Finding) -> list[Line]:

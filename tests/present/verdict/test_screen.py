@@ -79,7 +79,7 @@ def test_at_160_columns_each_metric_has_its_id() -> None:
 def test_a_second_finding_has_its_evidence() -> None:
     page = text(last(replace(JOB_STARVED, smart=ill().smart)), 80, 60)
     assert "── and failing_disk ─" in page
-    assert "sure high (0.95)" in page
+    assert "confidence high (0.95)" in page
     assert "sda: reallocated" in page
 
 
