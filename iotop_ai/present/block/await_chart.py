@@ -42,7 +42,7 @@ def chart_rows(
     peak = known or 0.0
     near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
     most = max(peak, typical_ms) if near and typical_ms is not None else peak
-    scale = _decades(most, rows) if log else _even(most, rows)
+    scale = _log_scale(most, rows) if log else _linear_scale(most, rows)
     dots = [curve(graph.data.values, rows, scale.level) for graph in (reads, writes)]
     height = scale.level(typical_ms) if near and typical_ms is not None else 0
     typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
@@ -59,14 +59,14 @@ def chart_rows(
     return out
 
 
-def _even(most: float, rows: int) -> _Scale:
+def _linear_scale(most: float, rows: int) -> _Scale:
     top = nice_top(most)
     texts = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
     labels = {y: figure(value).removesuffix(".0") for y, value in texts.items()}
     return _Scale(linear(top, rows), labels, top)
 
 
-def _decades(most: float, rows: int) -> _Scale:
+def _log_scale(most: float, rows: int) -> _Scale:
     top = 10.0 ** max(0, ceil(log10(max(most, _LOWEST_MS)) - 1e-9))
     level = logarithmic(_LOWEST_MS, top, rows)
     labels = {}
