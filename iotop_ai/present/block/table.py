@@ -61,24 +61,24 @@ reason.
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
 
 
-def await_text(ms: float | None, done: float | None) -> str:
+def await_text(ms: float | None, per_s: float | None) -> str:
     """An await in ms: "-" without requests (which does not mean that the disk is fast), "?" when unknown.
 
-    done: the number of requests per second. The kernel counts whole milliseconds, so 0 ms over few requests only means
+    per_s: the number of requests per second. The kernel counts whole milliseconds, so 0 ms over few requests only means
     that each of them took less than 1 ms.
     """
     if ms is not None:
-        if ms == 0 and done:
-            return "<0.1" if done >= 10 else "<1"
+        if ms == 0 and per_s:
+            return "<0.1" if per_s >= 10 else "<1"
         return figure(ms)
-    return UNDEFINED if done == 0 else UNKNOWN
+    return UNDEFINED if per_s == 0 else UNKNOWN
 
 
-def mean_size_text(mean: float | None, done: float | None) -> str:
-    """The mean size of a request: "-" without requests, "?" when unknown. done: the number of requests per second."""
+def mean_size_text(mean: float | None, per_s: float | None) -> str:
+    """The mean size of a request: "-" without requests, "?" when unknown. per_s: the number of requests per second."""
     if mean is not None:
         return size(mean)
-    return UNDEFINED if done == 0 else UNKNOWN
+    return UNDEFINED if per_s == 0 else UNKNOWN
 
 
 def _times(value: float | None, seconds: float) -> float | None:
