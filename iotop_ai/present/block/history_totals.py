@@ -30,13 +30,13 @@ class DeviceTotals(NamedTuple):
         return "write" if self.write_bytes_per_s > self.read_bytes_per_s else "read"
 
     @property
-    def both(self) -> bool:
+    def bidirectional(self) -> bool:
         """Whether the device moved a noticeable part of its bytes in each direction."""
         less, more = sorted((self.read_bytes_per_s, self.write_bytes_per_s))
-        return less >= _NOTHING * (less + more) > 0
+        return less >= _NEGLIGIBLE * (less + more) > 0
 
 
-_NOTHING = 0.02
+_NEGLIGIBLE = 0.02
 """A direction with a smaller part of a device's bytes than this is ignored."""
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 

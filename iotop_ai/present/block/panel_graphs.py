@@ -39,7 +39,7 @@ def selected_graphs(
     if device is None:
         return
     sliding = cache_part(view, _DeviceSeries)
-    ways = (device.totals.direction,) if not device.totals.both else (READ, WRITE) if apart else (BOTH,)
+    ways = (device.totals.direction,) if not device.totals.bidirectional else (READ, WRITE) if apart else (BOTH,)
     yield _on_one_scale([_rate(frame, samples, slots, sliding.rate[way], device, way) for way in ways])
     yield _on_one_scale([_await(frame, samples, slots, sliding.wait[way], device, way) for way in ways])
 
@@ -93,9 +93,9 @@ def _await(
 ) -> Graph:
     field = "await_ms" if kind == BOTH else f"{kind}_await_ms"
 
-    def rests(rates: BlockRates) -> bool:
-        done = (rates.reads_per_s, rates.writes_per_s)
-        return all(one == 0 for one in (done if kind == BOTH else done[:1] if kind == READ else done[1:]))
+    def is_idle(rates: BlockRates) -> bool:
+        requests = (rates.reads_per_s, rates.writes_per_s)
+        return all(one == 0 for one in (requests if kind == BOTH else requests[:1] if kind == READ else requests[1:]))
 
     def value(sample: Sample) -> float | None:
         rates = _of(sample, device.key)
@@ -103,16 +103,16 @@ def _await(
             return None
         wait: float | None = getattr(rates, field)
         # Without requests, the await is undefined: it is drawn blank, unlike an unknown value.
-        return 0.0 if wait is None and rests(rates) else wait
+        return 0.0 if wait is None and is_idle(rates) else wait
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
-    idle = now is not None and getattr(now, field) is None and rests(now)
+    idle = now is not None and getattr(now, field) is None and is_idle(now)
     limit = _limit(frame, device.name) if device.is_culprit else None
 
     def text(v: float | None) -> str:
         if v == 0 and now is not None:  # as in the disk panel
-            return "-" if idle else await_text(v, _done(now, kind))
+            return "-" if idle else await_text(v, _requests_per_s(now, kind))
         return brief(v)
 
     hue = device.hue if device.is_culprit else ""
@@ -120,7 +120,7 @@ def _await(
     return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
 
 
-def _done(rates: BlockRates, kind: str) -> float | None:
+def _requests_per_s(rates: BlockRates, kind: str) -> float | None:
     """The requests per second in this direction; None when unknown."""
     reads, writes = rates.reads_per_s, rates.writes_per_s
     if kind == READ:
