@@ -15,15 +15,15 @@ _LEAST_COVERED = 0.75
 """The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because cgroups and
 disks are read one after the other.
 """
-_FEW, _MOST_OF_DISK = 0.02, 1.3
-"""_FEW: the share of a disk's bytes that is negligible. _MOST_OF_DISK: a job that reads more than this multiple of the
+_NEGLIGIBLE, _MOST_OF_DISK = 0.02, 1.3
+"""_NEGLIGIBLE: the share of a disk's bytes that is negligible. _MOST_OF_DISK: a job that reads more than this multiple of the
 disk's bytes also reads from other places, so its share is unknown.
 """
 
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     """The job's share of the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown."""
-    whole = _both(device.rates)
+    whole = _total_bytes_per_s(device.rates)
     if whole == 0:
         return UNDEFINED
     job = current_job(frame)
@@ -33,7 +33,7 @@ def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     return percent(_by_reads(frame, view, job, device) if share is None else share)
 
 
-def _both(rates: BlockRates | None) -> float | None:
+def _total_bytes_per_s(rates: BlockRates | None) -> float | None:
     if rates is None or rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
         return None
     return rates.read_bytes_per_s + rates.write_bytes_per_s
@@ -68,7 +68,7 @@ def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
         begun = begun or sample.cgroups.renewed
         if not begun or not sample.block.renewed:
             continue
-        moved = _both((sample.block.value or {}).get(key))
+        moved = _total_bytes_per_s((sample.block.value or {}).get(key))
         if moved is None or not sample.block.seconds:
             return None
         total += moved * sample.block.seconds
@@ -89,7 +89,7 @@ def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float 
     if source is None or table is None or devices.top_row_of(source.name, frame) != device.name:
         return None
     read, written = device.rates.read_bytes_per_s, device.rates.write_bytes_per_s
-    if not read or written is None or written > _FEW * read:
+    if not read or written is None or written > _NEGLIGIBLE * read:
         return None
     own = 0.0
     for key in job.members:
