@@ -9,7 +9,7 @@ from iotop_ai.present.text.line import Line, Span, cut_spans, spans_cells
 from iotop_ai.present.text.panel import panel, reason_spans
 from iotop_ai.present.text.table import rule
 
-_NO_DRIVER = "no NVIDIA GPU found"
+_NO_GPU = "no NVIDIA GPU found"
 
 
 @panel
@@ -18,7 +18,7 @@ def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     machine without GPUs.
     """
     if not gpus(frame, view):
-        return [_none(frame, view, width)]
+        return [_no_gpu_row(frame, view, width)]
     # Imported here because the first Frame has no GPU yet, and many machines never have one.
     from iotop_ai.present.gpu.table import table_rows
 
@@ -35,12 +35,12 @@ def gpu_keys(frame: Frame, view: View, height: int) -> tuple[str, ...]:
     return tuple(group_key(group, view) for group in panel_groups(frame, view, height))
 
 
-def _none(frame: Frame, view: View, width: int) -> Line:
+def _no_gpu_row(frame: Frame, view: View, width: int) -> Line:
     reading = frame.snapshot.gpu
     if reading.value is not None:
         why = [Span("none in this machine", "dim")]
     else:
-        why = [Span(_NO_DRIVER, "dim")] if reading.reason == "no NVIDIA driver" else reason_spans(reading)
+        why = [Span(_NO_GPU, "dim")] if reading.reason == "no NVIDIA driver" else reason_spans(reading)
     spans = cut_spans([Span(" "), *why], width - 8)
     line = rule(width - spans_cells(spans), "GPU", focus=view.focus == "gpu")
     return Line((*line.spans[:2], *spans, *line.spans[2:]))

@@ -47,7 +47,7 @@ def _named_labels(frame: Frame) -> tuple[str, ...]:
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
-    """A graph for each common figure, over all GPUs together: a mean, a sum or a maximum."""
+    """A graph for each common figure, over all GPUs combine: a mean, a sum or a maximum."""
     for graph in _graphs(frame, view, samples, slots, _COMMON, tuple(frame.snapshot.gpu.value or {})):
         yield [graph]
 
@@ -65,8 +65,8 @@ def _graphs(
     for label in labels:
         figure = figures[label]
         sliding = kept.setdefault((label, subject), SlidingSeries())
-        together = max if label == "temp" else _sum if figure.unit == "MB/s" else _mean
-        value = _of_gpus(figure.value, uuids, together)
+        combine = max if label == "temp" else _sum if figure.unit == "MB/s" else _mean
+        value = _of_gpus(figure.value, uuids, combine)
         data = sliding.series((frozenset(uuids),), samples, value, slots, frame.snapshot.interval_s)
         if data.peak is not None:
             yield _titled(figure, subject, len(uuids)).graph(data)
@@ -100,7 +100,7 @@ def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
 
 
 def _of_gpus(
-    value: Value, uuids: Collection[str], together: Callable[[list[float]], float]
+    value: Value, uuids: Collection[str], combine: Callable[[list[float]], float]
 ) -> Callable[[Sample], float | None]:
     def of(rates: GpuRates | None) -> float | None:
         return None if rates is None else value(rates)
@@ -108,7 +108,7 @@ def _of_gpus(
     def of_sample(sample: Sample) -> float | None:
         table = sample.gpu.value or {}
         known = [number for uuid in uuids if (number := of(table.get(uuid))) is not None]
-        return together(known) if known else None
+        return combine(known) if known else None
 
     return of_sample
 
