@@ -102,7 +102,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     mount: JobMount | None = None
     if view.device:
         device = devices.selected_device(frame, view)
-        job = job if job is not None and device is not None and _reads_from(job, device, frame) else None
+        job = job if job is not None and device is not None and _holds_files_of(job, device, frame) else None
         mount = None if job is None else job_mount(frame, job)
     elif job is not None:
         mount = job_mount(frame, job)
@@ -127,7 +127,7 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     return out
 
 
-def _reads_from(job: Job, device: BlockDevice, frame: Frame) -> bool:
+def _holds_files_of(job: Job, device: BlockDevice, frame: Frame) -> bool:
     """Whether the device holds the job's files."""
     mount = job_mount(frame, job)
     return mount is not None and device.name in devices.mount_stack(frame, mount)
@@ -148,10 +148,10 @@ def no_files_text(frame: Frame, job: Job) -> str:
     return "open files of another user (sudo)" if hidden else "no open data file seen"
 
 
-def _remote_hops(mount: JobMount | None, culprit: Culprit, without: str) -> list[list[Span]]:
+def _remote_hops(mount: JobMount | None, culprit: Culprit, no_files: str) -> list[list[Span]]:
     """The end of a path that does not lead to a local disk: a server, or the reason why no data file is known."""
     if mount is None:
-        return [[Span(without, "dim")]]
+        return [[Span(no_files, "dim")]]
     token = culprit.hue if mount.path == culprit.mount else "text"
     out = [[Span(mount.path, token), Span(f" {mount.fstype}", "dim")], [Span(mount.source)]]
     if is_fuse(mount.fstype) and fuse_is_remote(mount.fstype, mount.source) is None:
@@ -195,14 +195,14 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
     ]
     best = max(busy, key=moved, default=None)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
-    short = kind == "read" and delivered is not None and delivered > MIB
+    comparable = kind == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
-        if short and table.denied:
+        if comparable and table.denied:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
-        if short and not view.device:
+        if comparable and not view.device:
             return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if kind == "read" else "read"
-        best = None if short else max(busy, key=lambda group: moved(group, other), default=None)
+        best = None if comparable else max(busy, key=lambda group: moved(group, other), default=None)
         if best is None or moved(best, other) <= 0:
             if table.denied and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
@@ -210,7 +210,7 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> li
                 return [Span("no process reads or writes", "dim")]
             return [Span(f"no process is known to {kind} {devices.short_name(device)}", "dim")]
         kind = other
-    if short and delivered is not None and moved(best) < _OWN_SHARE * delivered:
+    if comparable and delivered is not None and moved(best) < _OWN_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
     user = [Span(best.user + " ", "dim")] if best.user else []
     culprit = culprit_of(frame, view)
