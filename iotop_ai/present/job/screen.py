@@ -132,12 +132,12 @@ def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: 
     list, the cursor is on the first row.
     """
     jobs = job_rows(frame, view)
-    body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _none(frame, width)
+    body = _body(frame, view, width, max(0, height - 2), jobs, cursor) if jobs else _no_job_rows(frame, width)
     rows = [verdict_row(frame, view, width), *body]
     return above_rows(rows, words_above(KEYS, view), view, width, height, mode_spans(frame, view))
 
 
-def _none(frame: Frame, width: int) -> list[Line]:
+def _no_job_rows(frame: Frame, width: int) -> list[Line]:
     out = [rule(width, "jobs")]
     if frame.snapshot.jobs.value is None:
         return [*out, reason_row(width, frame.snapshot.jobs)]
@@ -231,7 +231,7 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     if waits is not None:
         out.append(waits)
     out += _time(frame, width, one, state)
-    for label, text in _around(frame, one):
+    for label, text in _labelled_facts(frame, one):
         for i, piece in enumerate(wrap(text, max(20, width - 12))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
     if facts.age_s is not None:
@@ -267,7 +267,7 @@ def _clock(milliseconds: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _around(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
+def _labelled_facts(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     """The facts about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
     mounts.
     """
