@@ -6,12 +6,12 @@ from iotop_ai.present.screen.view import RecordingState
 from iotop_ai.present.text.units import duration, size
 
 
-def recording_text(done: RecordingState) -> str:
+def recording_text(state: RecordingState) -> str:
     """The length, size and path of a recording: "34 s, 212K in PATH"; if writing failed, the reason comes first; if
     anything is missing, that comes last.
     """
-    what = f"{duration(done.seconds)}, {size(done.size_bytes)} in {done.path}"
-    return "; ".join(filter(None, (done.trouble, what, missing_text(done.lost, done.lost_events))))
+    size_text = f"{duration(state.seconds)}, {size(state.size_bytes)} in {state.path}"
+    return "; ".join(filter(None, (state.trouble, size_text, missing_text(state.lost, state.lost_events))))
 
 
 def missing_text(snapshots: int, events: int) -> str:
