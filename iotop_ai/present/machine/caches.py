@@ -86,14 +86,14 @@ def effect_text(effect: Effect) -> str:
     return f"caches dropped (level {effect.level}): " + ", ".join(changes[i] for i in relevant)
 
 
-def evicted_text(done: Evicted) -> str:
+def evicted_text(eviction: Evicted) -> str:
     """The result of an eviction in one line."""
-    files = f"{plural(done.files, 'file')} of {plain(done.top)}"
-    if done.unknown_files == done.files and done.files:
-        return f"evicted {files}, {amount(done.size_bytes)}; how much was in memory is visible only to their owner"
-    left = "" if not done.after_bytes else f" ({amount(done.after_bytes)} mapped, locked or just read)"
-    unknown = f"; unknown for {done.unknown_files} of them" if done.unknown_files else ""
-    return f"evicted {files}: {amount(done.before_bytes)} -> {amount(done.after_bytes)} in memory{left}{unknown}"
+    files = f"{plural(eviction.files, 'file')} of {plain(eviction.top)}"
+    if eviction.unknown_files == eviction.files and eviction.files:
+        return f"evicted {files}, {amount(eviction.size_bytes)}; how much was in memory is visible only to their owner"
+    left = "" if not eviction.after_bytes else f" ({amount(eviction.after_bytes)} mapped, locked or just read)"
+    unknown = f"; unknown for {eviction.unknown_files} of them" if eviction.unknown_files else ""
+    return f"evicted {files}: {amount(eviction.before_bytes)} -> {amount(eviction.after_bytes)} in memory{left}{unknown}"
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:

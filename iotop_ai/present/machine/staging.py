@@ -88,12 +88,12 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
     return ""
 
 
-def verified_text(done: Verified) -> str:
+def verified_text(result: Verified) -> str:
     """The result of the comparison of the copy with its source, as a sentence."""
-    content = f"content of {plural(done.checked_files, 'file')}, {amount(done.checked_bytes)}"
-    if done.wrong:
-        return f"verified: {done.wrong} of {plural(done.files, 'file')} differ, the first: {plain(done.first_wrong)}"
-    return f"verified: the size of {plural(done.files, 'file')}, the {content}"
+    content = f"content of {plural(result.checked_files, 'file')}, {amount(result.checked_bytes)}"
+    if result.wrong:
+        return f"verified: {result.wrong} of {plural(result.files, 'file')} differ, the first: {plain(result.first_wrong)}"
+    return f"verified: the size of {plural(result.files, 'file')}, the {content}"
 
 
 def progress_text(verb: str, done: int, total: int, seconds: float) -> str:
