@@ -241,9 +241,9 @@ def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float 
         while at + 1 < len(points) and points[at + 1].wall_s <= moment:
             at += 1
         after = points[at + 1].wall_s if at + 1 < len(points) else last
-        here = moment - points[at].wall_s < (last - first) / slots
+        in_slot = moment - points[at].wall_s < (last - first) / slots
         value = getattr(points[at], name)
-        out.append(float(value) if value is not None and (here or after - points[at].wall_s <= longest) else None)
+        out.append(float(value) if value is not None and (in_slot or after - points[at].wall_s <= longest) else None)
     return out
 
 
