@@ -19,32 +19,32 @@ _MOST_RANKS = 16
 
 def steps_text(frame: Frame, job: Job) -> str:
     """The job's steps during the verdict's window; "" if none of its processes reports steps."""
-    found = job_steps(frame, job)
-    return "" if found is None else _sentence(found) + _age(frame, found)
+    steps = job_steps(frame, job)
+    return "" if steps is None else _sentence(steps) + _age(frame, steps)
 
 
 def ranks_text(frame: Frame, job: Job) -> str:
     """The steps of each rank that reports them: "rank 0 12.4/s 34 ms 42 %, rank 1 ..."; "" for fewer than two ranks."""
-    found = job_steps(frame, job)
-    if found is None or len(found.ranks) < 2:
+    steps = job_steps(frame, job)
+    if steps is None or len(steps.ranks) < 2:
         return ""
-    parts = [f"rank {UNKNOWN if rates.rank is None else rates.rank} {_rank(rates)}" for _, rates in found.ranks]
+    parts = [f"rank {UNKNOWN if rates.rank is None else rates.rank} {_rank(rates)}" for _, rates in steps.ranks]
     more = len(parts) - _MOST_RANKS
     return ", ".join([*parts[:_MOST_RANKS], *([f"{more} more"] if more > 0 else [])])
 
 
 def steps_rate(frame: Frame, job: Job) -> str:
     """The job's rate of steps: "12.4 steps/s"; "" if none of its processes reports steps."""
-    found = job_steps(frame, job)
-    return "" if found is None else f"{_figure(found.steps_per_s)} steps/s"
+    steps = job_steps(frame, job)
+    return "" if steps is None else f"{_figure(steps.steps_per_s)} steps/s"
 
 
-def _sentence(found: JobSteps) -> str:
-    rate = f"{_figure(found.steps_per_s)}/s"
-    if found.data_wait_ratio is None:
-        return rate if found.steps_per_s is None else f"{rate}, wait for data not measured"
-    seen = "" if found.seen_ratio is None else f", {percent(found.seen_ratio)} % from outside"
-    return f"{rate}, {_wait(found.data_wait_ms)} a step for data: {percent(found.data_wait_ratio)} % measured{seen}"
+def _sentence(steps: JobSteps) -> str:
+    rate = f"{_figure(steps.steps_per_s)}/s"
+    if steps.data_wait_ratio is None:
+        return rate if steps.steps_per_s is None else f"{rate}, wait for data not measured"
+    seen = "" if steps.seen_ratio is None else f", {percent(steps.seen_ratio)} % from outside"
+    return f"{rate}, {_wait(steps.data_wait_ms)} a step for data: {percent(steps.data_wait_ratio)} % measured{seen}"
 
 
 def _rank(rates: StepRates) -> str:
@@ -61,9 +61,9 @@ def _figure(value: float | None) -> str:
     return UNKNOWN if value is None else figure(value)
 
 
-def _age(frame: Frame, found: JobSteps) -> str:
+def _age(frame: Frame, steps: JobSteps) -> str:
     """How long ago the newest step ended; "" if it ended recently."""
     table = frame.snapshot.steps.value or {}
-    newest_ns = max(table[key].at_ns for key, _ in found.ranks)
+    newest_ns = max(table[key].at_ns for key, _ in steps.ranks)
     age_s = (frame.snapshot.at_ns - newest_ns) / 1e9
     return f"; no step for {duration(age_s)}" if age_s >= LATE_S else ""

@@ -53,10 +53,10 @@ def parts_for_table(values: Sequence[float]) -> tuple[Part, ...]:
     """As ``parts_of``, but with one decimal and rounded so that all figures add up to 100; "<0.1" counts as 0."""
     parts = parts_of(values)
     exact = [part.value * _TENTHS for part in parts]
-    steps = [int(value) for value in exact]
-    for i in sorted(range(len(exact)), key=lambda i: steps[i] - exact[i])[: _TENTHS - sum(steps) if parts else 0]:
-        steps[i] += 1
-    return tuple(part._replace(figure=f"{n / 10:.1f}" if n else "<0.1") for part, n in zip(parts, steps, strict=True))
+    tenths = [int(value) for value in exact]
+    for i in sorted(range(len(exact)), key=lambda i: tenths[i] - exact[i])[: _TENTHS - sum(tenths) if parts else 0]:
+        tenths[i] += 1
+    return tuple(part._replace(figure=f"{n / 10:.1f}" if n else "<0.1") for part, n in zip(parts, tenths, strict=True))
 
 
 def time_is_counted(frame: Frame) -> bool:
