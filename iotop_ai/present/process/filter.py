@@ -134,20 +134,20 @@ class _Search:
     """
 
     def __init__(self, text: str) -> None:
-        endless = _endless(text)
+        unbounded = _unbounded_repeats(text)
         try:
-            if endless is None or len(text) > _LONGEST:
+            if unbounded is None or len(text) > _LONGEST:
                 raise re.error("takes too long")
             self._expression = re.compile(text, re.IGNORECASE)
         except (re.error, RecursionError, OverflowError):
-            self._expression, endless = re.compile(re.escape(text[:_LONGEST]), re.IGNORECASE), 0
-        self._length = _SEARCHED[endless or 0]
+            self._expression, unbounded = re.compile(re.escape(text[:_LONGEST]), re.IGNORECASE), 0
+        self._length = _SEARCHED[unbounded or 0]
 
     def __call__(self, text: str) -> bool:
         return self._expression.search(text[: self._length]) is not None
 
 
-def _endless(text: str) -> int | None:
+def _unbounded_repeats(text: str) -> int | None:
     """The number of unbounded repeats in an expression; None if they may be nested or are too many."""
     count = 0
     before = ""
