@@ -61,8 +61,8 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], asked)]
     selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
-    above = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _above(frame)]
-    room = max(1, height - len(out) - 1 - len(above) - min(len(reasons) + 2, max(3, height // 2)))
+    without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
+    room = max(1, height - len(out) - 1 - len(without_smart) - min(len(reasons) + 2, max(3, height // 2)))
     columns = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
     out.append(head(width, "disks", columns, focus=True))
     by_id = {at.column.id: at for at in columns}
@@ -79,23 +79,23 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     if not rows:
         whole = frame.snapshot.smart
         out.append(row(width, [Span(f" no disk here: {whole.reason or 'none was found'}", "dim")]))
-    out += above
+    out += without_smart
     if selected is not None:
         out += [*([blank(width)] if height >= 40 else []), rule(width, selected.name), *reasons]
     return out[:height]
 
 
-def _above(frame: Frame) -> list[str]:
+def _without_smart(frame: Frame) -> list[str]:
     """One line that names the mounted devices without SMART of their own; [] if there are none."""
     named = [
         f"{name} ({', '.join(plain(mount.path) for mount in info.mounts)})"
         for name, info in devices.infos(frame).items()
-        if info.kind in _ABOVE and info.mounts
+        if info.kind in _STACKED_KINDS and info.mounts
     ]
     return [f"without SMART of their own: {', '.join(named)}"] if named else []
 
 
-_ABOVE = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
+_STACKED_KINDS = ("loop", "dm", "md", "zram", "ram", "ublk", "zloop")
 """The kinds of devices that lie on disks, files or memory."""
 _ATTRIBUTES = ("realloc", "pending", "crc")
 """The columns that are attributes of an ATA disk. They show "-" for a disk without the attribute."""
