@@ -97,9 +97,9 @@ def _health(state: GpuState, detail: GpuDetail) -> list[Field]:
     elif detail.ecc is False:
         out.append(Field("ECC", "off"))
     if detail.sram_uncorrected is not None:
-        word = "bad" if detail.sram_uncorrected or detail.sram_exceeded else "text"
+        token = "bad" if detail.sram_uncorrected or detail.sram_exceeded else "text"
         more = f", {_number(detail.sram_corrected)} corrected"
-        out.append(Field("SRAM", f"{detail.sram_uncorrected} uncorrected", more, word))
+        out.append(Field("SRAM", f"{detail.sram_uncorrected} uncorrected", more, token))
     if detail.rows_corrected is not None or detail.rows_uncorrected is not None:
         rows = (detail.rows_corrected or 0) + (detail.rows_uncorrected or 0)
         out.append(Field("rows", f"{rows} remapped", ", reset pending" if detail.rows_pending else ""))
