@@ -244,13 +244,13 @@ def mount_device(frame: Frame, view: View, mount: JobMount) -> BlockDevice | Non
 def mount_stack(frame: Frame, mount: JobMount) -> frozenset[str]:
     """The kernel names of the mount's device and of all devices below it."""
     by_name = infos(frame)
-    left = [info for info in by_name.values() if mount.device == f"{info.major}:{info.minor}"]
-    found: set[str] = set()
-    while left:
-        info = left.pop()
-        found.add(info.name)
-        left += [by_name[name] for name in below_of(info) if name in by_name and name not in found]
-    return frozenset(found)
+    pending = [info for info in by_name.values() if mount.device == f"{info.major}:{info.minor}"]
+    names: set[str] = set()
+    while pending:
+        info = pending.pop()
+        names.add(info.name)
+        pending += [by_name[name] for name in below_of(info) if name in by_name and name not in names]
+    return frozenset(names)
 
 
 def title_of(device: BlockDevice, frame: Frame) -> str:
