@@ -85,13 +85,13 @@ def _disk(frame: Frame, view: View) -> dict[str, str]:
         return dict.fromkeys(("disk", "read", "write", "await", "util"), "")
     rates = device.rates
     reads = bool(rates.reads_per_s)
-    took_ms, done = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
+    took_ms, per_s = (rates.read_await_ms, rates.reads_per_s) if reads else (rates.write_await_ms, rates.writes_per_s)
     idle = rates.reads_per_s == 0 and rates.writes_per_s == 0
     return {
         "disk": devices.short_name(device),
         "read": " ".join(rate(rates.read_bytes_per_s)),
         "write": " ".join(rate(rates.write_bytes_per_s)),
-        "await": "" if took_ms is None and idle else f"{await_text(0.0, done) if took_ms == 0 else brief(took_ms)} ms",
+        "await": "" if took_ms is None and idle else f"{await_text(0.0, per_s) if took_ms == 0 else brief(took_ms)} ms",
         "util": f"{percent(rates.busy_ratio)}%",
     }
 
