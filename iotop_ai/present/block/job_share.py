@@ -16,8 +16,8 @@ _LEAST_COVERED = 0.75
 disks are read one after the other.
 """
 _NEGLIGIBLE, _MOST_OF_DISK = 0.02, 1.3
-"""_NEGLIGIBLE: the share of a disk's bytes that is negligible. _MOST_OF_DISK: a job that reads more than this multiple of the
-disk's bytes also reads from other places, so its share is unknown.
+"""_NEGLIGIBLE: a smaller share of a disk's bytes is ignored. _MOST_OF_DISK: a job that reads more than this multiple of
+the disk's bytes also reads from other places, so its share is unknown.
 """
 
 

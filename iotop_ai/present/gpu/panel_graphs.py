@@ -47,7 +47,7 @@ def _named_labels(frame: Frame) -> tuple[str, ...]:
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
-    """A graph for each common figure, over all GPUs combine: a mean, a sum or a maximum."""
+    """A graph for each common figure, over all GPUs together: a mean, a sum or a maximum."""
     for graph in _graphs(frame, view, samples, slots, _COMMON, tuple(frame.snapshot.gpu.value or {})):
         yield [graph]
 

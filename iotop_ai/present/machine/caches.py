@@ -93,7 +93,9 @@ def evicted_text(eviction: Evicted) -> str:
         return f"evicted {files}, {amount(eviction.size_bytes)}; how much was in memory is visible only to their owner"
     left = "" if not eviction.after_bytes else f" ({amount(eviction.after_bytes)} mapped, locked or just read)"
     unknown = f"; unknown for {eviction.unknown_files} of them" if eviction.unknown_files else ""
-    return f"evicted {files}: {amount(eviction.before_bytes)} -> {amount(eviction.after_bytes)} in memory{left}{unknown}"
+    return (
+        f"evicted {files}: {amount(eviction.before_bytes)} -> {amount(eviction.after_bytes)} in memory{left}{unknown}"
+    )
 
 
 def gaps_text(unreadable: int, first: str, elsewhere: int, unknown: int) -> list[str]:

@@ -92,7 +92,9 @@ def verified_text(result: Verified) -> str:
     """The result of the comparison of the copy with its source, as a sentence."""
     content = f"content of {plural(result.checked_files, 'file')}, {amount(result.checked_bytes)}"
     if result.wrong:
-        return f"verified: {result.wrong} of {plural(result.files, 'file')} differ, the first: {plain(result.first_wrong)}"
+        return (
+            f"verified: {result.wrong} of {plural(result.files, 'file')} differ, the first: {plain(result.first_wrong)}"
+        )
     return f"verified: the size of {plural(result.files, 'file')}, the {content}"
 
 
