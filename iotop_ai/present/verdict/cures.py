@@ -288,7 +288,7 @@ def _compile(a: Args) -> str:
 
 def _use_gpu(a: Args) -> str:
     code = _by(a, _SEES_GPU, "")
-    return f"{f'run {code}, and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
+    return f"{f'run {code} and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
 def _save(a: Args) -> str:
