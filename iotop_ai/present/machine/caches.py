@@ -138,8 +138,8 @@ def cached_text(dataset: Cached, room_bytes: int | None) -> list[str]:
     else:
         part = percent(room_bytes / dataset.size_bytes)
         out.append(
-            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of the dataset; read repeatedly in"
-            " random order, the dataset comes mostly from the disk"
+            f"does not fit: {amount(room_bytes)} of memory is available, {part} % of its size; read repeatedly in"
+            " random order, it comes mostly from the disk"
         )
     return out + gaps_text(dataset.unreadable, dataset.first_unreadable, dataset.elsewhere, dataset.unknown_files)
 

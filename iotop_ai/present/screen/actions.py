@@ -82,7 +82,7 @@ APP_ACTIONS: tuple[Action, ...] = (
 )
 """The actions that all screens have."""
 
-_LEAP = Hint("", "ten minutes back, forward", pair="detail.leap_on")
+_LEAP = Hint("", "10 min back, forward", pair="detail.leap_on")
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
@@ -101,7 +101,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         "app.time('verdict', 1)",
         "Next change of the verdict",
         "detail.next_verdict",
-        Hint("change", "next, previous change", pair="detail.previous_verdict"),
+        Hint("change", "next, prior change", pair="detail.previous_verdict"),
     ),
     _key("V", "app.time('verdict', -1)", "Previous change of the verdict", "detail.previous_verdict"),
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),

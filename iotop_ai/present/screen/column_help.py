@@ -12,7 +12,7 @@ VERDICT: Entries = (
 )
 DISKS: Entries = (
     ("r/s w/s d/s f/s", "reads, writes, discards, flushes completed per second"),
-    ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m; key B: 1,000,000 B"),
+    ("rMB/s wMB/s dMB/s", "1 MB = 1,048,576 B, as iostat -m; B: 1,000,000 B"),
     ("rrqm/s wrqm/s", "requests merged into another before the disk, per second"),
     ("%rrqm %wrqm %drqm", "share of requests that were merged"),
     ("rsize wsize dsize", "mean request size (rareq-sz ...); avgrq-sz: of reads and writes, in sectors"),
@@ -22,7 +22,7 @@ DISKS: Entries = (
     ("aqu-sz", "mean number in flight, formerly avgqu-sz"),
     ("%util", "time with a request in flight; 100 proves nothing on NVMe and RAID"),
     ("svctm", "removed: it was %util over r/s + w/s, never a service time"),
-    ("job%", "the job's share of the disk's bytes"),
+    ("job%", "the job's part of its bytes"),
     ("used%", "of its fullest filesystem, as df"),
     ("temp", "degrees Celsius"),
     ("health", "SMART: the disk's own report"),
@@ -30,7 +30,7 @@ DISKS: Entries = (
 GPUS: Entries = (
     ("job rank", "the batch job, else the script; the rank in it"),
     ("user process", "the process with the most GPU memory"),
-    ("busy%", "time in which a kernel ran, however small"),
+    ("busy%", "time with any kernel running"),
     ("SM%", "share of its multiprocessors that had work"),
     ("bw%", "time in which GPU memory was read or written"),
     ("mem G", "used / whole GPU memory, GiB"),
@@ -44,7 +44,7 @@ GPUS: Entries = (
     ("last 60 s", "busy%"),
 )
 PROCESSES: Entries = (
-    ("xN", "N processes of one name, script, user and job; bytes added up"),
+    ("xN", "N of one name, script, user and job; bytes are summed"),
     ("read/s write/s", "bytes of storage; write: dirtied, written later"),
     ("cancel/s", "dirtied bytes that were dropped before they were written"),
     ("rchar/s wchar/s", "bytes of read and write calls, cache included"),

@@ -165,7 +165,8 @@ def test_missing_stages_of_a_tf_data_pipeline_are_named() -> None:
         built = Built("tensorflow", "", ("batch_size", "num_parallel_calls"), False, stages, 10 * MB)
         one = run(workers, 100, Used(0.3, 0.3, 0.8, 0.1))._replace(built=built)
         report = Report("m:f", "python3", 0, (one,), 8.0, room_bytes=100 * MB, choice=recommended([one], 8))
-        return [text.rpartition(": ")[2].split("(")[0] for text in findings_text(report)]
+        advice = [text.rpartition(": ")[2].split("(")[0] for text in findings_text(report)]
+        return [text.removeprefix("use ").removeprefix("put ") for text in advice]
 
     lacks = [".map", ".interleave", "end the pipeline with .prefetch", ".cache"]
     assert [one for one in proposals(("Batch", "Map", "FlatMap", "Range")) if one in lacks] == lacks

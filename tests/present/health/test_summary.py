@@ -319,6 +319,6 @@ def test_a_recording_shows_what_the_live_screen_showed() -> None:
 
 def test_a_count_that_the_kernel_does_not_keep_is_not_shown_as_0() -> None:
     both = kernel_counts_text(failing()._replace(io_errors=1))
-    assert both.endswith("disk 1 command had a status other than good (SMART queries included), 2 timed out")
+    assert both.endswith("disk, 1 command had a status other than good (SMART queries included), 2 timed out")
     old_kernel = kernel_counts_text(failing()._replace(io_timeouts=None))
-    assert old_kernel.endswith("disk 37 commands had a status other than good (SMART queries included)")
+    assert old_kernel.endswith("disk, 37 commands had a status other than good (SMART queries included)")

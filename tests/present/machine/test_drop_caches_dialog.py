@@ -105,7 +105,7 @@ def test_effects_and_outcomes_have_their_sentences() -> None:
     assert caches.effect_text(EFFECT) == "caches dropped (level 1): Cached 2 GB -> 45 MB, MemFree 1 GB -> 3 GB"
     found = Cached("/d", 10, 40 * GIB, 4 * GIB)
     assert caches.fits_in_memory(found, 20 * GIB) is False
-    assert "does not fit: 20 GB of memory is available, 50 % of it" in caches.cached_text(found, 20 * GIB)[2]
+    assert "does not fit: 20 GB of memory is available, 50 % of its size" in caches.cached_text(found, 20 * GIB)[2]
     assert caches.fits_in_memory(found, None) is None
     partly = found._replace(unreadable=1)
     assert caches.fits_in_memory(partly, 50 * GIB) is None

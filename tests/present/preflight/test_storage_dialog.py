@@ -43,7 +43,7 @@ def test_the_data_of_the_job_is_proposed_or_else_the_selected_disk() -> None:
 def test_the_question_names_the_cost_of_the_check() -> None:
     head, tail = check_body(CheckView("/data"), 64)
     assert "everything else that uses the disk is slower" in " ".join(texts(head))
-    assert "at most 512 MB, which it removes" in " ".join(texts(head))
+    assert "at most 512 MB, which is removed" in " ".join(texts(head))
     assert texts(tail)[0].startswith("path /data")
     head, _ = check_body(CheckView("/data", write=False), 64)
     assert "nothing: this screen is read-only" in " ".join(texts(head))
