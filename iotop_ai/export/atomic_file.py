@@ -27,8 +27,9 @@ class OutFile:
     """A file that is written as OUT.PID.part, and renamed to OUT by ``commit``.
 
     If the ``with`` block ends without a commit, or SIGTERM or SIGHUP ends the program, the part file is removed.
-    Without ``force``, an existing OUT raises UsageError, even if it appears while the part is written; a folder,
-    device, pipe or socket always does. The mode is 0600, because exports name users and programs.
+    Without ``force``, an existing OUT raises UsageError, even if it appears while the part file is written. A folder,
+    device, pipe or socket raises UsageError even with ``force``. The mode is 0600, because exports name users and
+    programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:
@@ -59,7 +60,7 @@ class OutFile:
     def part_path(self) -> str:
         """The path of the part file, for a library that opens files by path.
 
-        It is "" if another user could make this path lead to another file.
+        "" if another user could make the path lead to another file.
         """
         path = os.path.join(os.path.dirname(os.path.abspath(self.path)), self._part)
         return "" if others_may_rename(path) else path
@@ -80,7 +81,7 @@ class OutFile:
         _release_ending()
 
     def remove_part(self) -> None:
-        """Remove the part file, because a signal ends the program."""
+        """Remove the part file before a signal ends the program."""
         with contextlib.suppress(OSError):
             os.unlink(self._part, dir_fd=self._folder)
 
@@ -111,13 +112,13 @@ class _NamedFile(io.FileIO):
 
 
 def _check_kind(path: str) -> None:
-    """Raise UsageError for a folder, and for a device, pipe or socket, which a file would replace instead of fill.
+    """Raise UsageError for a folder, device, pipe or socket.
 
-    Root would otherwise turn /dev/null into a file for all programs of the machine.
+    The final rename would replace a device, pipe or socket: root would turn /dev/null into a regular file.
     """
     try:
         mode = os.stat(path).st_mode
-    except OSError:  # nothing is there yet, or the attempt to write names the reason
+    except OSError:  # nothing exists there yet, or opening the file reports the reason
         return
     if stat.S_ISDIR(mode):
         raise UsageError(f"{clean(path)} is a folder")
@@ -126,9 +127,9 @@ def _check_kind(path: str) -> None:
 
 
 def _catch_ending() -> None:
-    """Handle the signals that would end the program at once and leave the part files behind.
+    """Handle the signals that would otherwise end the program and leave the part files behind.
 
-    A signal that the program handles itself, or ignores as under nohup, is left alone.
+    A signal that already has a handler, or that is ignored as under nohup, keeps its handling.
     """
     if threading.current_thread() is threading.main_thread():
         for number in _ENDING:
@@ -144,7 +145,7 @@ def _release_ending() -> None:
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    """Remove the part files, then let the signal end the program as it would have."""
+    """Remove the part files, then let the signal's default action end the program."""
     for file in tuple(_open_files):
         file.remove_part()
     signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Rates under the names and in the units of iostat, pidstat and nvidia-smi, which each field's Metric declares."""
+"""Rates with the names and units of iostat, pidstat and nvidia-smi. Each field's Metric declares its standard name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ IOSTAT_KEYS = (
     *("r_await", "w_await", "d_await", "f_await", "rareq-sz", "wareq-sz", "dareq-sz", "aqu-sz", "util"),
     *("await", "areq-sz", "in_flight"),
 )
-"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of -s and the requests in flight."""
+"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of ``iostat -s`` and the requests in flight.
+"""
 
 IOSTAT_COLUMNS = (
     *("r/s", "rkB/s", "rrqm/s", "rrqm", "r_await", "rareq-sz"),
@@ -26,11 +27,11 @@ IOSTAT_COLUMNS = (
     *("d/s", "dkB/s", "drqm/s", "drqm", "d_await", "dareq-sz"),
     *("f/s", "f_await", "aqu-sz", "util"),
 )
-"""The columns of ``iostat -x`` in its order; the title of a ratio starts with %."""
+"""The columns of ``iostat -x`` in its order, without the % that iostat puts before a ratio's name."""
 
 
 class Term(NamedTuple):
-    """A field under its standard name. scale: the factor from the stored unit to the unit of that name."""
+    """A field with its standard name. scale: the factor from the stored unit to the unit that goes with the name."""
 
     field: str
     metric: Metric

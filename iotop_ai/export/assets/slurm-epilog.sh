@@ -1,11 +1,12 @@
 #!/bin/sh
 # Slurm: Epilog=/etc/slurm/iotop-ai/slurm-epilog.sh. Ends the job's recording and writes what the job lost, in one line.
 # Written by: iotop-ai assets install all /etc/slurm/iotop-ai
-# It goes on in the background and always exits 0: Slurm waits for an epilog, and drains a node where one fails.
+# The work runs in the background, and the script always exits 0: Slurm waits for an epilog, and drains a node whose
+# epilog fails.
 set -u
 umask 077
 dir=${IOTOP_AI_SLURM_DIR:-/var/lib/iotop-ai/slurm}
-# A folder that all nodes of a job share gives one line for all of them.
+# If all nodes of a job share this folder, one line covers them all.
 shared=${IOTOP_AI_SLURM_SHARED:-$dir}
 
 job=${SLURM_JOB_ID:-}
@@ -17,7 +18,7 @@ if [ "${1:-}" != now ]; then
     exit 0
 fi
 
-# The pid may belong to another process by now.
+# By now the pid may belong to a process that is not the recorder.
 pid=$(cat "$dir/job-$job.pid" 2>/dev/null)
 case $pid in
 '' | *[!0-9]*) ;;
@@ -35,12 +36,12 @@ esac
 rm -f -- "$dir/job-$job.pid"
 
 mine=$shared/job-$job.$(uname -n).json
-# Not nice 19: if the next job uses all cores, that leaves 1.5 % of a core, and half a second of work takes a minute.
+# nice 19 would leave 1.5 % of a core if the next job uses all cores, and half a second of work would take a minute.
 nice -n 10 @PROGRAM@ report "$file" --json >"$mine.part" && mv -f -- "$mine.part" "$mine" || rm -f -- "$mine.part"
 line=$(@PYTHON@ -I -S "$(dirname "$0")/slurm_line.py" "$job" "$shared/job-$job".*.json) || exit 0
 printf '%s\n' "$line" >"$shared/job-$job.txt"
 logger -t iotop-ai -- "$line" 2>/dev/null
-if [ "${IOTOP_AI_SLURM_COMMENT:-}" = 1 ]; then # sacct -o JobID,AdminComment shows it
+if [ "${IOTOP_AI_SLURM_COMMENT:-}" = 1 ]; then # sacct -o JobID,AdminComment shows the line
     scontrol update "JobId=$job" "AdminComment=$line" >/dev/null 2>&1
 fi
 exit 0

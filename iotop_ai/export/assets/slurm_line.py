@@ -1,7 +1,8 @@
-"""Prints in one line what a Slurm job lost, from ``iotop-ai report --json`` of its nodes: slurm_line.py JOB FILE...
+"""Prints one line about what a Slurm job lost. Usage: slurm_line.py JOB FILE...
 
-An example: "job 48213 lost 212 of 900 GPU-h: 71 % disk sda on gpu07". Without GPUs, the job's loss is given in hours of
-its processes. The script needs only the standard library.
+Each FILE is the output of ``iotop-ai report --json`` on one node. An example of the line: "job 48213 lost 212 of 900
+GPU-h: 71 % disk sda on gpu07". Without GPUs, the line counts the hours of the training jobs. The script needs only the
+standard library.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ WORDS = {
 
 
 def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
-    """The training jobs of a Slurm job in a report, by their cgroups; if there are none, the jobs outside Slurm."""
+    """The training jobs in a report whose cgroups belong to the Slurm job; without any, the jobs outside Slurm."""
     jobs = report["jobs"]
     mine = [one for one in jobs if one["label"] == f"slurm {job}" or one["label"].startswith(f"slurm {job}.")]
     return mine or [one for one in jobs if not one["label"].startswith("slurm ")]
 
 
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
-    """The line about a job, in GPU-hours if every training job had GPUs.
+    """The line about a Slurm job, in GPU-hours if every training job had GPUs.
 
-    A training job with unknown GPUs counts only if the GPUs of all training jobs are unknown.
+    A training job whose number of GPUs is unknown counts only if it is unknown for all of them.
     """
     seen = [(report["machine"]["host"], one) for report in reports for one in jobs_of(report, job)]
     found = [(host, one) for host, one in seen if one["time_s"]]

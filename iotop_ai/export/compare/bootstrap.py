@@ -95,7 +95,8 @@ def block_length(values: Sequence[float]) -> float:
 def _block(points: Points) -> int:
     """The number of points in a block; 0 if the run is too short.
 
-    A block is as long as the values require, and at least n^(1/3) points and LEAST_BLOCK_S; but LEAST_BLOCKS must fit.
+    A block is as long as the values require, at least n^(1/3) points and LEAST_BLOCK_S, and short enough for
+    LEAST_BLOCKS to fit into the run.
     """
     n, least = len(points.values), math.ceil(LEAST_BLOCK_S / points.step_s)
     most = n // LEAST_BLOCKS
@@ -123,7 +124,7 @@ class _Resampler:
         self._block_sums = [of_size[size] for size in sizes]
 
     def _blocks(self, sums: list[float], size: int) -> list[float]:
-        """For each point, the sum of the block of this size that begins there."""
+        """For each point, the sum over the ``size`` points that begin with it. sums: the running totals."""
         return [sums[begin + size] - sums[begin] for begin in range(self.n)]
 
     @property
@@ -132,7 +133,7 @@ class _Resampler:
         return self.n / self.block if self.block else 0.0
 
     def mean(self) -> float | None:
-        """One random mean; None if the drawn weights are so small compared with others that their sum is 0."""
+        """One random mean; None if the sum of the drawn weights is 0, as very small weights may be rounded to 0."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
         for sums, weights in self._block_sums:
@@ -155,8 +156,8 @@ def student_factor(degrees: float) -> float:
 def difference_interval(before: Points, after: Points, seed: int, rounds: int = ROUNDS) -> Interval | None:
     """The confidence interval of the difference of two means; None if a run is too short.
 
-    It consists of percentiles of the drawn differences. They are widened by Student's factor, and by a correction for
-    the bias of a variance that is estimated from few blocks. The same seed gives the same interval.
+    Its limits are percentiles of the drawn differences, widened by Student's factor and by a correction for the bias of
+    a variance that is estimated from few blocks. The same seed gives the same interval.
     """
     first, last = before.mean, after.mean
     if first is None or last is None:

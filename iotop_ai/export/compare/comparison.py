@@ -66,7 +66,7 @@ class Change(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether the change and its interval are known. Otherwise it is unknown whether the change is clear."""
+        """Whether the difference and its interval are known; if not, ``clear`` is False but means unknown."""
         return self.difference is not None and self.interval is not None
 
     @property
@@ -145,7 +145,10 @@ def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple
 
 
 def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
-    """For each run, the time from the first to the last common mark; None if there are fewer than two."""
+    """For each run, the window from the first to the last common mark.
+
+    None if there are fewer than two common marks, or if no time passes between them.
+    """
     found = []
     for story in (before, after):
         marks: dict[str, int] = {}
@@ -161,7 +164,10 @@ def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
 
 
 def _job_window(story: Story) -> Window | None:
-    """The time of the main job from its first step on; None without a main job whose time was counted."""
+    """The time of the main job after its start-up; all its time if it did nothing but start up.
+
+    None without a main job whose time was counted.
+    """
     job = story.main_job
     if job is None or not job.shares:
         return None
@@ -180,7 +186,7 @@ def _job_window(story: Story) -> Window | None:
 
 
 def points_of(curve: Curve, window: Window) -> Points:
-    """The points of a curve whose middle is in the window."""
+    """The points of a curve in the window. A point is in the window if the middle of its interval is."""
     values: list[float] = []
     weights: list[float] = []
     for i, (value, weight) in enumerate(zip(curve.values, curve.weights, strict=True)):
@@ -211,7 +217,10 @@ def _device(story: Story, name: str) -> DeviceStory | None:
 
 
 def _is_same(one: DeviceStory | None, other: DeviceStory | None) -> bool:
-    """Whether a kernel name stands for the same disk in both runs; True if unknown. A restart may change the name."""
+    """Whether two devices with the same kernel name are the same disk; True if unknown.
+
+    After a restart, the name may belong to another disk.
+    """
     if one is None or other is None or one.info is None or other.info is None:
         return True
     return all(getattr(one.info, name) == getattr(other.info, name) for name in _IDENTITY)
@@ -234,7 +243,7 @@ class _Figure(NamedTuple):
 
 
 def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _Figure]:
-    """The figures of a run by name, in the order of the table."""
+    """The figures of a run by name, in the order of the table. disks: the disks to compare, besides the job's disk."""
     out: dict[str, _Figure] = {}
     if story.steps is not None and story.steps.curve is not None:
         out[STEPS] = _Figure("steps/s", "1/s", points_of(story.steps.curve, window))
@@ -281,7 +290,7 @@ def _device_names(story: Story) -> list[str]:
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
-    """The shares of the main job's time, with the whole wait for data and the whole lost time."""
+    """The shares of the main job's time, and the sums of all waits for data and of all lost time."""
     job = story.main_job
     if job is None or not job.shares:
         return {}
@@ -305,7 +314,7 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 
 def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes that get a row: without the whole lost time, and without shares that are near 0 in both runs."""
+    """The changes that get a row: all except the sum of lost time, and the shares that are near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(
         one

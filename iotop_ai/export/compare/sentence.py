@@ -19,7 +19,7 @@ _NAMED = 3
 
 
 def sentence(found: Comparison) -> str:
-    """The whole result. It claims only differences that are clear."""
+    """The result of the comparison. It claims only differences that are clear."""
     first = outcome(found)
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
@@ -33,7 +33,10 @@ def sentence(found: Comparison) -> str:
 
 
 def outcome(found: Comparison) -> Change | None:
-    """The figure that decides which run is better: steps per second, else the share of time that computes."""
+    """The figure that decides which run is better: steps per second, else the share of time spent computing.
+
+    None if neither is known in both runs.
+    """
     for name in (STEPS, "compute"):
         one = found.change(name)
         if one is not None and one.difference is not None:
@@ -148,7 +151,7 @@ def _explaining_share(found: Comparison) -> Change | None:
 
 
 def _cause(found: Comparison, share: Change) -> str:
-    """The cause of a changed share: the disk, else the workers, else the machine's CPUs; "" if none changed."""
+    """Why a share changed: because of the disk, else the workers, else the machine's CPUs; "" if no cause is found."""
     better = (share.difference or 0.0) < 0
     if share.name != DATA_WAIT:
         return _cpu_cause(found, better)
@@ -166,7 +169,7 @@ def _cause(found: Comparison, share: Change) -> str:
 def _disk_cause(found: Comparison, better: bool) -> str:
     """How the disk with the job's data changed; "" if no change is found.
 
-    Either its await has changed, or the job now reads from another disk or from memory.
+    Either its await or its read rate changed, or the job reads from another disk.
     """
     first, second = found.job_disks
     await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
@@ -197,9 +200,9 @@ def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
 
 
 def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
-    """How the disk reads changed, if the faster run reads less; else "".
+    """How the reads from the disk changed, if the faster run reads less; else "".
 
-    A run reads less if it finds the data in memory or needs fewer bytes.
+    A run reads less from the disk if the data is in memory, or if it needs less data.
     """
     if not read.clear or read.before is None or read.after is None:
         return ""
@@ -221,7 +224,7 @@ def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
 
 
 def _still_read(found: Comparison, disk: str, before: float | None) -> bool:
-    """Whether the second run still reads from the disk of the first run, by the disk's own counters."""
+    """Whether the second run still reads from the first run's disk. before: the first run's read rate, in B/s."""
     read = found.change(f"disks.{disk}.read_bytes_per_s")
     return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
 

@@ -63,7 +63,7 @@ def aligned_text(found: Comparison) -> str:
 
 
 def _marks_text(found: Comparison) -> str:
-    """The marks between which the runs are compared. They are named, as any program of the user can set a mark."""
+    """The names of the two marks that limit the compared parts; any program of the user can set marks."""
     begin, end = (
         next((e.text for e in found.before.events if (e.kind, e.wall_ns) == (MARK, at_ns)), "?")
         for at_ns in found.windows[0]

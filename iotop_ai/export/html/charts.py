@@ -59,7 +59,7 @@ def _zones(curve: Curve) -> str:
 
 
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
-    """SVG attributes from which the page's script shows the values under the pointer.
+    """SVG attributes with the values that the page's script shows under the pointer.
 
     data_rows has a line for each curve, with tabs between its name, unit and values.
     """
@@ -144,7 +144,7 @@ def _runs(values: Sequence[float | None]) -> list[list[int]]:
 def share_chart(axis: TimeAxis, shares: Mapping[str, Curve], names: Mapping[str, str], height: float = 120) -> Markup:
     """A chart of shares over time, stacked to 100 %.
 
-    shares: by id, in their fixed order. names: the words for each id.
+    shares: the curve of each share by the share's id, in the order of SHARES. names: the words for each id.
     """
     curves = {name: downsampled(curve, POINTS) for name, curve in shares.items()}
     if not curves:
@@ -181,7 +181,7 @@ def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float]
 
 
 def _thinned(points: list[str]) -> list[str]:
-    """The points without those inside a level stretch."""
+    """The points without those whose two neighbours are at the same height."""
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]
@@ -192,7 +192,7 @@ def _thinned(points: list[str]) -> list[str]:
 
 
 def share_bar(values: Sequence[float], height: float = 30) -> Markup:
-    """The shares of a whole as one bar, in their fixed order, each with its name if there is room for the name."""
+    """One bar of shares, each with its name if there is room. values: the amounts, in the order of SHARES."""
     total = sum(values)
     order = {part.share: part for part in parts_of(values)}
     parts, x = [], 0.0
@@ -269,7 +269,7 @@ def heat_map(axis: TimeAxis, rows: Sequence[tuple[str, Curve, str]], height: flo
 
 
 def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Markup]:
-    """The row of one disk, as an SVG path for each level of utilisation."""
+    """The row of one disk, as one SVG path for each level of utilisation above 0."""
     levels: dict[int, list[str]] = {}
     i, values = 0, curve.values
     while i < len(values):
@@ -291,7 +291,7 @@ def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Mar
 
 
 def _level(value: float | None) -> int:
-    """The level of a value: 0 if it is idle or unknown, up to _LEVELS. The lowest visible level is 1."""
+    """The level of a busy ratio, from 1 to _LEVELS; 0 if the disk is idle or the ratio is unknown."""
     if value is None or value <= 0.002:
         return 0
     return min(_LEVELS, max(1, round(value * _LEVELS)))

@@ -51,7 +51,10 @@ def _head(found: Comparison) -> Markup:
 
 
 def _hue(one: Change) -> str:
-    """The colour for better or worse; "" if a change may be either, since a disk with fewer reads may be idle."""
+    """The colour: "ok" for a better figure, "bad" for a worse one.
+
+    "" if the change is not clear, or if it may be either: a disk with fewer reads may be faster or idle.
+    """
     worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
     if not one.clear or not (worse_when_more or one.name in _FIRST):
         return ""
@@ -93,9 +96,9 @@ def _row(one: Change) -> Markup:
 
 
 def _forest(one: Change) -> Markup:
-    """The interval as a forest plot: a line around its middle.
+    """The interval as a forest plot: a bar with a dot at the difference.
 
-    Zero is in the middle of the plot, and wide intervals end at its edges.
+    Zero is in the middle of the plot, and a wide interval is cut off at the edges.
     """
     if one.interval is None or one.difference is None:
         return Markup("")

@@ -31,7 +31,7 @@ def single(name: str, **attributes: str | float | None) -> Markup:
 
 
 def joined(parts: list[Markup]) -> Markup:
-    """The pieces joined to one Markup."""
+    """The parts as one Markup."""
     return Markup("".join(parts))
 
 

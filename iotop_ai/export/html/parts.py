@@ -14,7 +14,7 @@ from iotop_ai.present.verdict.evidence import facts_of
 _FEW = 5
 """A table with fewer columns is narrower than the page."""
 _WIDE = 36
-"""A text cell with more characters may break into lines."""
+"""A text cell with more characters may be wrapped."""
 
 
 class BigFigure(NamedTuple):
@@ -26,7 +26,7 @@ class BigFigure(NamedTuple):
 
 
 def verdict_head(state: str, hue: str, sentence: str) -> Markup:
-    """The word of the state, next to the sentence of the verdict."""
+    """The state's word, then the verdict's sentence."""
     return tag("div", tag("span", state, class_=f"state h-{hue}"), tag("h1", sentence), class_="verdict")
 
 

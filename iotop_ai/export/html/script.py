@@ -1,4 +1,4 @@
-"""The only script of a page. It shows a chart's figures under the pointer; without it, everything else still works."""
+"""The only script of a page. It shows a chart's figures under the pointer; the page is complete without the script."""
 
 from __future__ import annotations
 

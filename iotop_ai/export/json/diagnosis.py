@@ -41,7 +41,7 @@ class Diagnosis(VerdictTotalsBuilder):
         self.missing: list[tuple[int, str]] = []
 
     def add(self, frame: Frame) -> None:
-        """Count an interval, evaluate the conditions on it, and note a missing part of the recording before it."""
+        """Count an interval, evaluate the conditions on it, and note the parts that the recording lacks before it."""
         super().add(frame)
         for condition in self._conditions:
             condition.add(frame)
@@ -61,8 +61,8 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
 
-        () if nothing was judged. A state without a loss that was shorter than a window was only a transition,
-        and is left out unless there is nothing else.
+        () if nothing was judged. A finding that lost no time and was shorter than a window is only a transition, and is
+        left out unless all findings are.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:
@@ -74,7 +74,7 @@ class Diagnosis(VerdictTotalsBuilder):
         return tuple(totals[key].finding for key in sorted(lasting or totals, key=order))
 
     def lasts(self, state: State, duration_ns: int) -> bool:
-        """Whether a state is worth a line, because it loses time or lasted for a window."""
+        """Whether a state is more than a transition: it loses time, or it lasted for a window."""
         return state in _LOSSES or duration_ns >= (self.needed_s or SHORTEST_S) * 1e9
 
     @property
@@ -85,10 +85,9 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def data_stall_ratio(self) -> float | None:
-        """The share of time without data, 0..1; None if it was never known.
+        """The share of its time in which the verdict's job had no data, 0..1; None if it was never known.
 
-        It is about the verdict's job. If that job's time was not recorded, it is the mean of the shares that the
-        findings report.
+        If the job's time was not recorded, the ratio is the mean of the shares that the findings report.
         """
         shares = shares_of(self.verdict_job_time)
         if shares is not None:
@@ -103,7 +102,7 @@ class Diagnosis(VerdictTotalsBuilder):
 
     @property
     def goodput_ratio(self) -> float | None:
-        """The share of the time of the verdict's job in which it computed, 0..1; None if that was not recorded."""
+        """The share of its time in which the verdict's job computed, 0..1; None if the job's time was not recorded."""
         shares = shares_of(self.verdict_job_time)
         return None if shares is None else round(shares.goodput, 4)
 

@@ -39,7 +39,7 @@ def point_object(point: Any) -> Object:
 
 
 def moment(wall_s: int | None) -> str | None:
-    """A time in UTC, such as "2026-11-21T08:46:02Z"."""
+    """A Unix time as text in UTC, such as "2026-11-21T08:46:02Z"; None for None."""
     return None if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 

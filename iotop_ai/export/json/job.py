@@ -48,9 +48,9 @@ def job_objects(frame: Frame) -> list[Object] | None:
 
 
 def steps_object(frame: Frame, job: Job) -> Object | None:
-    """The job's steps as its processes report them: first of the slowest rank, then of each rank.
+    """The job's steps as its processes report them: first the figures of the slowest rank, then those of each rank.
 
-    None if there are none.
+    None if no process of the job reports steps.
     """
     found, table = job_steps(frame, job), frame.snapshot.steps.value
     if found is None or table is None:
@@ -77,7 +77,7 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
 def data_stall_ratio(job: Job, shares: TimeShares | None, rates: JobRates | None) -> float | None:
     """The share of the interval without data; if time was not counted, the share of samples that show a stall.
 
-    It is None for a job that loads without workers, because samples do not show the stalls of such a job.
+    None if unknown. Samples cannot show the stalls of a job that loads without workers.
     """
     if shares is not None:
         return shares.data
