@@ -18,8 +18,7 @@ IOSTAT_KEYS = (
     *("r_await", "w_await", "d_await", "f_await", "rareq-sz", "wareq-sz", "dareq-sz", "aqu-sz", "util"),
     *("await", "areq-sz", "in_flight"),
 )
-"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of ``iostat -s`` and the requests in flight.
-"""
+"""The keys of ``iostat -x -o JSON`` in its order, then the combined figures of ``-s`` and the requests in flight."""
 
 IOSTAT_COLUMNS = (
     *("r/s", "rkB/s", "rrqm/s", "rrqm", "r_await", "rareq-sz"),

@@ -119,7 +119,7 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
 
 
 def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
-    """Events and gaps over a chart. Of too many events, it keeps faults first, then alerts, then the earliest others."""
+    """Events and gaps over a chart. If there are too many events, faults are kept first, then alerts."""
     shown = [one for one in story.events if one.kind in _SHOWN_EVENTS]
     first = sorted(shown, key=lambda one: (one.kind not in TROUBLE, one.kind != ALERT))[:MOST_MARKS]
     events = sorted(first, key=lambda one: one.wall_ns)
