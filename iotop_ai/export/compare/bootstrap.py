@@ -76,7 +76,7 @@ def block_length(values: Sequence[float]) -> float:
     if covariances[0] <= 0:
         return 1.0
     limit = 2 * math.sqrt(math.log10(n) / n)
-    small = [abs(one) / covariances[0] < limit for one in covariances]
+    small = [abs(covariance) / covariances[0] < limit for covariance in covariances]
     run = max(_LEAST_AUTOCORRELATIONS, math.ceil(math.sqrt(math.log10(n))))
     # The first lag that is followed by a stretch of insignificant autocorrelations.
     significant = next((m for m in range(longest) if all(small[m + 1 : m + 1 + run])), longest)
@@ -159,17 +159,21 @@ def difference_interval(before: Points, after: Points, seed: int, rounds: int = 
     Its limits are percentiles of the drawn differences, widened by Student's factor and by a correction for the bias of
     a variance that is estimated from few blocks. The same seed gives the same interval.
     """
-    first, last = before.mean, after.mean
-    if first is None or last is None:
+    mean_before, mean_after = before.mean, after.mean
+    if mean_before is None or mean_after is None:
         return None
     rng = random.Random(seed)
-    one, other = _Resampler(before, rng), _Resampler(after, rng)
-    blocks = min(one.blocks, other.blocks)
+    resampler_before, resampler_after = _Resampler(before, rng), _Resampler(after, rng)
+    blocks = min(resampler_before.blocks, resampler_after.blocks)
     if blocks < LEAST_BLOCKS:
         return None
-    drawn = sorted(b - a for _ in range(rounds) if (a := one.mean()) is not None and (b := other.mean()) is not None)
+    drawn = sorted(
+        b - a
+        for _ in range(rounds)
+        if (a := resampler_before.mean()) is not None and (b := resampler_after.mean()) is not None
+    )
     if len(drawn) < rounds / 2:
         return None
     low, high = (drawn[min(len(drawn) - 1, int(len(drawn) * q))] for q in (_TAIL, 1 - _TAIL))
-    factor, middle = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), last - first
+    factor, middle = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), mean_after - mean_before
     return Interval(middle - (middle - low) * factor, middle + (high - middle) * factor)

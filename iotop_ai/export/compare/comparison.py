@@ -72,10 +72,10 @@ class Change(NamedTuple):
     @property
     def clear(self) -> bool:
         """Whether the change is more than chance, and large enough to matter."""
-        found = self.difference
-        if found is None or self.interval is None or self.interval.has_zero:
+        difference = self.difference
+        if difference is None or self.interval is None or self.interval.has_zero:
             return False
-        return abs(found) >= self._least
+        return abs(difference) >= self._least
 
     @property
     def _least(self) -> float:
@@ -89,10 +89,10 @@ class Change(NamedTuple):
 
         None if unknown, or before is 0.
         """
-        found = self.difference
-        if found is None or self.unit == "ratio":
-            return found
-        return found / self.before if self.before else None
+        difference = self.difference
+        if difference is None or self.unit == "ratio":
+            return difference
+        return difference / self.before if self.before else None
 
 
 class Comparison(NamedTuple):
@@ -112,7 +112,7 @@ class Comparison(NamedTuple):
 
     def change(self, name: str) -> Change | None:
         """The figure with this name; None if neither run has it."""
-        return next((one for one in self.changes if one.name == name), None)
+        return next((change for change in self.changes if change.name == name), None)
 
 
 def compare_runs(before: Story, after: Story, align: str | None = None) -> Comparison:
@@ -121,11 +121,11 @@ def compare_runs(before: Story, after: Story, align: str | None = None) -> Compa
     align: one of ALIGNMENTS. None tries the common marks, then the main jobs, then the whole time. Raises UsageError if
     the runs cannot be aligned as requested.
     """
-    how, windows = _windows(before, after, align)
+    aligned_by, windows = _windows(before, after, align)
     changes = tuple(_changes(before, after, windows))
     names = (job_disk(before), job_disk(after))
     same = _is_same(_device(before, names[0]), _device(after, names[1])) and names[0] == names[1]
-    return Comparison(before, after, how, windows, changes, names, same)
+    return Comparison(before, after, aligned_by, windows, changes, names, same)
 
 
 def _windows(before: Story, after: Story, align: str | None) -> tuple[str, tuple[Window, Window]]:
@@ -149,17 +149,19 @@ def _marked(before: Story, after: Story) -> tuple[Window, Window] | None:
 
     None if there are fewer than two common marks, or if no time passes between them.
     """
-    found = []
+    marks_by_run = []
     for story in (before, after):
         marks: dict[str, int] = {}
         for event in story.events:
             if event.kind == MARK:
                 marks.setdefault(event.text, event.wall_ns)
-        found.append(marks)
-    common = sorted((text for text in found[0] if text in found[1]), key=lambda text: found[0][text])
+        marks_by_run.append(marks)
+    common = sorted(
+        (text for text in marks_by_run[0] if text in marks_by_run[1]), key=lambda text: marks_by_run[0][text]
+    )
     if len(common) < 2:
         return None
-    windows = [Window(marks[common[0]], marks[common[-1]]) for marks in found]
+    windows = [Window(marks[common[0]], marks[common[-1]]) for marks in marks_by_run]
     return (windows[0], windows[1]) if all(window.seconds > 0 for window in windows) else None
 
 
@@ -200,10 +202,12 @@ def points_of(curve: Curve, window: Window) -> Points:
 def _changes(before: Story, after: Story, windows: tuple[Window, Window]) -> Iterator[Change]:
     disks = list(dict.fromkeys((*_device_names(before), *_device_names(after))))
     same = [name for name in disks if _is_same(_device(before, name), _device(after, name))]
-    one, other = (_figures(story, window, same) for story, window in zip((before, after), windows, strict=True))
-    for name in dict.fromkeys((*one, *other)):
-        either = one.get(name) or other[name]
-        pair = [found[name].points if name in found else None for found in (one, other)]
+    figures_before, figures_after = (
+        _figures(story, window, same) for story, window in zip((before, after), windows, strict=True)
+    )
+    for name in dict.fromkeys((*figures_before, *figures_after)):
+        either = figures_before.get(name) or figures_after[name]
+        pair = [figures[name].points if name in figures else None for figures in (figures_before, figures_after)]
         yield _change(name, either.title, either.unit, *pair)
 
 
@@ -213,17 +217,17 @@ def job_disk(story: Story) -> str:
 
 
 def _device(story: Story, name: str) -> DeviceStory | None:
-    return next((one for one in story.devices if one.name == name), None)
+    return next((device for device in story.devices if device.name == name), None)
 
 
-def _is_same(one: DeviceStory | None, other: DeviceStory | None) -> bool:
+def _is_same(first: DeviceStory | None, second: DeviceStory | None) -> bool:
     """Whether two devices with the same kernel name are the same disk; True if unknown.
 
     After a restart, the name may belong to another disk.
     """
-    if one is None or other is None or one.info is None or other.info is None:
+    if first is None or second is None or first.info is None or second.info is None:
         return True
-    return all(getattr(one.info, name) == getattr(other.info, name) for name in _IDENTITY)
+    return all(getattr(first.info, name) == getattr(second.info, name) for name in _IDENTITY)
 
 
 def _change(name: str, title: str, unit: str, first: Points | None, second: Points | None) -> Change:
@@ -259,7 +263,9 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
         if own is not None and name in own.curves:
             points = points_of(own.curves[name], window)
             out[f"{JOB_DISK}.{name}"] = _Figure(f"job's disk: {_TITLES[name]}", _UNITS[name], points)
-    for device in (one for one in story.devices if one.name in disks):
+    for device in story.devices:
+        if device.name not in disks:
+            continue
         for name in _DISK_FIGURES:
             if name in device.curves:
                 title = f"{device.name}: {_TITLES[name]}"
@@ -286,7 +292,7 @@ _UNITS: Mapping[str, str] = {
 def _device_names(story: Story) -> list[str]:
     """The most important disk, and the disks that moved the most bytes."""
     key = key_device(story)
-    return [*([] if key is None else [key.name]), *(one.name for one in listed_devices(story)[:_DEVICES])]
+    return [*([] if key is None else [key.name]), *(device.name for device in listed_devices(story)[:_DEVICES])]
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
@@ -317,7 +323,8 @@ def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
     """The changes that get a row: all except the sum of lost time, and the shares that are near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(
-        one
-        for one in changes
-        if one.name != LOST_TIME and (one.name not in small or max(one.before or 0.0, one.after or 0.0) >= SHOWN_SHARE)
+        change
+        for change in changes
+        if change.name != LOST_TIME
+        and (change.name not in small or max(change.before or 0.0, change.after or 0.0) >= SHOWN_SHARE)
     )

@@ -18,60 +18,63 @@ _MOVED = 0.5
 _NAMED = 3
 
 
-def sentence(found: Comparison) -> str:
+def sentence(comparison: Comparison) -> str:
     """The result of the comparison. It claims only differences that are clear."""
-    first = outcome(found)
+    first = outcome(comparison)
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
     if first.interval is None:
         least = f"each needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
         return f"Cannot tell: too short for a comparison, {least} ({_pair(first)})"
     if not first.clear:
-        return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(found)}"
-    reason = _reason(found)
+        return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(comparison)}"
+    reason = _reason(comparison)
     return f"{_verdict(first)}{': ' + reason if reason else ''}"
 
 
-def outcome(found: Comparison) -> Change | None:
+def outcome(comparison: Comparison) -> Change | None:
     """The figure that decides which run is better: steps per second, else the share of time spent computing.
 
     None if neither is known in both runs.
     """
     for name in (STEPS, "compute"):
-        one = found.change(name)
-        if one is not None and one.difference is not None:
-            return one
+        change = comparison.change(name)
+        if change is not None and change.difference is not None:
+            return change
     return None
 
 
-def _clear_elsewhere(found: Comparison) -> str:
+def _clear_elsewhere(comparison: Comparison) -> str:
     """The figures that changed clearly although the outcome did not: "; clear elsewhere: vda written +269 %"."""
-    job_disk_prefix = f"disks.{found.job_disks[0]}." if found.same_disk else None  # the same figures as the job's disk
+    # Left out, because these are the same figures as those of the job's disk.
+    job_disk_prefix = f"disks.{comparison.job_disks[0]}." if comparison.same_disk else None
     clear = [
-        one
-        for one in listed_changes(found.changes)
-        if one.clear and not (job_disk_prefix and one.name.startswith(job_disk_prefix))
+        change
+        for change in listed_changes(comparison.changes)
+        if change.clear and not (job_disk_prefix and change.name.startswith(job_disk_prefix))
     ]
     if not clear:
         return ""
-    texts = [f"{one.title.replace(': ', ' ')} {_moved(one)}" for one in clear[:_NAMED]]
+    texts = [f"{change.title.replace(': ', ' ')} {_moved(change)}" for change in clear[:_NAMED]]
     more = f" and {len(clear) - _NAMED} more" if len(clear) > _NAMED else ""
     return f"; clear elsewhere: {', '.join(texts)}{more}"
 
 
-def _moved(one: Change) -> str:
-    return _pair(one, name=False) if one.relative is None else change_text(one)
+def _moved(change: Change) -> str:
+    return _pair(change, name=False) if change.relative is None else change_text(change)
 
 
-def _verdict(one: Change) -> str:
+def _verdict(change: Change) -> str:
     """The change in words, such as "3.1x faster" or "It computes for more of its time, 40 % -> 71 %"."""
-    assert one.before is not None
-    assert one.after is not None
-    if one.name == STEPS:
-        if one.after > one.before:
-            return f"{_factor(one.after, one.before)} faster ({_pair(one)})"
-        return f"{_factor(one.before, one.after)} slower ({_pair(one)})"
-    return f"It computes for {'more' if one.after > one.before else 'less'} of its time, {_pair(one, name=False)}"
+    assert change.before is not None
+    assert change.after is not None
+    if change.name == STEPS:
+        if change.after > change.before:
+            return f"{_factor(change.after, change.before)} faster ({_pair(change)})"
+        return f"{_factor(change.before, change.after)} slower ({_pair(change)})"
+    return (
+        f"It computes for {'more' if change.after > change.before else 'less'} of its time, {_pair(change, name=False)}"
+    )
 
 
 def _factor(larger: float, smaller: float) -> str:
@@ -80,12 +83,12 @@ def _factor(larger: float, smaller: float) -> str:
     return f"{larger / smaller:{'.2g' if larger < 10 * smaller else '.0f'}}x"
 
 
-def _pair(one: Change, name: bool = True) -> str:
+def _pair(change: Change, name: bool = True) -> str:
     """The figure before and after, such as "without data 71 % -> 9 %"."""
-    if one.name == STEPS:
-        return f"{figure(one.before)} -> {figure(one.after)} steps/s"
-    values = f"{value_text(one.before, one.unit)} -> {value_text(one.after, one.unit)}"
-    return f"{one.title} {values}" if name else values
+    if change.name == STEPS:
+        return f"{figure(change.before)} -> {figure(change.after)} steps/s"
+    values = f"{value_text(change.before, change.unit)} -> {value_text(change.after, change.unit)}"
+    return f"{change.title} {values}" if name else values
 
 
 def value_text(value: float | None, unit: str) -> str:
@@ -101,11 +104,11 @@ def value_text(value: float | None, unit: str) -> str:
     return figure(value) if unit == "1/s" else f"{figure(value)} {unit}".rstrip()
 
 
-def change_text(one: Change) -> str:
+def change_text(change: Change) -> str:
     """The change as text: "+210 %", or for a share "-62 points"; "-" if unknown."""
-    if one.relative is None:
+    if change.relative is None:
         return "-"
-    return f"{_signed(100 * one.relative)}{' points' if one.unit == 'ratio' else ' %'}"
+    return f"{_signed(100 * change.relative)}{' points' if change.unit == 'ratio' else ' %'}"
 
 
 def _signed(value: float) -> str:
@@ -113,93 +116,96 @@ def _signed(value: float) -> str:
     return f"{value:+z.0f}".replace("+0", "0") if abs(value) < 1 else f"{value:+.0f}"
 
 
-def interval_text(one: Change) -> str:
+def interval_text(change: Change) -> str:
     """The 95 % interval of a change: "-2 to +5 %", or for a share "-2 to +5 points"; "" if unknown."""
-    if one.interval is None:
+    if change.interval is None:
         return ""
-    scale = 1.0 if one.unit == "ratio" else one.before
+    scale = 1.0 if change.unit == "ratio" else change.before
     if not scale:
         return ""
     # The interval of a difference may exceed the value before, which is uncertain too. No figure falls by over 100 %.
-    low, high = (max(-100.0, 100 * edge / scale) for edge in one.interval)
-    sign = " points" if one.unit == "ratio" else " %"
+    low, high = (max(-100.0, 100 * edge / scale) for edge in change.interval)
+    sign = " points" if change.unit == "ratio" else " %"
     return f"{_signed(low)} to {_signed(high)}{sign}"
 
 
-def _reason(found: Comparison) -> str:
+def _reason(comparison: Comparison) -> str:
     """The share of time that explains the outcome, with its cause if a cause is visible; "" if no share explains it."""
-    share = _explaining_share(found)
+    share = _explaining_share(comparison)
     if share is None:
         return ""
     name = "waiting for data" if share.name == DATA_WAIT else Part(share.name, 0.0, "").short_name
-    cause = _cause(found, share)
+    cause = _cause(comparison, share)
     return f"{name} {_pair(share, name=False)}{', because ' + cause if cause else ''}"
 
 
-def _explaining_share(found: Comparison) -> Change | None:
+def _explaining_share(comparison: Comparison) -> Change | None:
     """The lost share that explains the outcome best; all waits for data count as one share.
 
     It is the largest clear change in the direction of the outcome; None if there is none.
     """
-    first = outcome(found)
+    first = outcome(comparison)
     assert first is not None
     wanted = -1 if (first.difference or 0.0) > 0 else 1
     names = (DATA_WAIT, *(name for name in LOST if name not in DATA))
-    changes = [one for name in names if (one := found.change(name)) is not None and one.clear]
-    explaining = [one for one in changes if (one.difference or 0.0) * wanted > 0]
-    return max(explaining, key=lambda one: abs(one.difference or 0.0), default=None)
+    changes = [change for name in names if (change := comparison.change(name)) is not None and change.clear]
+    explaining = [change for change in changes if (change.difference or 0.0) * wanted > 0]
+    return max(explaining, key=lambda change: abs(change.difference or 0.0), default=None)
 
 
-def _cause(found: Comparison, share: Change) -> str:
+def _cause(comparison: Comparison, share: Change) -> str:
     """Why a share changed: because of the disk, else the workers, else the machine's CPUs; "" if no cause is found."""
     better = (share.difference or 0.0) < 0
     if share.name != DATA_WAIT:
-        return _cpu_cause(found, better)
-    parts = {name: found.change(name) for name in DATA}
+        return _cpu_cause(comparison, better)
+    parts = {name: comparison.change(name) for name in DATA}
     largest = max(
-        (one for one in parts.values() if one is not None), key=lambda one: abs(one.difference or 0.0), default=None
+        (change for change in parts.values() if change is not None),
+        key=lambda change: abs(change.difference or 0.0),
+        default=None,
     )
     kind = "" if largest is None else largest.name
-    of_disk = _disk_cause(found, better) if kind == "data_disk" else ""
+    of_disk = _disk_cause(comparison, better) if kind == "data_disk" else ""
     # The CPUs are not the reason why a wait for a disk or a server became shorter.
-    of_cpu = _cpu_cause(found, better) if kind in ("", "data_cpu") else ""
-    return of_disk or _worker_cause(found, better) or of_cpu
+    of_cpu = _cpu_cause(comparison, better) if kind in ("", "data_cpu") else ""
+    return of_disk or _worker_cause(comparison, better) or of_cpu
 
 
-def _disk_cause(found: Comparison, better: bool) -> str:
+def _disk_cause(comparison: Comparison, better: bool) -> str:
     """How the disk with the job's data changed; "" if no change is found.
 
     Either its await or its read rate changed, or the job reads from another disk.
     """
-    first, second = found.job_disks
-    await_ms, read = found.change(f"{JOB_DISK}.read_await_ms"), found.change(f"{JOB_DISK}.read_bytes_per_s")
+    first, second = comparison.job_disks
+    await_ms, read = comparison.change(f"{JOB_DISK}.read_await_ms"), comparison.change(f"{JOB_DISK}.read_bytes_per_s")
     if read is None:
         return ""
     if first and second:
-        return ("" if await_ms is None else _await_cause(found, await_ms, better)) or _cache_cause(found, read, better)
-    if first and better and not _still_read(found, first, read.before):
+        awaited = "" if await_ms is None else _await_cause(comparison, await_ms, better)
+        return awaited or _cache_cause(comparison, read, better)
+    if first and better and not _still_read(comparison, first, read.before):
         return f"it no longer reads from {first} ({_disk_words(await_ms, read, before=True)} before)"
     if second and not better:
         return f"it reads from {second} now ({_disk_words(await_ms, read, before=False)})"
     return ""
 
 
-def _await_cause(found: Comparison, await_ms: Change, better: bool) -> str:
+def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
     if not await_ms.clear or not await_ms.before or not await_ms.after:
         return ""
     less = await_ms.after < await_ms.before
     if less != better or abs(await_ms.difference or 0.0) < _MOVED * max(await_ms.before, await_ms.after):
         return ""
-    first, second = found.job_disks
+    first, second = comparison.job_disks
     before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
-    if found.same_disk:
+    if comparison.same_disk:
         return f"r_await of {first} {'fell' if less else 'rose'} from {before} to {after} ms"
     if first == second:  # the kernel gave the name to another disk, as after a restart
         return f"its data lies on another disk, named {second} too (r_await {before} -> {after} ms)"
     return f"its data lies on {second} (r_await {after} ms) instead of {first} ({before} ms)"
 
 
-def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
+def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
     """How the reads from the disk changed, if the faster run reads less; else "".
 
     A run reads less from the disk if the data is in memory, or if it needs less data.
@@ -209,8 +215,8 @@ def _cache_cause(found: Comparison, read: Change, better: bool) -> str:
     less = read.after < read.before
     if less != better or abs(read.difference or 0.0) < _MOVED * max(read.before, read.after):
         return ""
-    first, _ = found.job_disks
-    disk = first if found.same_disk else "its disk"
+    first, _ = comparison.job_disks
+    disk = first if comparison.same_disk else "its disk"
     pair = f"{value_text(read.before, read.unit)} -> {value_text(read.after, read.unit)}"
     why = "a warmer cache, or less data" if less else "a colder cache, or more data"
     return f"it reads {'less' if less else 'more'} from {disk} ({pair}): {why}"
@@ -223,15 +229,15 @@ def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
     return ", ".join([*shown, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
 
 
-def _still_read(found: Comparison, disk: str, before: float | None) -> bool:
+def _still_read(comparison: Comparison, disk: str, before: float | None) -> bool:
     """Whether the second run still reads from the first run's disk. before: the first run's read rate, in B/s."""
-    read = found.change(f"disks.{disk}.read_bytes_per_s")
+    read = comparison.change(f"disks.{disk}.read_bytes_per_s")
     return read is not None and (read.after or 0.0) >= _HARDLY * (before or 0.0)
 
 
-def _worker_cause(found: Comparison, better: bool) -> str:
+def _worker_cause(comparison: Comparison, better: bool) -> str:
     """How the number of workers changed, if the run that waits less has more of them; else ""."""
-    first, second = found.before.main_job, found.after.main_job
+    first, second = comparison.before.main_job, comparison.after.main_job
     if first is None or second is None or first.workers is None or second.workers is None:
         return ""
     if first.workers == second.workers or (second.workers > first.workers) != better:
@@ -240,9 +246,9 @@ def _worker_cause(found: Comparison, better: bool) -> str:
     return f"{plural(second.workers, 'worker')} {verb} instead of {first.workers}"
 
 
-def _cpu_cause(found: Comparison, better: bool) -> str:
+def _cpu_cause(comparison: Comparison, better: bool) -> str:
     """How the machine's CPUs changed, if they are full in the slower run only; else ""."""
-    busy = found.change("cpu.all.busy_ratio")
+    busy = comparison.change("cpu.all.busy_ratio")
     if busy is None or not busy.clear or busy.before is None or busy.after is None:
         return ""
     slower = busy.before if better else busy.after

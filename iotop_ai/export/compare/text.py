@@ -29,79 +29,79 @@ _ALIGNED = {"job": "each job from its first step on", "time": "the whole of each
 _MARK_CELLS = 24
 
 
-def changes_table(found: Comparison) -> ReportTable:
+def changes_table(comparison: Comparison) -> ReportTable:
     """One row for each figure; the last column says whether the change is clear."""
     rows = [
         (
-            one.title,
-            value_text(one.before, one.unit),
-            value_text(one.after, one.unit),
-            change_text(one),
-            interval_text(one),
-            clear_text(one),
+            change.title,
+            value_text(change.before, change.unit),
+            value_text(change.after, change.unit),
+            change_text(change),
+            interval_text(change),
+            clear_text(change),
         )
-        for one in listed_changes(found.changes)
+        for change in listed_changes(comparison.changes)
     ]
     columns = ("figure", "before", "after", "change", "95 % interval", "clear")
     return ReportTable("What changed", columns, tuple(rows), 1, NOTE)
 
 
-def clear_text(one: Change) -> str:
+def clear_text(change: Change) -> str:
     """Whether a change is clear: "yes", "no", or "?" if unknown."""
-    return "yes" if one.clear else "no" if one.is_known else "?"
+    return "yes" if change.clear else "no" if change.is_known else "?"
 
 
-def sides(found: Comparison) -> tuple[tuple[str, Story], ...]:
+def sides(comparison: Comparison) -> tuple[tuple[str, Story], ...]:
     """("before", first run) and ("after", second run)."""
-    return (("before", found.before), ("after", found.after))
+    return (("before", comparison.before), ("after", comparison.after))
 
 
-def aligned_text(found: Comparison) -> str:
+def aligned_text(comparison: Comparison) -> str:
     """Which parts of the runs are compared, such as "each job from its first step on: 72 s and 28 s"."""
-    first, second = (duration(window.seconds) for window in found.windows)
-    return f"{_ALIGNED.get(found.aligned_by) or _marks_text(found)}: {first} and {second}"
+    first, second = (duration(window.seconds) for window in comparison.windows)
+    return f"{_ALIGNED.get(comparison.aligned_by) or _marks_text(comparison)}: {first} and {second}"
 
 
-def _marks_text(found: Comparison) -> str:
+def _marks_text(comparison: Comparison) -> str:
     """The names of the two marks that limit the compared parts; any program of the user can set marks."""
     begin, end = (
-        next((e.text for e in found.before.events if (e.kind, e.wall_ns) == (MARK, at_ns)), "?")
-        for at_ns in found.windows[0]
+        next((e.text for e in comparison.before.events if (e.kind, e.wall_ns) == (MARK, at_ns)), "?")
+        for at_ns in comparison.windows[0]
     )
     return f'from mark "{cut(begin, _MARK_CELLS)}" to "{cut(end, _MARK_CELLS)}"'
 
 
-def render_compare_text(found: Comparison, width: int, *, ascii_only: bool = False) -> str:
+def render_compare_text(comparison: Comparison, width: int, *, ascii_only: bool = False) -> str:
     """The comparison as text: the sentence, both bars and the table."""
-    text = "\n".join(_lines(found, width))
+    text = "\n".join(_lines(comparison, width))
     return "\n".join(map(ascii_text, text.split("\n"))) if ascii_only else text
 
 
-def _lines(found: Comparison, width: int) -> Iterator[str]:
-    yield sentence(found)
+def _lines(comparison: Comparison, width: int) -> Iterator[str]:
+    yield sentence(comparison)
     yield ""
-    for word, story in sides(found):
+    for word, story in sides(comparison):
         yield f"{word:<{LABEL}}{story.file}: {words.title(story)}"
         main = story.main_job
         if main is not None:
             yield f"{'':<{LABEL}}{words.job_sentence(main)}"
             yield f"{'':<{LABEL}}{bar(main, story, width - LABEL)}"
-    yield f"{'compared':<{LABEL}}{aligned_text(found)}"
+    yield f"{'compared':<{LABEL}}{aligned_text(comparison)}"
     yield ""
-    yield from table_lines(changes_table(found), width)
+    yield from table_lines(changes_table(comparison), width)
 
 
-def render_compare_json(found: Comparison, outcomes: Sequence[ConditionResult] = ()) -> str:
+def render_compare_json(comparison: Comparison, outcomes: Sequence[ConditionResult] = ()) -> str:
     """The comparison as indented ASCII JSON, without a final newline."""
-    return json.dumps(compare_object(found, outcomes), indent=1, allow_nan=False)
+    return json.dumps(compare_object(comparison, outcomes), indent=1, allow_nan=False)
 
 
-def compare_object(found: Comparison, outcomes: Sequence[ConditionResult] = ()) -> Object:
+def compare_object(comparison: Comparison, outcomes: Sequence[ConditionResult] = ()) -> Object:
     """The comparison as a JSON object: base units, ratios from 0 to 1, null when unknown."""
     return {
         "shape": SHAPE,
-        "sentence": sentence(found),
-        "aligned_by": found.aligned_by,
+        "sentence": sentence(comparison),
+        "aligned_by": comparison.aligned_by,
         "runs": [
             {
                 "file": story.file,
@@ -111,21 +111,23 @@ def compare_object(found: Comparison, outcomes: Sequence[ConditionResult] = ()) 
                 "job": None if story.main_job is None else story.main_job.pid,
                 "disk": disk or None,
             }
-            for (_, story), window, disk in zip(sides(found), found.windows, found.job_disks, strict=True)
+            for (_, story), window, disk in zip(
+                sides(comparison), comparison.windows, comparison.job_disks, strict=True
+            )
         ],
         "changes": [
             {
-                "name": one.name,
-                "title": one.title,
-                "unit": one.unit,
-                "before": rounded(one.before),
-                "after": rounded(one.after),
-                "difference": rounded(one.difference),
-                "low": None if one.interval is None else rounded(one.interval.low),
-                "high": None if one.interval is None else rounded(one.interval.high),
-                "clear": one.clear if one.is_known else None,
+                "name": change.name,
+                "title": change.title,
+                "unit": change.unit,
+                "before": rounded(change.before),
+                "after": rounded(change.after),
+                "difference": rounded(change.difference),
+                "low": None if change.interval is None else rounded(change.interval.low),
+                "high": None if change.interval is None else rounded(change.interval.high),
+                "clear": change.clear if change.is_known else None,
             }
-            for one in found.changes
+            for change in comparison.changes
         ],
-        "fail_if": [outcome_object(one) for one in outcomes],
+        "fail_if": [outcome_object(outcome) for outcome in outcomes],
     }

@@ -50,12 +50,12 @@ def _tip(value: float) -> str:
 
 def _zones(curve: Curve) -> str:
     """The offsets from UTC as "POINT:SECONDS", each with the first point of the curve at which it is valid."""
-    found = [(0, zone_at(curve.begin_ns / 1e9))]
+    offsets = [(0, zone_at(curve.begin_ns / 1e9))]
     for i in range(1, len(curve.values)):
         zone_s = zone_at(curve.begin_ns / 1e9 + i * curve.step_s)
-        if found[-1][1] != zone_s:
-            found.append((i, zone_s))
-    return ",".join(f"{i}:{zone_s}" for i, zone_s in found)
+        if offsets[-1][1] != zone_s:
+            offsets.append((i, zone_s))
+    return ",".join(f"{i}:{zone_s}" for i, zone_s in offsets)
 
 
 def _hover(axis: TimeAxis, curves: Sequence[tuple[str, str, Curve, float]]) -> dict[str, str | float | None]:
@@ -223,15 +223,15 @@ def state_strip(axis: TimeAxis, spans: Sequence[VerdictSpan], height: float = 22
         for i in range(max(0, int(begin / width)), min(_COLUMNS, int(end / width) + 1)):
             part = min(end, (i + 1) * width) - max(begin, i * width)
             if part > 0:
-                key = (span.state.value, span.class_id)
-                columns[i][key] = columns[i].get(key, 0.0) + part
+                verdict = (span.state.value, span.class_id)
+                columns[i][verdict] = columns[i].get(verdict, 0.0) + part
     parts = [single("rect", x=LEFT, y=0, width=PLOT, height=height, class_="track")]
     hues = {state.value: hue for state, hue in HUE.items()}
     i = 0
     while i < _COLUMNS:
-        longest = max(columns[i], key=lambda key: columns[i][key], default=None)
+        longest = max(columns[i], key=lambda verdict: columns[i][verdict], default=None)
         end = i + 1
-        while end < _COLUMNS and max(columns[end], key=lambda key: columns[end][key], default=None) == longest:
+        while end < _COLUMNS and max(columns[end], key=lambda verdict: columns[end][verdict], default=None) == longest:
             end += 1
         if longest is not None:
             parts.append(_strip_part(axis, longest, hues, i, end, height))
@@ -300,9 +300,9 @@ def _level(value: float | None) -> int:
 def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: float) -> list[Markup]:
     """Vertical lines at events. marks: (time, words, whether the event is a fault)."""
     out = []
-    for wall_ns, words, trouble in marks:
+    for wall_ns, words, is_fault in marks:
         x = axis.x(wall_ns)
-        line = single("line", x1=x, x2=x, y1=0, y2=height, class_="trouble" if trouble else "mark")
+        line = single("line", x1=x, x2=x, y1=0, y2=height, class_="trouble" if is_fault else "mark")
         out.append(tag("g", tag("title", words), line))
     return out
 

@@ -21,20 +21,20 @@ _PLOT = 150
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 
 
-def render_compare_html(found: Comparison) -> str:
+def render_compare_html(comparison: Comparison) -> str:
     """The text of the HTML file."""
     return page(
-        f"iotop-ai compare: {found.before.file} and {found.after.file}",
-        _head(found),
-        section("Where the time went", *(_side(word, story) for word, story in sides(found)), _key(found)),
-        section("What changed", _table(found), small=aligned_text(found)),
-        section("Over time", *(_curves(word, story) for word, story in sides(found))),
+        f"iotop-ai compare: {comparison.before.file} and {comparison.after.file}",
+        _head(comparison),
+        section("Where the time went", *(_side(word, story) for word, story in sides(comparison)), _key(comparison)),
+        section("What changed", _table(comparison), small=aligned_text(comparison)),
+        section("Over time", *(_curves(word, story) for word, story in sides(comparison))),
         tag("footer", f"{NOTE} Intervals: circular block bootstrap. The page is self-contained: open it anywhere."),
     )
 
 
-def _head(found: Comparison) -> Markup:
-    first = outcome(found)
+def _head(comparison: Comparison) -> Markup:
+    first = outcome(comparison)
     better = first is not None and first.clear and (first.difference or 0.0) > 0
     state, hue = (
         ("FASTER", "ok") if better else ("SLOWER", "bad") if first is not None and first.clear else ("UNCLEAR", "dim")
@@ -42,23 +42,27 @@ def _head(found: Comparison) -> Markup:
     if first is None or first.interval is None:
         state, hue = "UNSURE", "unsure"
     big = [
-        BigFigure(f"{value_text(one.before, one.unit)} \u2192 {value_text(one.after, one.unit)}", one.title, _hue(one))
+        BigFigure(
+            f"{value_text(change.before, change.unit)} \u2192 {value_text(change.after, change.unit)}",
+            change.title,
+            _hue(change),
+        )
         for name in _FIRST
-        if (one := found.change(name)) is not None and one.difference is not None
+        if (change := comparison.change(name)) is not None and change.difference is not None
     ]
-    runs = [tag("span", f"{word}: {story.file}, {words.title(story)}") for word, story in sides(found)]
-    return tag("header", tag("div", *runs, class_="from"), verdict_head(state, hue, sentence(found)), figures(big))
+    runs = [tag("span", f"{word}: {story.file}, {words.title(story)}") for word, story in sides(comparison)]
+    return tag("header", tag("div", *runs, class_="from"), verdict_head(state, hue, sentence(comparison)), figures(big))
 
 
-def _hue(one: Change) -> str:
+def _hue(change: Change) -> str:
     """The colour: "ok" for a better figure, "bad" for a worse one.
 
     "" if the change is not clear, or if it may be either: a disk with fewer reads may be faster or idle.
     """
-    worse_when_more = one.name in _WORSE_WHEN_MORE or one.unit == "ms"
-    if not one.clear or not (worse_when_more or one.name in _FIRST):
+    worse_when_more = change.name in _WORSE_WHEN_MORE or change.unit == "ms"
+    if not change.clear or not (worse_when_more or change.name in _FIRST):
         return ""
-    return "bad" if ((one.difference or 0.0) > 0) == worse_when_more else "ok"
+    return "bad" if ((change.difference or 0.0) > 0) == worse_when_more else "ok"
 
 
 def _side(word: str, story: Story) -> Markup:
@@ -68,55 +72,59 @@ def _side(word: str, story: Story) -> Markup:
     return tag("div", tag("h3", word, tag("small", words.job_sentence(main))), share_bar(main.counts))
 
 
-def _key(found: Comparison) -> Markup:
-    seen = {
+def _key(comparison: Comparison) -> Markup:
+    used = {
         name
-        for _, story in sides(found)
+        for _, story in sides(comparison)
         if story.main_job is not None
         for name, count in zip(SHARES, story.main_job.counts, strict=True)
         if count
     }
-    return key([(f"s-{name}", Part(name, 0.0, "").short_name) for name in SHARES if name in seen])
+    return key([(f"s-{name}", Part(name, 0.0, "").short_name) for name in SHARES if name in used])
 
 
-def _table(found: Comparison) -> Markup:
-    changes = listed_changes(found.changes)
+def _table(comparison: Comparison) -> Markup:
+    changes = listed_changes(comparison.changes)
     titles = ("figure", "before", "after", "change", "95 % interval", "", "clear")
     head = tag("tr", *(tag("th", title, class_=None if i else "t") for i, title in enumerate(titles)))
-    return tag("div", tag("table", head, *(_row(one) for one in changes)), class_="tables")
+    return tag("div", tag("table", head, *(_row(change) for change in changes)), class_="tables")
 
 
-def _row(one: Change) -> Markup:
-    hue = {"bad": "met", "ok": "better"}.get(_hue(one))
-    cells = [value_text(one.before, one.unit), value_text(one.after, one.unit), change_text(one), interval_text(one)]
+def _row(change: Change) -> Markup:
+    hue = {"bad": "met", "ok": "better"}.get(_hue(change))
+    cells = [
+        value_text(change.before, change.unit),
+        value_text(change.after, change.unit),
+        change_text(change),
+        interval_text(change),
+    ]
     shown_cells = [tag("td", cell, class_=hue if i == 2 else None) for i, cell in enumerate(cells)]
-    return tag(
-        "tr", tag("td", one.title, class_="t"), *shown_cells, tag("td", _forest(one)), tag("td", clear_text(one)),
-    )  # fmt: skip
+    title = tag("td", change.title, class_="t")
+    return tag("tr", title, *shown_cells, tag("td", _forest(change)), tag("td", clear_text(change)))
 
 
-def _forest(one: Change) -> Markup:
+def _forest(change: Change) -> Markup:
     """The interval as a forest plot: a bar with a dot at the difference.
 
     Zero is in the middle of the plot, and a wide interval is cut off at the edges.
     """
-    if one.interval is None or one.difference is None:
+    if change.interval is None or change.difference is None:
         return Markup("")
-    reach = 1.0 if one.unit == "ratio" else max(abs(one.before or 0.0), abs(one.after or 0.0))
+    reach = 1.0 if change.unit == "ratio" else max(abs(change.before or 0.0), abs(change.after or 0.0))
     if not reach:
         return Markup("")
 
     def x(value: float) -> float:
         return _PLOT / 2 * (1 + max(-1.0, min(1.0, value / reach)))
 
-    hue = "hot" if _hue(one) == "bad" else "ok" if _hue(one) else "graph"
-    low, high = x(one.interval.low), x(one.interval.high)
+    hue = "hot" if _hue(change) == "bad" else "ok" if _hue(change) else "graph"
+    low, high = x(change.interval.low), x(change.interval.high)
     parts = [
         single("line", x1=_PLOT / 2, x2=_PLOT / 2, y1=0, y2=14, class_="grid"),
         single("rect", x=low, y=5, width=max(1.5, high - low), height=4, rx=2, class_=f"a-{hue}"),
-        single("circle", cx=x(one.difference), cy=7, r=3.5, class_=f"a-{hue}"),
+        single("circle", cx=x(change.difference), cy=7, r=3.5, class_=f"a-{hue}"),
     ]
-    return tag("svg", *parts, viewBox=f"0 0 {_PLOT} 14", class_="forest", role="img", aria_label=interval_text(one))
+    return tag("svg", *parts, viewBox=f"0 0 {_PLOT} 14", class_="forest", role="img", aria_label=interval_text(change))
 
 
 def _curves(word: str, story: Story) -> Markup:

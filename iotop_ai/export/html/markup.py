@@ -35,9 +35,9 @@ def joined(parts: list[Markup]) -> Markup:
     return Markup("".join(parts))
 
 
-def _attributes(found: dict[str, str | float | None]) -> str:
+def _attributes(attributes: dict[str, str | float | None]) -> str:
     out = []
-    for name, value in found.items():
+    for name, value in attributes.items():
         if value is not None:
             shown = value if isinstance(value, str) else short(value)
             out.append(f' {name.rstrip("_").replace("_", "-")}="{escape(shown, quote=True)}"')

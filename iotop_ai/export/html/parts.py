@@ -38,11 +38,11 @@ def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
     return tag("dl", *rows, class_="lines")
 
 
-def figures(found: Sequence[BigFigure]) -> Markup:
+def figures(items: Sequence[BigFigure]) -> Markup:
     """The large figures, in a row."""
     shown = [
-        tag("div", tag("b", one.value, class_=one.hue or None), tag("span", one.words), class_="figure")
-        for one in found
+        tag("div", tag("b", item.value, class_=item.hue or None), tag("span", item.words), class_="figure")
+        for item in items
     ]
     return tag("div", *shown, class_="figures")
 
@@ -52,15 +52,15 @@ def section(title: str, *parts: Markup, small: str = "") -> Markup:
     return tag("section", tag("h2", title, *([tag("small", small)] if small else [])), *parts)
 
 
-def table(found: ReportTable, heading: str = "h2") -> Markup:
+def table(shown: ReportTable, heading: str = "h2") -> Markup:
     """A table with its title and its note."""
-    rows = [tag("tr", *(_cell("th", cell, i < found.texts) for i, cell in enumerate(found.columns)))]
-    for number, row in enumerate(found.rows):
-        cells = [_cell("td", cell, i < found.texts) for i, cell in enumerate(row)]
-        rows.append(tag("tr", *cells, class_="bad" if number in found.bad else None))
-    few = "few" if len(found.columns) < _FEW else None
-    parts = [tag(heading, found.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
-    return tag("section", *parts, *([tag("p", found.note, class_="note")] if found.note else []))
+    rows = [tag("tr", *(_cell("th", cell, i < shown.texts) for i, cell in enumerate(shown.columns)))]
+    for number, row in enumerate(shown.rows):
+        cells = [_cell("td", cell, i < shown.texts) for i, cell in enumerate(row)]
+        rows.append(tag("tr", *cells, class_="bad" if number in shown.bad else None))
+    few = "few" if len(shown.columns) < _FEW else None
+    parts = [tag(heading, shown.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
+    return tag("section", *parts, *([tag("p", shown.note, class_="note")] if shown.note else []))
 
 
 def _cell(name: str, words: str, is_text: bool) -> Markup:

@@ -79,27 +79,27 @@ def _head(story: Story, price: Price | None) -> Markup:
 
 
 def _big(story: Story, price: Price | None) -> Markup:
-    found: list[BigFigure] = []
+    big: list[BigFigure] = []
     main = story.main_job
     shares = None if main is None else shares_of(main.counts)
     if shares is not None:
         hue = "ok" if shares.goodput >= 0.8 else ""
-        found.append(BigFigure(f"{percent(shares.goodput)} %", "of the time computed", hue))
+        big.append(BigFigure(f"{percent(shares.goodput)} %", "of the time computed", hue))
         hue = "bad" if shares.data >= 0.2 else "warn" if shares.data >= 0.05 else ""
-        found.append(BigFigure(f"{percent(shares.data)} %", "waited for data", hue))
+        big.append(BigFigure(f"{percent(shares.data)} %", "waited for data", hue))
     hours = gpu_time(story.jobs)
     if hours is not None:
         lost = units.gpu_time(hours.lost).removesuffix(" of GPU time").removesuffix(" GPU-hours")
         unit = "of GPU time lost" if hours.lost < 0.1 else f"of {figure(hours.used)} GPU-hours lost"
-        found.append(BigFigure(lost, unit))
+        big.append(BigFigure(lost, unit))
         if price is not None:
-            found.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
+            big.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
-        found.append(BigFigure(figure(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
+        big.append(BigFigure(figure(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
     moved = sum(one.read_bytes or 0.0 for one in story.devices if one.info is None or one.info.kind == "disk")
     if shares is None and moved:
-        found.append(BigFigure(amount(moved), "read from disks"))
-    return figures(found)
+        big.append(BigFigure(amount(moved), "read from disks"))
+    return figures(big)
 
 
 def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | None) -> Markup:

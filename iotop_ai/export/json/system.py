@@ -27,9 +27,9 @@ def system_object(frame: Frame) -> Object:
         "pressure": _rates_by_name(frame.sample.pressure.value),
         "filesystems": filesystem_objects(frame),
         "network": _network(frame),
-        "tcp": _rates_alone(frame.sample.tcp.value),
+        "tcp": _rates_or_none(frame.sample.tcp.value),
         "rdma": _rates_by_name(frame.sample.rdma.value),
-        "clocks": _rates_alone(frame.sample.clocks.value),
+        "clocks": _rates_or_none(frame.sample.clocks.value),
         "cgroups": _cgroups(frame),
         "pools": _pools(frame),
         "nfs": _nfs(frame),
@@ -46,11 +46,11 @@ def system_object(frame: Frame) -> Object:
         "self": merged(
             {"pid": frame.snapshot.own.pid}, {name: rounded(v) for name, v in frame.sample.own._asdict().items()}
         ),
-        "readings": {name: _health(getattr(frame.snapshot, name), frame.snapshot.at_ns) for name in READINGS},
+        "readings": {name: _reading_object(getattr(frame.snapshot, name), frame.snapshot.at_ns) for name in READINGS},
     }
 
 
-def _health(reading: Reading[Any], now_ns: int) -> Object:
+def _reading_object(reading: Reading[Any], now_ns: int) -> Object:
     age = None if reading.at_ns is None else max(0.0, (now_ns - reading.at_ns) / 1e9)
     return {
         "status": reading.status.value,
@@ -99,7 +99,7 @@ def _rates_by_name(table: Any) -> Object | None:
     return None if table is None else {name: rates_object(rates) for name, rates in table.items()}
 
 
-def _rates_alone(rates: Any) -> Object | None:
+def _rates_or_none(rates: Any) -> Object | None:
     return None if rates is None else dict(rates_object(rates))
 
 
