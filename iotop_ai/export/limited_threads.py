@@ -25,11 +25,11 @@ MOST_PER_CLIENT = 4
 REQUEST_S = 10.0
 """The time limit for a whole request in seconds, even if its bytes arrive slowly."""
 HEAD_S = 2.0
-"""The time limit for a request's head in seconds. Clients send it at once, so a silent client soon frees its place."""
+"""The time limit for a request's head in seconds. Clients send the head at once, so only silent clients exceed it."""
 
 
 class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
-    """A mixin that limits the threads of a ``socketserver`` class; list it before that class."""
+    """A mixin that limits the threads of a ``socketserver`` class. List it before that class in the bases."""
 
     daemon_threads = True
     block_on_close = False
@@ -85,7 +85,7 @@ class LimitedThreads(socketserver.ThreadingMixIn, socketserver.BaseServer):
             self._at_work += Counter()  # removes clients with a count of 0
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer one request on its thread, so that a silent client does not delay other clients."""
+        """Answer one request. It runs on the request's own thread, so a silent client does not delay other clients."""
         client = self.client(request, client_address)
         try:
             request.settimeout(REQUEST_S)

@@ -1,8 +1,8 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
 ``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel identifies the process
-that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup gives its cgroup. So a client cannot obtain the verdict of others
-by a forged request.
+that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup gives its cgroup. So a client cannot obtain the verdicts on
+others' jobs by a forged request.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         return credentials(request)[1]
 
     def put(self, frame: Frame) -> None:
-        """Keep a Frame as the newest one."""
+        """Set the newest Frame."""
         with self._frame_lock:
             self._frame, self._answers = frame, {}
 
     def answer(self, peer: Peer) -> bytes | None:
         """The JSON for a peer; None before the first Frame.
 
-        It is made once per Frame and peer, as clients may ask in a loop.
+        It is rendered once per Frame and peer, because clients may ask in a loop.
         """
         with self._frame_lock:
             if self._frame is not None and peer not in self._answers:
@@ -76,13 +76,13 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
 
 
 def credentials(request: socket.socket) -> tuple[int, int]:
-    """(pid, uid) of the process that connected, from the kernel. The pid is 0 if it is outside our pid namespace."""
+    """(pid, uid) of the process that connected, from the kernel. The pid is 0 outside this pid namespace."""
     pid, uid, _ = _CREDENTIALS.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 
 
 def peer_of(request: socket.socket, root: Root) -> Peer | None:
-    """The process at the other end; None if it is not visible from here, or if its pid has a new owner."""
+    """The process at the other end; None if /proc does not show it, or if its pid now belongs to another user."""
     pid, uid = credentials(request)
     if not pid:
         return None
@@ -104,10 +104,10 @@ class _Handler(AnswerHandler):
             self._json(
                 403, b'{"error": "the monitor does not see your process; run the monitor in the host\'s pid namespace"}'
             )
-        elif (found := self.server.answer(peer)) is None:
+        elif (answer := self.server.answer(peer)) is None:
             self._json(503, b'{"error": "nothing is read yet"}')
         else:
-            self._json(200, found)
+            self._json(200, answer)
 
     def _json(self, code: int, body: bytes) -> None:
         self.answer(code, body + b"\n", "application/json")

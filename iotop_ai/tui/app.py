@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 STOP_WAIT_S = 0.4
 """When the app ends: the longest wait in seconds for running actions and readings together."""
 LEAVE_S = 0.8
-"""When the app ends: the longest wait in seconds for everything together. Ending a recording may take the rest of it,
-but at least RECORDING_END_S.
+"""When the app ends: the longest wait in seconds for everything together. Ending a recording may take what remains of
+this time, and always RECORDING_END_S.
 """
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
@@ -69,8 +69,10 @@ class MonitorApp(TerminalApp):
         if keeper is not None:
             keeper.put(first)
         self.alerts = make_alerts(self) if make_alerts is not None else None
-        takers = (keeper, self.alerts)
-        self.follower = SourceThread(frames, source, self, [one.put for one in takers if one is not None])
+        receivers = (keeper, self.alerts)
+        self.follower = SourceThread(
+            frames, source, self, [receiver.put for receiver in receivers if receiver is not None]
+        )
         self.took_s = 0.0
         """The seconds that closing the source and ending the recording took."""
         self._staleness: Timer | None = None
@@ -134,7 +136,7 @@ class MonitorApp(TerminalApp):
         self.main.answer(message.answer)
 
     def action_time(self, name: str, *arguments: int) -> None:
-        """Run a key that moves through time, pressed on a screen above the main one."""
+        """Run the main screen's action for a key about time or recording that was pressed on a screen above it."""
         time = self.main.time
         actions: dict[str, Callable[..., object]] = {
             "step": time.step, "leap": time.leap, "verdict": time.verdict, "mark": time.mark, "now": time.now,
@@ -144,7 +146,7 @@ class MonitorApp(TerminalApp):
         self.main.update_front()
 
     async def action_last(self) -> None:
-        """Return to now from the past; otherwise go to the end of the list or page in front."""
+        """Return from the past to now; while the screen shows now, go to the end of the list or page in front."""
         if self.main.time.now():
             self.main.update_front()
         else:
@@ -175,18 +177,18 @@ class MonitorApp(TerminalApp):
         return screenshot(self.main)
 
     def _look_back(self) -> PlaybackThread | None:
-        """A playback of the last hour; None while too little of it has been kept."""
+        """A playback of the last hour; None while too little is kept."""
         from iotop_ai.playback.player import FrameCursor
         from iotop_ai.tui.threads.playback import PlaybackThread
 
         ring = self.keeper.ring if self.keeper is not None else None
-        held = ring.recording() if ring is not None else None
-        if held is None:
+        recording = ring.recording() if ring is not None else None
+        if recording is None:
             return None
         # The ring has dropped the Samples that would be the history of its first minute.
-        whole_ns = held.blocks[0].at_ns + int(HISTORY_S * 1e9) if held.blocks[0].offset > 1 else 0
+        whole_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
-            cursor = FrameCursor([held], shown_from_ns=whole_ns)
+            cursor = FrameCursor([recording], shown_from_ns=whole_ns)
         except InputError:
             return None
         return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)

@@ -23,7 +23,7 @@ from iotop_ai.present.screen.keymap import NO_KEY, Keymap
 
 
 def bindings(actions: Iterable[Action]) -> list[BindingType]:
-    """A binding for each action. Its id is the action's name, by which the user's keymap changes its keys."""
+    """A binding for each action. The id of a binding is the action's name, which the user's keymap refers to."""
     return [
         Binding(
             ",".join(action.keys), action.command, action.text, show=False, priority=action.priority, id=action.name

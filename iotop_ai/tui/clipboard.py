@@ -27,7 +27,7 @@ def copy_text(
 ) -> str:
     """Copy the text, and return the answer for the user, which begins with "done: " or "failed: ".
 
-    It may be slow, so the caller should be a thread that can wait. osc52: sends the text to the terminal by OSC 52.
+    It may block, so do not call it on the UI's thread. osc52: sends the text to the terminal by OSC 52.
     """
     path = _write_file(text, folder or state_folder())
     sent = _send(text, osc52, environ)
@@ -59,7 +59,7 @@ def _by_tmux(text: str) -> bool:
     if not program:
         return False
     try:
-        done = run(
+        result = run(
             [program, "load-buffer", "-w", "-"],
             input=text.encode(),
             stdout=subprocess.DEVNULL,
@@ -68,7 +68,7 @@ def _by_tmux(text: str) -> bool:
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return done.returncode == 0
+    return result.returncode == 0
 
 
 def _write_file(text: str, folder: Path) -> Path | None:

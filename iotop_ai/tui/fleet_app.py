@@ -87,7 +87,7 @@ class FleetApp(TerminalApp):
         """End the app. The command then opens the machine under the cursor, and starts the app again when the user
         leaves it.
         """
-        one = self.state.current
-        if one is not None:
-            self.opened = one.name
+        machine = self.state.current
+        if machine is not None:
+            self.opened = machine.name
             self.exit()

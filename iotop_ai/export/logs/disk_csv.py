@@ -20,7 +20,8 @@ HEADER = ",".join(("timestamp", "device", *("util%" if term == "util" else term 
 def disk_log_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
     """The lines of one interval; an unknown or undefined figure is an empty field.
 
-    devices: kernel names; () for the disks that count in the machine's totals. [] if there is no earlier Snapshot.
+    devices: kernel names; () for the disks that count in the machine's totals. [] if there is no earlier Snapshot, or
+    if the disks were not read again.
     """
     rates = frame.sample.block.value
     if rates is None or frame.sample.block.seconds is None or not frame.sample.block.renewed:

@@ -45,7 +45,8 @@ Value = int | float | str | None
 class Field(NamedTuple):
     """A field of --query-gpu.
 
-    unit: printed after each value and in the title; "" for none. digits: the number of decimals.
+    unit: printed after each value and in the title; "" for none. digits: the number of decimals. unknown: printed
+    instead of an unknown value.
     """
 
     name: str

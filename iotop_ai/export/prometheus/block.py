@@ -66,7 +66,7 @@ def _identity(info: BlockInfo) -> tuple[tuple[str, str], ...]:
 
 
 def smart_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """The SMART figures of each disk that answered. They come from its newest answer, which may be minutes old."""
+    """The SMART figures of each disk that answered, from the disk's newest answer, which may be minutes old."""
     answers = [
         (name, reading)
         for name, reading in (frame.snapshot.smart.value or {}).items()

@@ -108,11 +108,13 @@ def exported_name(prefix: str, field: str, unit: str) -> str:
 @cache
 def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()) -> tuple[Column, ...]:
     """The exported fields of a record class: derived figures and levels are gauges, recorded counts are counters."""
-    found = [(field, one.unit, one.text, "", True) for field, one in metrics_of(record).items()]
-    found += [(field, one.unit, one.text, one.name, one.level) for field, one in exported_of(record).items()]
+    fields = [(field, metric.unit, metric.text, "", True) for field, metric in metrics_of(record).items()]
+    fields += [
+        (field, metric.unit, metric.text, metric.name, metric.level) for field, metric in exported_of(record).items()
+    ]
     order = list(record._fields)  # type: ignore[attr-defined]
     out = []
-    for field, unit, text, name, level in found:
+    for field, unit, text, name, level in fields:
         if field in left_out:
             continue
         base = BASE_UNITS[unit]
@@ -129,13 +131,13 @@ def families_of(columns: Iterable[Column], rows: Iterable[tuple[str, Any]]) -> l
 
     An unknown value has no series.
     """
-    known = list(rows)
+    records = list(rows)
     out = []
     for column in columns:
         at, times, by = column.at, column.times, column.by
         samples = [
             Sample(labels, value * times if by == 1 else value * times / by)
-            for labels, record in known
+            for labels, record in records
             if (value := record[at]) is not None
         ]
         out.append(Family(column.name, column.kind, column.unit, column.text, tuple(samples)))

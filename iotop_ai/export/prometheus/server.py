@@ -40,7 +40,7 @@ class ScrapeText:
         self._texts: dict[tuple[bool, bool], bytes] = {}
 
     def put(self, frame: Frame) -> None:
-        """Keep a Frame as the newest one."""
+        """Set the newest Frame."""
         with self._lock:
             self._frame, self._texts = frame, {}
 
@@ -114,15 +114,15 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def client(self, request: Any, address: Any) -> Hashable:
-        """The address of another machine (for IPv6, its network); None for programs on this machine.
+        """The address of another machine (for IPv6, its network).
 
-        Programs on this machine have no limit per client.
+        None for programs on this machine, which have no limit per client.
         """
-        found = ipaddress.ip_address(address[0].partition("%")[0])
-        found = getattr(found, "ipv4_mapped", None) or found
-        if found.is_loopback:
+        ip = ipaddress.ip_address(address[0].partition("%")[0])
+        ip = getattr(ip, "ipv4_mapped", None) or ip
+        if ip.is_loopback:
             return None
-        return found if found.version == 4 else found.packed[:8]
+        return ip if ip.version == 4 else ip.packed[:8]
 
     def start(self) -> None:
         """Start the thread that answers requests."""
@@ -136,7 +136,7 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         self.server_close()
 
     def wrap(self, request: Any) -> Any:
-        """The request's socket, with TLS if it is used. The handshake does not delay other clients."""
+        """The request's socket, with TLS if it is used. The handshake runs on the request's thread."""
         return request if self._tls is None else self._tls.wrap_socket(request, server_side=True)
 
 

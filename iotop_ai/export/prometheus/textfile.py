@@ -21,7 +21,7 @@ _MODE = 0o644
 class Textfile:
     """Writes the file at most every 10 s. Raises UsageError for a path that node_exporter would not read.
 
-    At the end the file is removed, because old metrics would look current. A file that another program wrote stays.
+    ``close`` removes the file, because old metrics would look current. It leaves a file that another program wrote.
     """
 
     def __init__(self, path: str, devices: tuple[str, ...] = ()) -> None:
@@ -34,7 +34,7 @@ class Textfile:
         """The device and inode of the last file that was written."""
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame if a write is due; return whether it was due. Raises OSError, InputError or UsageError."""
+        """Write the Frame if a write is due; return whether it is due. Raises OSError, InputError or UsageError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False
@@ -60,5 +60,5 @@ class Textfile:
                     os.close(folder)
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino

@@ -23,7 +23,8 @@ from iotop_ai.present.verdict.plain_text import ruled_out_text
 from iotop_ai.store.format.secrets import note_redacted
 
 MOST_EVENTS = 1000
-"""The most faults that are kept, and the most other events, so that many marks do not displace a later fault."""
+"""The most faults that are kept, and the most other events. They are counted apart, so that many marks do not displace
+a later fault."""
 MOST_GAPS = 1000
 _QUIET_EVENTS = frozenset(("ack", "ack_undone"))
 
@@ -167,15 +168,15 @@ def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:
     )
 
 
-def _finding(one: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> FindingStory:
-    total = totals.total_of(one)
-    verdict = frame.verdict._replace(findings=(one,), watched_s=frame.verdict.needed_s)
+def _finding(finding: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> FindingStory:
+    total = totals.total_of(finding)
+    verdict = frame.verdict._replace(findings=(finding,), watched_s=frame.verdict.needed_s)
     return FindingStory(
-        one,
+        finding,
         total.active_ns / 1e9,
         total.primary_ns / 1e9,
         total.lost_ns / 1e9,
-        text_of(headline_of(one)),
+        text_of(headline_of(finding)),
         text_of(because(verdict, frame)),
         ruled_out_text(verdict),
         text_of(advice(verdict, frame)),

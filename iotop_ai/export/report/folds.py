@@ -24,7 +24,7 @@ FULL, IDLE = 0.9, 0.1
 _FOLDED_KINDS = ("partition", "nvme-path")
 """The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _ONLY_USED_KINDS = ("ram", "zram", "rom", "floppy", "loop")
-"""The kinds of devices that are listed only if they were used: most machines have many unused ones."""
+"""The kinds of devices that are listed only if they were used, because most machines have many unused ones."""
 _MOST_UNUSED = MOST_DEVICES // 2
 """From this number of devices on, further devices of ``_ONLY_USED_KINDS`` are added only once they are used, so that
 there is room for disks.
@@ -254,7 +254,7 @@ class LinkFold:
 class HealthFold:
     """Collects the last known SMART answer of each disk.
 
-    At most MOST_DEVICES disks are remembered; any other disk is listed only if the newest table contains it.
+    It remembers at most MOST_DEVICES disks; a further disk is listed only if the newest table contains it.
     """
 
     def __init__(self) -> None:
@@ -302,7 +302,7 @@ class _Program:
             self.pids.add(key)
         elif not self.more:
             self.more = key not in self.pids
-        # Rates that were not read again cover 0 seconds.
+        # io_s and stat_s are 0 if the rates were not read again.
         io_s = seconds if rates.io_s is None else rates.io_s
         stat_s = seconds if rates.stat_s is None else rates.stat_s
         if rates.read_bytes_per_s is not None:

@@ -36,7 +36,7 @@ class _Job:
         self.ranks = self.workers = self.gpus = 0
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
-        """The seconds in which each mount was the one from which the job read the most."""
+        """For each mount, the seconds in which the job read more from it than from any other mount."""
         self._disks: dict[JobMount, str] = {}
         """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
@@ -64,7 +64,10 @@ class _Job:
             self._disks[mount] = info.parent or info.name
 
     def place(self) -> tuple[str, str, str]:
-        """The path and filesystem of the mount from which the job read the most for the longest time, and its disk."""
+        """The path, filesystem and disk of the mount from which the job read the most for the longest time.
+
+        "" for each that is unknown.
+        """
         mount = max(self._mount_s, key=lambda one: self._mount_s[one], default=None)
         return ("", "", "") if mount is None else (mount.path, mount.fstype, self._disks.get(mount, ""))
 
@@ -112,21 +115,21 @@ class JobFold:
         if table is None:
             return
         for key, job in table.jobs.items():
-            one = self._jobs.get(key)
-            if one is None:
+            collected = self._jobs.get(key)
+            if collected is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
-                one = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
-            one.see(job, at)
-            one.see_place(table.places.get(key), snapshot.disks.value or {}, at.seconds)
-            one.is_recorded_command = one.is_recorded_command or _descends_from_recorder(key, snapshot)
+                collected = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
+            collected.see(job, at)
+            collected.see_place(table.places.get(key), snapshot.disks.value or {}, at.seconds)
+            collected.is_recorded_command = collected.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
                 most = MOST_RANKS - self._ranks_with_steps
-                self._ranks_with_steps += one.add_steps(snapshot, sample.steps.value, self._grid, most)
+                self._ranks_with_steps += collected.add_steps(snapshot, sample.steps.value, self._grid, most)
             shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
-            if shares is not None and (one.series is not None or self._with_curves < MOST_CURVES):
-                self._with_curves += one.series is None
-                one.add(at, shares, self._grid)
+            if shares is not None and (collected.series is not None or self._with_curves < MOST_CURVES):
+                self._with_curves += collected.series is None
+                collected.add(at, shares, self._grid)
 
     def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
         """Note which jobs were counted in a span of time that ends at the wall time ``end_ns``."""
@@ -148,25 +151,25 @@ class JobFold:
         ]
         return tuple(sorted(found, key=lambda job: (-(job.gpus or 0), -job.counts.whole_ms, job.begin_ns, job.pid)))
 
-    def _story(self, key: ProcessKey, one: _Job, counts: TimeCounts | None) -> JobStory:
-        job = one.job
+    def _story(self, key: ProcessKey, collected: _Job, counts: TimeCounts | None) -> JobStory:
+        job = collected.job
         return JobStory(
             key.pid,
             job.name,
             job.user,
             job.label,
             job.framework,
-            one.ranks,
-            one.workers,
-            one.gpus,
-            one.is_recorded_command,
-            one.begin_ns,
-            one.end_ns,
+            collected.ranks,
+            collected.workers,
+            collected.gpus,
+            collected.is_recorded_command,
+            collected.begin_ns,
+            collected.end_ns,
             counts or TimeCounts(),
-            self._curves(one.series or {}),
-            self._steps(one.steps.values()),
-            *one.place(),
-            one.process_began_ns,
+            self._curves(collected.series or {}),
+            self._steps(collected.steps.values()),
+            *collected.place(),
+            collected.process_began_ns,
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:
@@ -203,12 +206,12 @@ def _descends_from_recorder(key: ProcessKey, snapshot: Snapshot) -> bool:
     if table is None:
         return False
     pids: dict[int, ProcessStat] = {}
-    pid, seen = key.pid, set[int]()
+    pid, visited = key.pid, set[int]()
     stat = table.stat.get(key)
-    while stat is not None and stat.ppid not in seen and pid != recorder:
+    while stat is not None and stat.ppid not in visited and pid != recorder:
         if stat.ppid == recorder:
             return True
-        seen.add(stat.ppid)
-        pids = pids or {other.pid: one for other, one in table.stat.items()}
+        visited.add(stat.ppid)
+        pids = pids or {other.pid: stat_of_pid for other, stat_of_pid in table.stat.items()}
         pid, stat = stat.ppid, pids.get(stat.ppid)
     return False

@@ -132,11 +132,11 @@ def _stat(stat: Stat | None) -> Object | None:
 
 
 def _curve(curve: Curve) -> Object:
-    less = joined(curve, POINTS)
+    shorter = joined(curve, POINTS)
     return {
-        "begin": rfc3339(less.begin_ns),
-        "step_s": less.step_s,
-        "values": [None if value is None else float(f"{value:.4g}") for value in less.values],
+        "begin": rfc3339(shorter.begin_ns),
+        "step_s": shorter.step_s,
+        "values": [None if value is None else float(f"{value:.4g}") for value in shorter.values],
     }
 
 

@@ -28,10 +28,10 @@ class Price(NamedTuple):
 
 def parse_price(text: str) -> Price:
     """Parse a price such as "2.50", "$2.50" or "2.50 EUR". Raises UsageError."""
-    found = _PRICE.fullmatch(text.strip())
-    if found is None or (found[1] and found[3]):
+    match = _PRICE.fullmatch(text.strip())
+    if match is None or (match[1] and match[3]):
         raise UsageError(f"{text!r} is not a price; write 2.50, $2.50 or '2.50 EUR'")
-    return Price(float(found[2]), clean(found[1]), clean(found[3]))
+    return Price(float(match[2]), clean(match[1]), clean(match[3]))
 
 
 class GpuTime(NamedTuple):

@@ -14,7 +14,8 @@ _SECOND = 1_000_000_000
 class Interval(NamedTuple):
     """The time that a value covers.
 
-    spans: the index of each point of a series that the interval overlaps, and the seconds of the overlap.
+    spans: the index of each point of a series that the interval overlaps, and the seconds of the overlap. wall_ns: the
+    wall time at its end.
     """
 
     spans: tuple[tuple[int, float], ...]

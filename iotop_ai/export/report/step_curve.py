@@ -67,7 +67,7 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 
 def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of one counter of steps: if possible that of training, of one rank, and with the commonest keyword."""
+    """The points of the counter of steps that is logged most often; counters of training take precedence."""
     counts = Counter(point.series for point in points)
     main = max(counts, key=lambda series: (series.trains, counts[series]))
     return [point for point in points if point.series == main]
@@ -89,7 +89,10 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """(number of all steps, [(begin, end, steps between)]). Steps with the same time are added to the next span."""
+    """The number of all steps, and the spans between logged times as (begin, end, steps).
+
+    Steps that are logged at the same time are added to the next span.
+    """
     growths = _growths([step for step, _ in timed])
     spans, at_ns, joined = [], timed[0][1], 0
     for (step, _), (next_step, next_ns), grown in zip(timed, timed[1:], growths, strict=False):
@@ -106,7 +109,8 @@ def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, 
 def _growths(steps: Sequence[int]) -> list[int]:
     """The number of steps between each logged count and the next.
 
-    A fall to about 0 is a new start, as at each epoch. A fall to a higher count is a resume from a checkpoint.
+    If a count falls to about 0, the counter began again, as at each epoch, and all its steps are new. If it falls to a
+    higher count, training resumed from a checkpoint, and no step is new.
     """
     strides = sorted(b - a for a, b in pairwise(steps) if b > a)
     usual = strides[len(strides) // 2] if strides else 0

@@ -49,7 +49,7 @@ class JobStory(NamedTuple):
     """One training job.
 
     is_recorded_command: whether it belongs to the recorded command. begin_ns, end_ns: wall times. process_began_ns: the
-    wall time at which its process began; None when unknown. counts: the milliseconds of each share of its time; all 0
+    wall time at which its top process began; None when unknown. counts: the milliseconds of each share of its time; 0
     if not recorded. shares: each share over time, by name, without those that are always 0.
 
     ranks, workers, gpus: the largest numbers during the run. They are None, and user is "", for a job that lived

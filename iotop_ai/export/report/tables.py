@@ -120,9 +120,9 @@ def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
     shares = [f"{percent(part / whole)} %" if whole else UNKNOWN for part in (counts.compute, data, lost)]
     name = " ".join(filter(None, (job.label, job.name, f"({job.pid})")))
     watched = duration(whole / 1000 if whole else (job.end_ns - job.begin_ns) / 1e9)
-    numbers = (UNKNOWN if one is None else str(one) for one in (job.ranks, job.workers, job.gpus))
-    people = (name, job.user or UNKNOWN, *numbers)
-    return (*people, watched, *shares, lost_text(job, lost, price))
+    numbers = (UNKNOWN if number is None else str(number) for number in (job.ranks, job.workers, job.gpus))
+    leading = (name, job.user or UNKNOWN, *numbers)
+    return (*leading, watched, *shares, lost_text(job, lost, price))
 
 
 def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
@@ -315,7 +315,7 @@ def machine_table(story: Story) -> ReportTable:
 
 
 def _disks(story: Story) -> str:
-    """How many disks the machine has, and the devices above them that have a row too: "1; also loop0, dm-0"."""
+    """How many disks the machine has, and the other devices that have a row, such as "1; also loop0, dm-0"."""
     number = story.machine.disks
     if number is None:
         return ""

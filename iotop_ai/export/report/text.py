@@ -88,12 +88,13 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
     if story.steps is not None and story.steps.curve is not None:
         drawn.append(("steps/s", story.steps.curve, 1))
     for title, curve, factor in drawn:
-        less = joined(curve, 2 * width)
+        shorter = joined(curve, 2 * width)
         unit, unit_s = next(
-            (name, size) for name, size, least in _TIME_UNITS if less.step_s * len(less.values) >= least
+            (name, size) for name, size, least in _TIME_UNITS if shorter.step_s * len(shorter.values) >= least
         )
         points = [
-            (i * less.step_s / unit_s, None if value is None else value * factor) for i, value in enumerate(less.values)
+            (i * shorter.step_s / unit_s, None if value is None else value * factor)
+            for i, value in enumerate(shorter.values)
         ]
         try:
             yield chart(f"{title}, by {unit} since the start", points, width, CHART_ROWS, ascii_only)

@@ -52,12 +52,12 @@ def job_sentence(job: JobStory) -> str:
 
 def gpu_sentence(story: Story, price: Price | None) -> str:
     """The cost, such as "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00"; "" without a GPU."""
-    found = gpu_time(story.jobs)
-    if found is None:
+    hours = gpu_time(story.jobs)
+    if hours is None:
         return ""
-    cost = "" if price is None else f", {price.text(found.lost)} of {price.text(found.used)}"
-    lost = f"{percent(found.lost_ratio)} % of {units.gpu_time(found.used)} lost: {units.gpu_time(found.lost)}{cost}"
-    unexplained = found.unexplained / found.used if found.used else 0.0
+    cost = "" if price is None else f", {price.text(hours.lost)} of {price.text(hours.used)}"
+    lost = f"{percent(hours.lost_ratio)} % of {units.gpu_time(hours.used)} lost: {units.gpu_time(hours.lost)}{cost}"
+    unexplained = hours.unexplained / hours.used if hours.used else 0.0
     return lost + (f"; {percent(unexplained)} % is unexplained" if unexplained >= 0.005 else "")
 
 

@@ -67,7 +67,7 @@ def metric_cells(record: Any, kind: type) -> Row:
 
 
 def term_column(term: Term) -> Column:
-    """The column of a figure under its standard name, in the unit of that name."""
+    """The column of a figure, with the figure's standard name and the unit that goes with the name."""
     unit = _IOSTAT_UNITS.get(term.metric.unit, term.metric.unit)
     return Column(term.title, "real", unit, term.metric.text, term.metric.term)
 

@@ -34,10 +34,12 @@ def polars_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
     series = []
     for column, cells in _by_column(columns, rows):
         kind = polars.Int64 if column.kind == "time" else kinds[column.kind]
-        one = polars.Series(column.name, cells, dtype=kind, strict=False)
+        values = polars.Series(column.name, cells, dtype=kind, strict=False)
         in_utc = polars.Datetime("ns", "UTC")
         series.append(
-            one.cast(polars.Datetime("ns")).dt.replace_time_zone("UTC").cast(in_utc) if column.kind == "time" else one
+            values.cast(polars.Datetime("ns")).dt.replace_time_zone("UTC").cast(in_utc)
+            if column.kind == "time"
+            else values
         )
     return polars.DataFrame(series)
 

@@ -204,8 +204,8 @@ class _RenewedRows:
 
     def __call__(self, frame: Frame) -> Iterator[Row]:
         """A row for each Reading that is new since the last Frame."""
-        found: Mapping[str, Reading[Any]] = getattr(frame.snapshot, self._field).value or {}
-        for name, reading in found.items():
+        readings: Mapping[str, Reading[Any]] = getattr(frame.snapshot, self._field).value or {}
+        for name, reading in readings.items():
             last = self._last.get(name)
             if last is None or last.at_ns != reading.at_ns:
                 self._last[name] = reading

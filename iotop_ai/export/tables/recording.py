@@ -79,7 +79,7 @@ class Recording:
         self._loaded: dict[str, LoadedTable] = {}
         self._period = (begin, end)
         self._allow_root = allow_root
-        opened = self._open()  # reports a wrong name or time here, and not at the first table
+        opened = self._open()  # an invalid path or time raises here, and not at the first table
         self.about = opened.about()
         for part in opened.source.parts:
             part.close()

@@ -24,7 +24,7 @@ _LARGEST = 2**63
 
 
 def _quoted(name: str) -> str:
-    """A name from our own declarations in quotes, because iostat's names contain special characters."""
+    """The name in quotes, because iostat's names contain special characters."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -39,21 +39,21 @@ def _value(cell: Cell, column: Column) -> Cell:
 class SqliteOut:
     """Writes tables to an SQLite file.
 
-    stream: the open, empty file. path: the path at which SQLite opens the same file; "" if another user could make it
-    lead to another file. The database is then built in a private temporary folder, which needs the same space again.
+    stream: the open, empty file. path: the path at which SQLite opens the same file; "" if another user could make the
+    path lead to another file. Without a path, the database is built in a private temporary folder and then copied.
     """
 
     def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
         self._stream = stream
         self._built: BinaryIO | None = None
         if _is_path_of(stream, path):
-            self._place, self._db = path, _connected(path)
+            self._place, self._db = path, _connect(path)
         else:
             self._place = tempfile.gettempdir()
-            # Without a name, the file and its room are gone at our end, also if a signal ends us.
+            # The open file outlives its folder, and its space is freed when this process ends, even by a signal.
             with tempfile.TemporaryDirectory(prefix="iotop-ai-export-") as folder:
                 path = os.path.join(folder, "tables.sqlite")
-                self._built, self._db = open(path, "x+b"), _connected(path)  # noqa: SIM115
+                self._built, self._db = open(path, "x+b"), _connect(path)  # noqa: SIM115
         # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -75,12 +75,12 @@ class SqliteOut:
     def add(self, table: Table, rows: Iterable[Row]) -> None:
         """Append rows of a table."""
         values = ([_value(cell, column) for cell, column in zip(row, table.columns, strict=True)] for row in rows)
-        with self._errors_named():
+        with self._errors_with_path():
             self._db.executemany(self._insert[table.name], values)
 
     def finish(self, about: Mapping[str, str]) -> None:
-        """Commit, and write the stream. about: the rows of the table ``recording``."""
-        with self._errors_named():
+        """Complete the file. about: the rows of the table ``recording``."""
+        with self._errors_with_path():
             self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
             self._db.execute("COMMIT")
         self._db.close()
@@ -89,7 +89,7 @@ class SqliteOut:
             self._stream.flush()
 
     @contextlib.contextmanager
-    def _errors_named(self) -> Iterator[None]:
+    def _errors_with_path(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as error:  # such as "database or disk is full"
@@ -102,10 +102,10 @@ class SqliteOut:
             self._built.close()
 
 
-def _connected(path: str) -> sqlite3.Connection:
-    # A URI with two slashes at the begin of its path would name a host.
+def _connect(path: str) -> sqlite3.Connection:
+    # After "file:", two slashes would begin the name of a host.
     uri_path = quote(b"/" + os.fsencode(os.path.abspath(path)).lstrip(b"/"))
-    # SQLite's locks are off: on NFS they would wait for the lock that the stream's owner has.
+    # SQLite's locks are off: on NFS, SQLite would wait for the lock that the stream's owner holds.
     return sqlite3.connect(f"file:{uri_path}?vfs=unix-none", isolation_level=None, uri=True)
 
 

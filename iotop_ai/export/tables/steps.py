@@ -40,18 +40,18 @@ class _StepRows:
             if self._last.get(key) == counts.at_ns:
                 continue
             self._last[key] = counts.at_ns
-            job, one = _job_of(frame, key), rates.get(key)
-            seen = _seen(frame, job)
-            reported = None if one is None else one.data_wait_ratio
+            job, step_rates = _job_of(frame, key), rates.get(key)
+            data_seen = _data_seen_ratio(frame, job)
+            reported = None if step_rates is None else step_rates.data_wait_ratio
             yield (
                 frame.snapshot.wall_ns,
-                None if one is None or one.span_ns is None else one.span_ns / 1e9,
+                None if step_rates is None or step_rates.span_ns is None else step_rates.span_ns / 1e9,
                 *(key.pid, key.start_ticks, None if job is None else job.key.pid),
                 *(counts.rank, counts.local_rank, counts.world_size, counts.progress, counts.batches),
                 None if counts.data_ns is None else counts.data_ns / 1e9,
-                *metric_cells(one, StepRates),
-                seen,
-                None if seen is None or reported is None else seen - reported,
+                *metric_cells(step_rates, StepRates),
+                data_seen,
+                None if data_seen is None or reported is None else data_seen - reported,
             )
 
 
@@ -60,7 +60,7 @@ def _job_of(frame: Frame, key: ProcessKey) -> Job | None:
     return table.job_of(key) if table is not None else None
 
 
-def _seen(frame: Frame, job: Job | None) -> float | None:
+def _data_seen_ratio(frame: Frame, job: Job | None) -> float | None:
     sample = frame.sample.jobs.value
     shares = None if job is None or sample is None else sample.times.get(job.key)
     return None if shares is None else shares.data

@@ -12,11 +12,11 @@ WORDS = {State.OK: "ok", State.WARN: "warn", State.FAIL: "fail", State.UNKNOWN: 
 _STATE, _NAME = 11, 16
 
 
-def doctor_text(found: Diagnosis, quiet: bool = False) -> str:
-    """The whole text, without a final newline. quiet: list only checks that are not ok."""
-    shown = [check for check in found.checks if not (quiet and check.state is State.OK)]
+def doctor_text(diagnosis: Diagnosis, quiet: bool = False) -> str:
+    """The checks and their totals, without a final newline. quiet: only the checks that are not ok."""
+    shown = [check for check in diagnosis.checks if not (quiet and check.state is State.OK)]
     lines = [line for check in shown for line in _lines(check)]
-    return "\n".join(lines if quiet else [*lines, "", totals_text(found)])
+    return "\n".join(lines if quiet else [*lines, "", totals_text(diagnosis)])
 
 
 def _lines(check: Check) -> list[str]:
@@ -26,17 +26,23 @@ def _lines(check: Check) -> list[str]:
     return lines
 
 
-def totals_text(found: Diagnosis) -> str:
+def totals_text(diagnosis: Diagnosis) -> str:
     """The number of checks of each kind, such as "24 ok, 2 warn, 1 fail"; kinds without a check are left out."""
-    counts = Counter(check.state for check in found.checks)
+    counts = Counter(check.state for check in diagnosis.checks)
     return ", ".join(f"{counts[state]} {word}" for state, word in WORDS.items() if counts[state])
 
 
-def differences_text(found: list[Difference], names: tuple[str, str]) -> str:
+def differences_text(differences: list[Difference], names: tuple[str, str]) -> str:
     """A row for each difference, by section. names: the titles of the two compared files."""
-    if not found:
+    if not differences:
         return "no difference"
-    rows = [("", *names), *((f"{one.section}.{one.name}", one.first, one.second) for one in found)]
+    rows = [
+        ("", *names),
+        *(
+            (f"{difference.section}.{difference.name}", difference.first, difference.second)
+            for difference in differences
+        ),
+    ]
     cells = [tuple(UNDEFINED if cell is None else cell for cell in row) for row in rows]
     widths = [min(60, max(len(row[at]) for row in cells)) for at in (0, 1)]
     return "\n".join(f"{row[0]:{widths[0]}}  {row[1]:{widths[1]}}  {row[2]}".rstrip() for row in cells)

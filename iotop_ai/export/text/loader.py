@@ -16,7 +16,7 @@ _LEAST_POINTS = 3
 
 
 def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """The whole text, without a final newline."""
+    """The sweep as text, without a final newline; if no run gave an answer, only the first failure."""
     kind = next((run.built.kind for run in report.runs if run.built), "")
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:
@@ -40,8 +40,8 @@ def _varied(runs: tuple[Run, ...]) -> tuple[str, ...]:
     return ("workers", *(name.replace("_size", "") for name in differ))
 
 
-def _cell(one: Configuration, name: str) -> str:
-    value = getattr(one, {"batch": "batch_size"}.get(name, name))
+def _cell(configuration: Configuration, name: str) -> str:
+    value = getattr(configuration, {"batch": "batch_size"}.get(name, name))
     return UNDEFINED if value in (None, "") else str(value)
 
 
@@ -68,17 +68,17 @@ def _row(run: Run, settings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def workers_curve(report: Report, width: int, ascii_only: bool = False) -> str:
-    """The curve of samples per second over the number of workers; "" with fewer than three points.
+    """The curve of samples per second over the number of workers, with the recommended values of all other settings.
 
-    All other settings are the recommended settings.
+    "" with fewer than three points.
     """
     if report.choice is None:
         return ""
-    found = curve(report.runs, report.choice.run.configuration)
-    if len(found) < _LEAST_POINTS:
+    runs = curve(report.runs, report.choice.run.configuration)
+    if len(runs) < _LEAST_POINTS:
         return ""
-    points = [(float(run.configuration.workers), run.samples_per_s) for run in found]
-    labels = [str(run.configuration.workers) for run in found]
+    points = [(float(run.configuration.workers), run.samples_per_s) for run in runs]
+    labels = [str(run.configuration.workers) for run in runs]
     try:
         return chart("samples per second, by workers", points, width, _HEIGHT, ascii_only, labels)
     except UnknownError:

@@ -18,10 +18,10 @@ _COMMIT = re.compile(r"(?<=@)[0-9a-f]{40,64}(#subdirectory=.*)?$")
 _INDEX = "https://download.pytorch.org/whl/"
 
 
-def requirements_text(found: PythonFacts) -> str:
+def requirements_text(facts: PythonFacts) -> str:
     """Each imported package with its version, like ``pip freeze``; options for torch's package indices come first."""
-    packages = [one for one in found.imported if canonical(one.name) not in LEFT_OUT and one.version]
-    lines = [f"# {found.implementation} {found.version}, {found.machine}"]
+    packages = [one for one in facts.imported if canonical(one.name) not in LEFT_OUT and one.version]
+    lines = [f"# {facts.implementation} {facts.version}, {facts.machine}"]
     return "\n".join([*lines, *_indices(packages), *map(_requirement, packages)]) + "\n"
 
 
@@ -31,23 +31,23 @@ def _indices(packages: list[Package]) -> list[str]:
     return [f"--extra-index-url {_INDEX}{build}" for build in builds]
 
 
-def environment_text(found: PythonFacts, name: str) -> str:
+def environment_text(facts: PythonFacts, name: str) -> str:
     """environment.yml: conda's packages and their channels; all other packages are listed below pip."""
     channels = []
-    for one in found.conda_packages:
+    for one in facts.conda_packages:
         channel = one.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in one.channel else one.channel
         channel = "defaults" if channel.endswith(("pkgs/main", "pkgs/r")) else channel
         if _PLAIN.fullmatch(channel) and channel not in channels:
             channels.append(channel)
-    conda = [one for one in found.conda_packages if _PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)]
+    conda = [one for one in facts.conda_packages if _PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)]
     names = {canonical(one.name) for one in conda}
     pip = [
         one
-        for one in found.imported
+        for one in facts.imported
         if canonical(one.name) not in LEFT_OUT and one.installer != "conda" and one.version
         and not (canonical(one.name) in names and not one.installer)
     ]  # fmt: skip
-    python = ".".join(map(str, release(found.version)))
+    python = ".".join(map(str, release(facts.version)))
     lines = [f"name: {name}", "channels:", *(f"  - {one}" for one in channels or ["conda-forge"]), "dependencies:"]
     lines += [f"  - {one.name}={one.version}" for one in conda] if conda else [f"  - python={python}", "  - pip"]
     if pip:

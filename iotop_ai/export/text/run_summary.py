@@ -29,8 +29,8 @@ class RunSummary:
         self._seconds += seconds
         first = frame.verdict.primary
         name = class_name(first.class_id, first.state)
-        what = (first.state.value, "measuring" if frame.verdict.measuring else name)
-        self._states[what] = self._states.get(what, 0.0) + seconds
+        verdict = (first.state.value, "measuring" if frame.verdict.measuring else name)
+        self._states[verdict] = self._states.get(verdict, 0.0) + seconds
         if not frame.verdict.measuring:
             self._lost += (first.lost_ratio or 0.0) * seconds
             self._lost_s += seconds
@@ -51,9 +51,9 @@ class RunSummary:
             self._peak("gpu memory", gpu.memory_used_bytes, uuid[:12])
             self._peak("gpu", gpu.busy_ratio, uuid[:12])
 
-    def _peak(self, what: str, value: float | None, where: str) -> None:
-        if value is not None and value > self._peaks.get(what, (0.0, ""))[0]:
-            self._peaks[what] = (value, where)
+    def _peak(self, figure: str, value: float | None, device: str) -> None:
+        if value is not None and value > self._peaks.get(figure, (0.0, ""))[0]:
+            self._peaks[figure] = (value, device)
 
     def lines(self) -> list[str]:
         """The lines of the summary; without a complete interval, one line that says so."""

@@ -17,7 +17,7 @@ _LEAST_POINTS = 3
 
 
 def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """The whole text, without a final newline."""
+    """The check as text, without a final newline."""
     lines = [place_text(report.place)]
     if report.target is not None:
         lines.append(target_text(report.target, report.engine))
@@ -42,11 +42,11 @@ def _row(one: Measured) -> tuple[str, ...]:
 
 def depth_curve(results: tuple[Measured, ...], width: int, ascii_only: bool = False) -> str:
     """Random 4 KiB reads per second over the number of reads in flight; "" with fewer than three points."""
-    found = [one for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
-    if len(found) < _LEAST_POINTS:
+    reads = [read for read in results if read.name == RANDOM and read.block_bytes == 4 * KIB]
+    if len(reads) < _LEAST_POINTS:
         return ""
-    points = [(log2(one.depth), one.ops_per_s) for one in found]
-    labels = [str(one.depth) for one in found]
+    points = [(log2(read.depth), read.ops_per_s) for read in reads]
+    labels = [str(read.depth) for read in reads]
     try:
         return chart("random 4 KB reads per second, by reads in flight", points, width, _HEIGHT, ascii_only, labels)
     except UnknownError:

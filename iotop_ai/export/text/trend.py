@@ -49,7 +49,7 @@ class Trend:
         return (max(moved, key=lambda name: (moved[name], -len(name))),)
 
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:
-        """The charts below each other, each at most ``width`` columns wide.
+        """The charts, one below the other, each at most ``width`` columns wide.
 
         A chart without a known value becomes a line of text.
         """

@@ -46,7 +46,7 @@ class DialogScreen(LiveScreen):
 
     @abstractmethod
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
-        """(rows of the explanation, rows of the choice)."""
+        """The rows of the explanation, and the rows of the choice."""
 
     @abstractmethod
     def enter(self) -> None:

@@ -45,8 +45,9 @@ class CacheResult(Message):
 
 
 class DropCachesScreen(KernelSwitchScreen):
-    """Asks for the word that confirms, and shows the progress and the effect. A running action continues after the
-    dialog is closed.
+    """Asks for the word that confirms a drop, or for the path to evict; then shows the progress and the effect.
+
+    A running action continues after the dialog is closed.
     """
 
     switch = DROP_CACHES
@@ -91,7 +92,7 @@ class DropCachesScreen(KernelSwitchScreen):
         return self.drop.effect is not None or self.drop.evicted is not None
 
     def special(self, key: str) -> bool:
-        """Choose with Up, Down and the digits; while a path is typed, a digit belongs to the path."""
+        """Choose with Up, Down and the digits; while a path is typed, a digit is part of the path."""
         if self.drop.doing or self.finished:
             return True
         if key in ("up", "down"):
@@ -115,7 +116,7 @@ class DropCachesScreen(KernelSwitchScreen):
         self._complain("")
 
     def enter(self) -> None:
-        """Drop or evict, if the user has confirmed it."""
+        """Drop the caches if the word is right, or evict the typed path."""
         drop = self.drop
         if self.finished:
             self.leave()

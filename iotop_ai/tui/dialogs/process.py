@@ -17,7 +17,7 @@ from iotop_ai.tui.threads.actions import ActionResult, ActionThreads
 
 
 class ProcessScreen(DialogScreen):
-    """Asks for a command for one process, for all processes that share a row, or for all tagged ones.
+    """Asks for a command for one process, for all processes that share a row, or for all tagged processes.
 
     Typing the command confirms it. text: the beginning of the command.
     """
@@ -79,7 +79,7 @@ class DelayScreen(KernelSwitchScreen):
         self._switching = False
 
     def on_permission_result(self, message: PermissionResult) -> None:
-        """Show whether the user can switch it."""
+        """Show whether the user can switch delay accounting."""
         self._right = message.right
         self.draw()
 

@@ -89,9 +89,7 @@ class CheckScreen(DialogScreen):
             event.prevent_default()
 
     def _replace_proposed(self, replaced: bool) -> None:
-        """Remove the proposed path at the first key if that key is a character; any other key keeps the path for
-        editing.
-        """
+        """Handle the first key for the proposed path: replace the path if ``replaced``, otherwise keep it for editing."""
         if self._proposed and replaced:
             self.text = ""
         self._proposed = False

@@ -35,7 +35,7 @@ class MonitorScreen(Screen[None]):
             self.app.pop_screen()
 
     def update_front(self) -> None:
-        """Call ``follow`` of the screen in front. While the app ends, there may be none."""
+        """Call ``follow`` of the screen in front. While the app ends, there may be no screen."""
         stack = self.app.screen_stack
         if stack and isinstance(stack[-1], MonitorScreen):
             stack[-1].follow()

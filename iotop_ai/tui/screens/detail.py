@@ -18,8 +18,9 @@ PAGE_OVERLAP = 2
 
 
 class TimedScreen(LiveScreen):
-    """A live screen above the main one, on which the user can type a time. state, time: the main screen's state, and
-    its controller of time.
+    """A live screen above the main one, on which the user can type a time.
+
+    state, time: the main screen's state, and its controller of the keys that move through time.
     """
 
     def __init__(self, state: MainState, time: TimeActions, theme_styles: ThemeStyles, panel_id: str) -> None:
@@ -36,8 +37,9 @@ class TimedScreen(LiveScreen):
         return self.main.view.time_input is not None
 
     def on_key(self, event: Key) -> None:
-        """Handle the key that asks for a time and the keys of the time within this call, because the next keys of the
-        same burst of input already belong to the time.
+        """Handle the key that opens the time input, and every key while the input is open.
+
+        They are handled within this call, so that the next keys of the same burst of input go to the time input.
         """
         if self.captures_keys:
             self._time.type_time(event.key, event.character)

@@ -46,7 +46,7 @@ SELF_TEST = "self-test"
 
 @runtime_checkable
 class SmartRefresher(Protocol):
-    """A source that can query SMART on demand: this machine, live."""
+    """A source that can query SMART on demand, as the live source of this machine can."""
 
     smartctl: str
 
@@ -58,8 +58,9 @@ class SmartRefresher(Protocol):
 class HealthScreen(TimedScreen):
     """The health screen. While the dialog before a self-test is open, the dialog takes all keys.
 
-    state, time: the main screen's state, and its controller of time. threads: run the command of a self-test, even
-    after the user has left the screen. disk: the disk whose page opens first; "" for the list.
+    state, time: the main screen's state, and its controller of the keys that move through time. threads: run the
+    command of a self-test, even after the user has left the screen. disk: the disk whose page opens first; "" for the
+    list.
     """
 
     BINDINGS = HEALTH_KEYS
@@ -193,30 +194,30 @@ class HealthScreen(TimedScreen):
 
     def action_test(self) -> None:
         """Open the dialog, or a notice that says why a self-test cannot be started."""
-        one = target_disk(self.main.frame, self.health)
+        disk = target_disk(self.main.frame, self.health)
         busy = self._threads.running(SELF_TEST)
-        why = "a disk is being queried" if busy else why_no_test(one, self.health)
-        if why or one is None:  # without a target disk, there is always a reason
+        why = "a disk is being queried" if busy else why_no_test(disk, self.health)
+        if why or disk is None:  # without a target disk, there is always a reason
             backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
-            self.show(dialog=Dialog(one.name, identity=one.identity))
+            self.show(dialog=Dialog(disk.name, identity=disk.identity))
 
     def _decide(self, dialog: Dialog) -> None:
         """Run the typed command if the dialog offered it."""
-        one = disk_row(self.main.newest, dialog.disk)
-        why = why_test_refused(one, dialog, self.health)
-        if why or one is None or one.state is None:
+        disk = disk_row(self.main.newest, dialog.disk)
+        why = why_test_refused(disk, dialog, self.health)
+        if why or disk is None or disk.state is None:
             self.show(dialog=None)
             self.answer(f"failed: {why}")
             return
-        word, words = dialog.typed.strip(), accepted_words(one)
+        word, words = dialog.typed.strip(), accepted_words(disk)
         if word not in words:
             self.show(dialog=dialog._replace(typed="", error=f"Type {' or '.join(words)}; Esc leaves it."))
             return
         self.show(dialog=None)
-        identity = one.identity.completed(dialog.identity)
-        self._act(word, Target(one.name, one.state.device, one.state.device_type, identity))
+        identity = disk.identity.completed(dialog.identity)
+        self._act(word, Target(disk.name, disk.state.device, disk.state.device_type, identity))
 
     def _act(self, word: str, target: Target) -> None:
         """Run smartctl on a thread, then query the disks. The screen shows the answer, and the recording gets

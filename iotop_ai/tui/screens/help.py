@@ -18,8 +18,8 @@ _STEPS = {"space": 1, "pagedown": 1, "right": 1, "tab": 1, "pageup": -1, "left":
 class HelpScreen(PanelScreen):
     """The help, which begins with the keys of the screen below.
 
-    Space, PageDown, Right and Tab show the next page, PageUp, Left and Shift-Tab the previous one. Most other keys, or
-    a click, close the help.
+    Space, PageDown, Right and Tab show the next page; PageUp, Left and Shift-Tab show the previous page. A click and
+    most other keys close the help.
     """
 
     def __init__(self, frame: Frame | None, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
@@ -34,8 +34,9 @@ class HelpScreen(PanelScreen):
         return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
 
     def on_resize(self) -> None:
-        """Stay on the page that is shown, which is the last one if the new size has fewer pages. Textual then calls the
-        handler of the base class, which draws.
+        """Keep the page, or go to the last page if the new size has fewer pages.
+
+        Textual then calls the handler of the base class, which draws the page.
         """
         self.page = min(self.page, self._last_page())
 
@@ -43,7 +44,7 @@ class HelpScreen(PanelScreen):
         return pages(*self.app.size, self._view, self._screen_below) - 1
 
     async def on_key(self, event: Key) -> None:
-        """Show another page, or close the help. The keys of the palette open the palette of the screen below."""
+        """Show another page, or close the help. The keys that open the palette do so on the screen below."""
         if event.key == "ctrl+z":
             return
         event.stop()

@@ -1,4 +1,4 @@
-"""The screen of jobs that run on several machines and, for each job, the machine that its other machines wait for."""
+"""The screen of the jobs that run on several machines. It shows for which machine the others of a job wait."""
 
 from __future__ import annotations
 

@@ -67,13 +67,13 @@ class FleetState:
 
     def want_history(self) -> None:
         """Request the graphs of the machine under the cursor, once after each refresh."""
-        one = self.current
-        if one is None or self.fleet is None or self.thread is None:
+        machine = self.current
+        if machine is None or self.fleet is None or self.thread is None:
             return
-        request = (one.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
+        request = (machine.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
         if request != self._asked:
             self._asked = request
-            self.thread.want_history(one, request[1], request[2])
+            self.thread.want_history(machine, request[1], request[2])
 
     def sort(self, step: int) -> None:
         """Sort by the next or previous column."""

@@ -42,7 +42,7 @@ def _entry(name: str, text: str, current: bool) -> Entry:
 
 
 class ListActions:
-    """The controller of these keys. It changes only the View."""
+    """The controller of the keys about lists, filter, order and device. It changes only the View."""
 
     def __init__(self, state: MainState, open_list: OpenList) -> None:
         self._state = state
@@ -144,8 +144,8 @@ class ListActions:
         state = self._state
         entries = []
         for column in optional_columns():
-            where = column_state(column.id, state.frame, state.view, state.canvas.columns)
-            entries.append(_entry(column.id, f"{column.title}: {where}", where == SHOWN))
+            column_status = column_state(column.id, state.frame, state.view, state.canvas.columns)
+            entries.append(_entry(column.id, f"{column.title}: {column_status}", column_status == SHOWN))
         wording = Wording("columns of processes", "show or hide", "no column has these words", False)
         self._open_list(tuple(entries), self._take_column, wording)
 
