@@ -122,8 +122,8 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
             await super().on_event(event)
 
     def on_resize(self) -> None:
-        """Paint everything again. A terminal that was smaller for a moment has lost its content, even if the size is
-        the same.
+        """Paint everything again. A terminal that was smaller for a moment has lost its content, even if it has its old
+        size again.
         """
         if self._resized and self.screen_stack:
             self.screen.refresh()

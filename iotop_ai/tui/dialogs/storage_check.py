@@ -89,7 +89,7 @@ class CheckScreen(DialogScreen):
             event.prevent_default()
 
     def _replace_proposed(self, replaced: bool) -> None:
-        """Handle the first key for the proposed path: replace the path if ``replaced``, otherwise keep it for editing."""
+        """Handle the first key: remove the proposed path if ``replaced``, otherwise keep the path for editing."""
         if self._proposed and replaced:
             self.text = ""
         self._proposed = False

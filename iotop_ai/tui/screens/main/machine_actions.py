@@ -59,9 +59,9 @@ class MachineActions:
     def show_problems(self, problems: tuple[Problem, ...]) -> None:
         """Show the problems that the user has not dismissed."""
         state = self._state
-        left = tuple(one for one in problems if one.name not in state.view.dismissed)
-        if left:
-            state.change(state.view.message, problems=left)
+        remaining = tuple(problem for problem in problems if problem.name not in state.view.dismissed)
+        if remaining:
+            state.change(state.view.message, problems=remaining)
 
     def dismiss(self) -> None:
         """Remove the row of problems, in this and in later sessions."""
@@ -85,8 +85,12 @@ class MachineActions:
         """Open the dialog that ``make`` returns, or a notice with the reason, which takes the keys that the user types
         next.
         """
-        found = self.why_not() or make()
-        self._open_dialog(NoticeScreen(self._backdrop(), title, found) if isinstance(found, str) else found)
+        dialog_or_reason = self.why_not() or make()
+        self._open_dialog(
+            NoticeScreen(self._backdrop(), title, dialog_or_reason)
+            if isinstance(dialog_or_reason, str)
+            else dialog_or_reason
+        )
 
     def drop_caches(self) -> None:
         """Open the dialog that drops the machine's caches."""

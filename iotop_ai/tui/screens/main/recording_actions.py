@@ -26,7 +26,7 @@ LEAST_BYTES_SHOWN = 10_240
 
 
 class RecordingResult(Message):
-    """A recording was started or stopped, or could not be. answer: what the screen shows; it begins with "done: " or
+    """The result of starting or stopping a recording. answer: the text for the screen, beginning with "done: " or
     "failed: ".
     """
 
@@ -66,11 +66,11 @@ class RecordingActions:
 
     def _switch(self, keeper: SessionRecorder) -> None:
         with self._in_order:
-            answer = self._switched(keeper)
+            answer = self._switch_answer(keeper)
             if answer:
                 self._post_message(RecordingResult(answer))
 
-    def _switched(self, keeper: SessionRecorder) -> str:
+    def _switch_answer(self, keeper: SessionRecorder) -> str:
         """Start or stop the recording; return the answer to the key, or "" if the session is over."""
         try:
             result = keeper.switch()
@@ -117,7 +117,7 @@ class RecordingActions:
             self._state.change(f"failed: {marks.reason}")
 
     def kept_text(self) -> str:
-        """How far the user can look back, and how much memory that takes."""
+        """How far the user can look back, and how much memory the kept Frames take; "" if nothing is kept."""
         if self._keeper is None or self._keeper.ring is None:
             return ""
         kept = self._keeper.ring.state()

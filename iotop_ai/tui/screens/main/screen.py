@@ -1,4 +1,4 @@
-"""The main screen: it places its panels below each other, and hands the keys to controllers."""
+"""The main screen, which stacks its panels and hands the keys to controllers."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ class MainScreen(RootScreen):
         self._follow_focus()
 
     def _follow_focus(self) -> None:
-        """Store in the View which panel has the focus, without a cursor. Also called before a key acts, because
+        """Store in the View which panel has the focus, and clear the cursor. Also called before a key acts, because
         Textual's message about the focus may come after the key.
         """
         panel = self.focused
@@ -275,7 +275,7 @@ class MainScreen(RootScreen):
         self._move_cursor(event.step)
 
     async def on_key(self, event: Key) -> None:
-        """Handle a key within this call. In Textual's queue, a later key could overtake it.
+        """Handle a key within this call, because a later key could overtake it in Textual's queue.
 
         While the user types a filter, a time or a mark, all keys belong to that text, including the next keys of the
         same burst.
@@ -425,8 +425,8 @@ class MainScreen(RootScreen):
             self.lists.clear_filter()
 
     def action_zoom(self) -> None:
-        """Let the focused panel fill the window, or another one if that panel has no more to show, first the processes;
-        or show all panels again.
+        """Let the focused panel fill the window; if it has nothing more to show, the process panel or another one that
+        has. If a panel fills the window already, show all panels again.
         """
         shown = [name for name in (self.view.focus, "process", *ZOOMABLE) if name not in self.view.hidden]
         panel = next((name for name in shown if name in ZOOMABLE), "")

@@ -18,7 +18,7 @@ CHOOSE_ROW = "choose a row first: Tab to a panel, then Down"
 
 
 class TagActions:
-    """The controller of these keys. They do not change the machine, so they work in every mode.
+    """The controller of the keys that tag and copy. They do not change the machine, so they work in every mode.
 
     move_cursor: moves the cursor by rows. lines: returns the lines of a panel by its name. osc52: copies to the
     terminal's clipboard.
@@ -66,8 +66,8 @@ class TagActions:
         self._state.change(f"done: {count} untagged" if count else "nothing is tagged", tagged=frozenset())
 
     def copy_row(self) -> None:
-        """Copy the row under the cursor with the titles; in the process list, copy all tagged processes if there are
-        any.
+        """Copy the row under the cursor with the titles; in the process list, copy all tagged processes instead, if
+        there are any.
         """
         lines = self._table_row() or self._process_rows()
         if len(lines) < 2:

@@ -54,13 +54,13 @@ class TimeActions:
         self._judged_anew_shown = False
 
     @property
-    def _moving(self) -> PlaybackThread | None:
+    def _active_playback(self) -> PlaybackThread | None:
         """The thread that decides which Frame is shown; None while the screen shows now."""
         return self.playback if self._state.in_past else None
 
     def _is_closed(self, message: PlaybackMessage) -> bool:
         """Whether the message comes from a playback that was closed in the meantime."""
-        return self._moving is None or message.playback is not self._moving
+        return self._active_playback is None or message.playback is not self._active_playback
 
     def show_playback(self, message: PlaybackFrame) -> None:
         """Show the Frame of the playback, unless the playback was closed in the meantime."""
@@ -119,8 +119,8 @@ class TimeActions:
 
     def step(self, step: int) -> None:
         """Move by one Frame. If the screen shows now, a step back begins to look back."""
-        if (moving := self._moving) is not None:
-            moving.step(step)
+        if (playback := self._active_playback) is not None:
+            playback.step(step)
         elif step < 0 and self._state.view.mode in ("live", "paused", "ended"):
             self._begin_to_look_back(self._state.frame.snapshot.wall_ns - 1)
 
@@ -144,7 +144,7 @@ class TimeActions:
         playback.seek(wall_ns)
 
     def now(self) -> bool:
-        """Return to now; returns whether the screen was looking back."""
+        """Return to now if the screen shows the past of a live session; returns whether it did."""
         back = self._state.view.mode == "back"
         if back:
             self._return_to_now("done: now")
@@ -169,8 +169,8 @@ class TimeActions:
     def pause(self) -> None:
         """Play or pause the playback. If the screen shows now, stop drawing, or draw the newest Frame."""
         state = self._state
-        if (moving := self._moving) is not None:
-            moving.toggle()
+        if (playback := self._active_playback) is not None:
+            playback.toggle()
         elif state.view.mode == "paused":
             state.show_newest()
             state.change("done: live", mode="live", past=state.past)
@@ -180,8 +180,8 @@ class TimeActions:
     def interval(self, step: int) -> None:
         """Set a longer or shorter interval. For a playback, set a higher or lower speed."""
         state = self._state
-        if (moving := self._moving) is not None:
-            moving.change_speed(step)
+        if (playback := self._active_playback) is not None:
+            playback.change_speed(step)
             return
         if state.view.remote:
             state.change("not available from another machine: set the interval there")

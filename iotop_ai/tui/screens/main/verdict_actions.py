@@ -1,4 +1,4 @@
-"""The keys about the verdict: choose the job that it is about, copy it, acknowledge it."""
+"""The keys about the verdict: choose its job, copy the verdict, acknowledge a finding."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class VerdictActions:
         state.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
 
     def watch_job(self) -> None:
-        """Show once that the chosen job has ended, and let the diagnosis choose; or show that the chosen pid belongs to
-        no job.
+        """If the chosen job has ended, let the diagnosis choose a job, and show so. If the chosen process never belonged
+        to a job, show so once.
         """
         state = self._state
         pid, frame = state.view.job, state.received
@@ -85,13 +85,13 @@ class VerdictActions:
     def acknowledge(self) -> None:
         """Acknowledge the first finding that does not clear by itself."""
         state = self._state
-        found = first_to_acknowledge(state.frame.verdict.findings, state.frame.snapshot)
-        if found is None:
+        target = first_to_acknowledge(state.frame.verdict.findings, state.frame.snapshot)
+        if target is None:
             state.change(NOTHING_LASTS)
         elif why := self._why_not():
             state.change(why)
         else:
-            finding, name = found
+            finding, name = target
             value = value_of(finding)
             self._threads.run("acknowledge", lambda: _acknowledge(name, value))
 
