@@ -86,8 +86,8 @@ def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tup
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()
     first_ns = now.history[0].at_ns if now.history else now.sample.at_ns
-    left = [sample._replace(processes=Rated()) for sample in before.history if sample.at_ns < first_ns]
-    return (*past, *left)[-keep:] if left else past
+    added = [sample._replace(processes=Rated()) for sample in before.history if sample.at_ns < first_ns]
+    return (*past, *added)[-keep:] if added else past
 
 
 def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:

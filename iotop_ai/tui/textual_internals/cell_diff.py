@@ -26,8 +26,8 @@ _text = itemgetter(0)
 class Row(NamedTuple):
     """The cells of a row.
 
-    text: one character per column. styles: for each of them, the character that stands for its style. jagged: whether
-    some character is not one column wide, so that columns cannot be compared. text_bits, style_bits: ``text`` and
+    text: one character per column. styles: per column, the character that stands for its style. jagged: whether some
+    character is not one column wide, so that columns cannot be compared. text_bits, style_bits: ``text`` and
     ``styles`` as numbers with 16 bits per column, so that one XOR compares them; 0 for a jagged row.
     """
 

@@ -102,7 +102,7 @@ class BlockingInputDriver(LinuxDriver):
         super().write(data)
 
     def start_application_mode(self) -> None:
-        """Take the terminal, and remember the attributes of the shell, not those of the first frame, for the end.
+        """Take the terminal. At the end, it gets back the attributes that the shell set, not those of the first frame.
 
         A hang-up while the app ends sends SIGCONT, which must not take the terminal again.
         """
@@ -118,8 +118,8 @@ class BlockingInputDriver(LinuxDriver):
             self.attrs_before = type(self).attributes_before
 
     def _keep_keys(self) -> None:
-        """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves them to this one, which
-        reads without waiting.
+        """Hide keys from poll(), so that a program that sleeps in poll(), such as ssh, leaves the keys to this program,
+        which reads without waiting.
 
         The command line has opened the terminal separately for this program, so that other programs' descriptors do
         not become non-blocking.

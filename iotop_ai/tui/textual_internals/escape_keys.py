@@ -12,8 +12,8 @@ HEADS = ("[", "O")
 
 
 class EscapeSplitter:
-    """Splits input into single Escapes and text for the parser. It keeps an end of the input that may be the beginning
-    of a sequence.
+    """Splits input into single Escapes and text for the parser. It keeps back the end of the input while that may be
+    the beginning of a sequence.
     """
 
     def __init__(self) -> None:

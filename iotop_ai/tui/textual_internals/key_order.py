@@ -16,7 +16,7 @@ from textual.dom import DOMNode
 from textual.events import Key
 
 LOST_S = 1.0
-"""After this many seconds, a key no longer delays the next one: its screen is gone, so its end cannot be seen."""
+"""After this many seconds, a key no longer delays the next key: the screen that would report its end is gone."""
 
 
 class KeyOrder:
@@ -26,20 +26,20 @@ class KeyOrder:
         self._app = app
         self._handle = handle
         self._waiting: deque[Key] = deque()
-        self._on_its_way: Key | None = None
+        self._current: Key | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     async def take(self, key: Key) -> None:
         """Handle a key now, or after the keys that arrived before it."""
         self._waiting.append(key)
-        if self._on_its_way is None:
+        if self._current is None:
             await self._next()
 
     async def _next(self) -> None:
         key = self._waiting.popleft()
         front = self._app.focused or (self._app.screen if self._app.screen_stack else self._app)
         path = tuple(dict.fromkeys((*front.ancestors_with_self, self._app)))
-        self._on_its_way = key
+        self._current = key
         self._timer = asyncio.get_running_loop().call_later(LOST_S, self._app.call_later, self._settled, key)
         await self._handle(key)
         self._follow(path, key)
@@ -55,9 +55,9 @@ class KeyOrder:
         """Handle the next key, once this one has been handled by all nodes and the screens that it changed are open or
         closed.
         """
-        if key is not self._on_its_way:
+        if key is not self._current:
             return
-        self._on_its_way = None
+        self._current = None
         if self._timer is not None:
             self._timer.cancel()
         if self._waiting:

@@ -24,7 +24,7 @@ def switch_textual_theme(app: App[Any], theme: str) -> None:
     """
     filters = getattr(app, "_filters", None)
     if isinstance(filters, list):
-        filters[:] = [one for one in filters if not isinstance(one, NoColor | Monochrome)]
+        filters[:] = [line_filter for line_filter in filters if not isinstance(line_filter, NoColor | Monochrome)]
     ansi = ANSI_THEMES.get(theme)
     app.ansi_color = True if ansi else None
     app.theme = ansi or RGB_THEME

@@ -15,7 +15,7 @@ def installed_version() -> str:
     begin, end = "textual-", ".dist-info"
     with contextlib.suppress(OSError):
         names = os.listdir(os.path.dirname(os.path.dirname(textual.__file__)))
-        found = [name for name in names if name.startswith(begin) and name.endswith(end)]
-        if len(found) == 1:
-            return found[0][len(begin) : -len(end)]
+        folders = [name for name in names if name.startswith(begin) and name.endswith(end)]
+        if len(folders) == 1:
+            return folders[0][len(begin) : -len(end)]
     return textual.__version__

@@ -26,7 +26,7 @@ class ActionResult(Message):
 
     @classmethod
     def of_action(cls, done: bool, text: str, events: tuple[str, ...] = ()) -> Self:
-        """The result of an action on the machine. If it was done, the recording gets ``events``, or ``text`` if there
+        """The result of an action on the machine. After a success, the recording gets ``events``, or ``text`` if there
         are none.
         """
         if not done:

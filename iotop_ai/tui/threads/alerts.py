@@ -96,7 +96,7 @@ class LiveAlerts:
             self._post(f"failed: {text}")
 
     def _post(self, answer: str, *, bell: bool = False) -> None:
-        """Post a message with the rules that fire now. A message of another thread that has older ones comes before."""
+        """Post a message with the rules that fire now. The lock keeps the messages of several threads in order."""
         with self._lock:
             running = self._running
             self._app.post_message(AlertsChanged(answer, () if running is None else _firing(running), bell=bell))

@@ -76,7 +76,7 @@ class FleetThread:
         self._thread = threading.Thread(target=self._run, name="fleet", daemon=True)
 
     def start(self) -> None:
-        """Start the thread. If this user has too many threads, the app gets that as the result of the first refresh."""
+        """Start the thread. If this user has too many threads, the first refresh fails with that error."""
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -153,7 +153,7 @@ class FleetThread:
     def _ask_history(self, request: _HistoryRequest) -> None:
         step_s = HISTORY_WINDOWS * self._window_s / request.slots
         values: Mapping[str, Values] = {}
-        # The next refresh will say why it failed; until then, the graphs are unknown.
+        # If a query fails, the graphs are unknown, and the next refresh shows why.
         with contextlib.suppress(NoAnswerError, BadAnswerError):
             values = ask_history(self._server, request.machine, request.end_s, request.slots, step_s, self._window_s)
         self._app.post_message(HistoryAnswered(History(request.machine.name, request.end_s, values)))

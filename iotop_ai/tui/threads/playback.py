@@ -37,8 +37,8 @@ class PlaybackState(NamedTuple):
 
     playing: whether it plays, or waits at the end for more Frames. speed: a factor of 0.25 to 64. ended: whether it is
     at the last Frame. follows: whether the recording may still grow. note: a message for the screen ("failed: ..."); ""
-    for none. judged_anew: whether the recording was made with other rules, so that the verdict is computed again from
-    the minutes before.
+    for none. judged_anew: whether the recording was made with other rules, so that verdicts are computed again, from
+    some minutes before.
     """
 
     playing: bool = False
@@ -103,8 +103,8 @@ class PlaybackFailed(PlaybackMessage):
 
 
 class _SeekRequest(NamedTuple):
-    """A request to go to a wall-clock time, then forward or back by a number of Frames. found: whether the time is that
-    of a mark or change which a search found.
+    """A request to go to a wall-clock time, then forward or back by a number of Frames. found: whether a search for a
+    mark or a change gave the time.
     """
 
     wall_ns: int | None = None
@@ -152,16 +152,15 @@ class PlaybackThread:
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._jumped = False
-        """Whether there was a seek or a step back, at which the app drops Samples, since the app received the last
-        past.
+        """Whether there was a seek or a step back since the past was last sent. The app drops Samples at each of them.
         """
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
-        """The (monotonic, wall-clock) time at which playing began. The wall-clock time that is due follows from it."""
+        """The monotonic time at which playing began, and the wall-clock time in the recording at that moment."""
         self._set_back_at: Frame | None = None
         """The Frame at which the recorded clock was set back, once playing has followed it."""
         self._waiting = False
-        """Whether it has played to the end and waits for more Frames."""
+        """Whether the playback has reached the end and waits for more Frames."""
         self._checked_ns = 0
         self._thread = threading.Thread(target=self._run, name="playback", daemon=True)
 
@@ -187,9 +186,7 @@ class PlaybackThread:
         self._put(_SeekRequest(wall_ns))
 
     def skip(self, seconds: float) -> None:
-        """Go forward or back by this many seconds, from the current time or from the target of a seek that is not done
-        yet.
-        """
+        """Go forward or back by this many seconds, from the target of a pending seek, or else from the current time."""
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
             wall_ns = max(self._cursor.begin_wall_ns, at + int(seconds * _SECOND))
@@ -366,8 +363,8 @@ class PlaybackThread:
         return wall + int((now - began) * self._state.speed)
 
     def _follow_clock(self, after: Frame) -> bool:
-        """Whether the recorded clock was set back before the next Frame. That Frame is then due one interval after the
-        current one.
+        """If the recorded clock was set back before the next Frame, make that Frame due one interval after the current
+        one; returns whether the clock was set back.
 
         Otherwise, all Frames up to the old time of the clock would be due at once.
         """

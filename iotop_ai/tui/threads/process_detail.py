@@ -51,12 +51,12 @@ class DetailThreads:
         self._reader = DetailReader(root, Clock(), frozenset(uid for uid in uids if uid is not None))
         self._post_message = post_message
         self._root = root
-        self._moving, self._whole = BackgroundWorker("process"), BackgroundWorker("process-whole")
+        self._changing, self._whole = BackgroundWorker("process"), BackgroundWorker("process-whole")
         self._code = BackgroundWorker("process-code")
 
     def read(self, key: ProcessKey) -> bool:
         """Read the parts that change from second to second; returns False while the previous read is still running."""
-        return self._moving.submit(lambda: self._post(self._reader.read_changing(key)))
+        return self._changing.submit(lambda: self._post(self._reader.read_changing(key)))
 
     def read_whole(self, key: ProcessKey, uid: int | None) -> bool:
         """Read all parts; returns False while the previous read is still running. uid: the process's user."""
@@ -76,7 +76,7 @@ class DetailThreads:
     def close(self) -> None:
         """End the threads, each after its current read."""
         self._code.close()
-        self._moving.close()
+        self._changing.close()
         self._whole.close()
 
     def _post(self, detail: ProcessDetail) -> None:

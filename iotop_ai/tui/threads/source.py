@@ -56,8 +56,8 @@ class SourceThread:
     def stop(self, seconds: float) -> bool:
         """Close the source, and wait at most ``seconds`` for the thread; returns whether the thread has ended.
 
-        If it was never started, the Frames are closed here. Otherwise that would happen while the interpreter ends,
-        when no other thread runs any more, and the source could wait for one of its threads forever.
+        If the thread was never started, the Frames are closed here. Otherwise the interpreter would close them while it
+        ends, when no other thread runs any more, and the source could wait for one of its threads forever.
         """
         self._source.close()
         if self._thread.ident is None and isinstance(self._frames, Generator):

@@ -48,8 +48,8 @@ class Session:
         self._stderr_end = b""
 
     async def run(self, columns: int, rows: int) -> str:
-        """Run until either side ends. Returns why; "" if the user has left. Raises OSError if the monitor cannot be
-        started.
+        """Run until the page or the monitor ends. Returns why the session ended; "" if the user left. Raises OSError if
+        the monitor cannot be started.
         """
         pipe = asyncio.subprocess.PIPE
         child = await start_async(

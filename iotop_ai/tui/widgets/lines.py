@@ -110,10 +110,10 @@ class LinePanel(Widget, can_focus=True):
         if self.app.screen is not screen:
             return None
         try:
-            found = screen.find_widget(self)
+            place = screen.find_widget(self)
         except NoWidget:
             return None
-        return found.region if found.clip.contains_region(found.region) else None
+        return place.region if place.clip.contains_region(place.region) else None
 
     def collect_changes(self, cell_diff: CellDiff, height: int, width: int) -> list[tuple[int, Row | None, Row]] | None:
         """The changed rows as (row, old cells or None, new cells); None if a row is not as wide as the panel."""

@@ -170,8 +170,8 @@ async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes])
         assert threads is not None
         release = threading.Event()
         await pilot.pause(1.0)
-        assert threads._moving.wait(WAIT_S)
-        assert threads._moving.submit(lambda: release.wait(WAIT_S))
+        assert threads._changing.wait(WAIT_S)
+        assert threads._changing.submit(lambda: release.wait(WAIT_S))
         app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the read asked for last
         await until(app, pilot, "old: a read has not returned", again)
         release.set()

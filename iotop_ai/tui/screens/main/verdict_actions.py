@@ -48,8 +48,8 @@ class VerdictActions:
         state.change("done: the job that loses most" if job is None else f"done: {job.name} of {job.user}, pid {pid}")
 
     def watch_job(self) -> None:
-        """If the chosen job has ended, let the diagnosis choose a job, and show so. If the chosen process never belonged
-        to a job, show so once.
+        """If the chosen job has ended, show that, and let the diagnosis choose a job. If the chosen pid belongs to no
+        job, show that once.
         """
         state = self._state
         pid, frame = state.view.job, state.received
