@@ -105,7 +105,7 @@ class _Handler(AnswerHandler):
                 403, b'{"error": "the monitor does not see your process; run the monitor in the host\'s pid namespace"}'
             )
         elif (answer := self.server.answer(peer)) is None:
-            self._json(503, b'{"error": "nothing is read yet"}')
+            self._json(503, b'{"error": "nothing has been read yet"}')
         else:
             self._json(200, answer)
 

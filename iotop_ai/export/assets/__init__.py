@@ -25,11 +25,11 @@ class Asset(NamedTuple):
 ASSETS = (
     Asset("dashboard.json", "Grafana dashboard", "Grafana: Dashboards, New, Import"),
     Asset("rules.yml", "Prometheus recording and alert rules", "/etc/prometheus/rules.yml, named in rule_files"),
-    Asset("rules_test.yml", "their tests: promtool test rules rules_test.yml", "beside rules.yml"),
+    Asset("rules_test.yml", "tests of rules.yml: promtool test rules rules_test.yml", "beside rules.yml"),
     Asset("iotop-ai-serve.service", "systemd unit of iotop-ai serve", "/etc/systemd/system"),
     Asset("slurm-prolog.sh", "begins a recording with each Slurm job", "/etc/slurm/iotop-ai, as Prolog= of slurm.conf"),
-    Asset("slurm-epilog.sh", "ends it, writes what the job lost", "beside it, as Epilog="),
-    Asset("slurm_line.py", "the epilog's line of one or more nodes", "beside them"),
+    Asset("slurm-epilog.sh", "ends the recording, writes what the job lost", "beside the prolog, as Epilog="),
+    Asset("slurm_line.py", "writes the epilog's line about one or more nodes", "beside the epilog"),
     Asset("daemonset.json", "Kubernetes DaemonSet of iotop-ai serve", "kubectl apply -f"),
 )
 

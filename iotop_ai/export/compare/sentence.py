@@ -24,8 +24,8 @@ def sentence(comparison: Comparison) -> str:
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
     if first.interval is None:
-        least = f"each needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
-        return f"Cannot tell: too short for a comparison, {least} ({_pair(first)})"
+        least = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
+        return f"Cannot tell: the runs are too short for a comparison, {least} ({_pair(first)})"
     if not first.clear:
         return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)

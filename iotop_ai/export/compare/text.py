@@ -25,7 +25,7 @@ from iotop_ai.present.verdict.plain_text import LABEL
 SHAPE = 1
 NOTE = "Clear: zero is outside the interval, and the change is at least 3 points of a share or 5 % of a figure."
 Object = dict[str, Any]
-_ALIGNED = {"job": "each job from its first step on", "time": "the whole of each"}
+_ALIGNED = {"job": "each job from its first step on", "time": "the whole of each run"}
 _MARK_CELLS = 24
 
 

@@ -205,7 +205,7 @@ def _findings(story: Story) -> Markup:
     articles = [
         finding_article(one.finding, one.sentence, words.finding_lines(one)) for one in story.findings[:MOST_ROWS]
     ]
-    return section("Findings", *articles, small="by time lost as the verdict")
+    return section("Findings", *articles, small="sorted by the time lost while each was the verdict")
 
 
 def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:

@@ -75,7 +75,7 @@ def monitor_families(frame: Frame) -> list[Family]:
             "seconds",
         ),
         family(
-            *(f"{COLLECTOR}_duration_seconds", GAUGE, "Time that its newest reading took."),
+            *(f"{COLLECTOR}_duration_seconds", GAUGE, "Time that the collector's newest reading took."),
             [((("collector", name),), one.took_ns / 1e9) for name, one in readings if one.at_ns is not None],
             "seconds",
         ),

@@ -158,7 +158,7 @@ class _Handler(AnswerHandler):
             gzipped = accepts_gzip(self.headers.get("Accept-Encoding", ""))
             text = self.server.scrape.text(openmetrics=openmetrics, gzipped=gzipped)
             if text is None:
-                self.answer(503, b"nothing is read yet\n")
+                self.answer(503, b"nothing has been read yet\n")
             else:
                 encoding = (("Content-Encoding", "gzip"),) if gzipped else ()
                 headers = (("Vary", "Accept, Accept-Encoding"), *encoding)

@@ -27,7 +27,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
     elapsed = [point.elapsed_s or 0.0 for point in bar]
     restarts = [a for a, b in pairwise(elapsed) if b < a]
     if restarts:  # the log has a progress bar for each epoch
-        note = "the log has several progress bars but not when each began; the mean is over their own time"
+        note = "the log has several progress bars, but not when each began; the mean is over the time of the bars"
         seconds = sum(restarts) + elapsed[-1]
         return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
     if not timed:
@@ -36,7 +36,7 @@ def with_steps(story: Story, log: StepLog) -> Story:
     begin_ns, end_ns = timed[0][1], timed[-1][1]
     if end_ns < story.begin_ns or begin_ns > story.end_ns:
         times = f"{clock(begin_ns, pattern='%F %T')} to {clock(end_ns, pattern='%F %T')}"
-        raise InputError(f"the log's steps are from {times}, outside of the recording; is it of another run?")
+        raise InputError(f"the log's steps are from {times}, outside of the recording; is the log of another run?")
     grid = Grid(story.begin_ns, story.end_ns, story.interval_s)
     track = Track(grid.series())
     steps, spans = _spans(timed)

@@ -23,13 +23,12 @@ from iotop_ai.present.text.units import (
     link_speed,
     mib,
     percent,
+    plural,
 )
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
 _MOST_ABOVE = 6
-_SHARES = (
-    "Shares of the time watched. The verdict's sentence has those of the window in which it is surest, 60 s at most."
-)
+_SHARES = "Shares of the time watched. The verdict's sentence has the shares of its surest window, 60 s at most."
 _BUSY_BYTES = 1 << 20
 """A disk that moved fewer bytes is listed only if no disk moved more."""
 
@@ -109,7 +108,7 @@ def jobs_table(story: Story, price: Price | None) -> ReportTable:
         "GPU time lost",
     )
     more = len(story.jobs) - len(rows)
-    note = " ".join(filter(None, (_SHARES if rows else "", f"{more} more jobs." if more > 0 else "")))
+    note = " ".join(filter(None, (_SHARES if rows else "", f"{plural(more, 'more job')}." if more > 0 else "")))
     return ReportTable("Jobs", columns, tuple(rows), 2, note, drop=(2, 1, 3, 4))
 
 
@@ -185,7 +184,7 @@ def device_table(story: Story) -> ReportTable:
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
     note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     more = len(story.devices) - len(listed)
-    note += f" {more} more disks moved less." if more > 0 else ""
+    note += f" {plural(more, 'more disk')} moved less." if more > 0 else ""
     return ReportTable("Disks", columns, tuple(rows), 2, note, frozenset(bad), (8, 5, 1, 9, 6, 11, 15, 7, 3, 13, 12))
 
 
@@ -280,7 +279,7 @@ def health_table(story: Story) -> ReportTable:
 def event_table(story: Story) -> ReportTable:
     """One row per mark or event."""
     rows = tuple((moment(story, one.wall_ns), one.kind.replace("_", " "), one.text) for one in story.events)
-    note = f"{story.more_events} more events." if story.more_events else ""
+    note = f"{plural(story.more_events, 'more event')}." if story.more_events else ""
     return ReportTable("Marks and events", ("time", "kind", "text"), rows, 3, note)
 
 

@@ -81,7 +81,7 @@ _GPUS = (
     *metric_columns(GpuRates),
     *_GPU_STATE,
 )
-_REPEATED = "0: not read again, the row repeats them. Rates times these seconds add up to the counters' growth."
+_REPEATED = "0 if the row repeats an earlier reading. Rates times these seconds add up to the counters' growth."
 _PROCESSES = (
     TIME,
     INTERVAL,
@@ -94,7 +94,9 @@ _PROCESSES = (
     Column("incl_children", "bool", "", "The bytes may include those of an exited child."),
     Column("main_thread_only", "bool", "", "io_delay_ratio and state are those of the main thread only."),
     Column("io_s", "real", "s", f"Seconds between the two readings of its bytes and calls; {_REPEATED}"),
-    Column("stat_s", "real", "s", f"The same of its CPU, io_delay_ratio and faults; {_REPEATED}"),
+    Column(
+        "stat_s", "real", "s", f"Seconds between the two readings of its CPU, io_delay_ratio and faults; {_REPEATED}"
+    ),
 )
 _SMART_STATE = scalar_columns(SmartState, skip=("device",))
 _SMART = (TIME, *texts("device", "status", "reason", "reasons"), *_SMART_STATE)

@@ -14,13 +14,13 @@ _SHARES = tuple(
     Column(f"{name}_ratio", "real", "ratio", metric.text) for name, metric in metrics_of(TimeShares).items()
 )
 _SECONDS = tuple(
-    Column(f"{name}_s", "real", "s", "The same in seconds, since the job was first seen.") for name in SHARES
+    Column(f"{name}_s", "real", "s", "Seconds of this share since the job was first seen.") for name in SHARES
 )
 _COLUMNS = (
     TIME,
     INTERVAL,
     Column("pid", "int", "", "The process at the top of the job."),
-    Column("start_ticks", "int", "", "Its start time in clock ticks after boot."),
+    Column("start_ticks", "int", "", "Start time of that process in clock ticks after boot."),
     *texts("name", "user", "label", "framework"),
     Column("ranks", "int"),
     Column("workers", "int"),

@@ -14,7 +14,7 @@ _COLUMNS = (
     TIME,
     Column("interval_s", "real", "s", "Seconds between two messages of the process."),
     Column("pid", "int"),
-    Column("start_ticks", "int", "", "Its start time in clock ticks after boot."),
+    Column("start_ticks", "int", "", "Start time of the process in clock ticks after boot."),
     Column("job_pid", "int", "", "The process at the top of its job; unknown before the job is recognised."),
     Column("rank", "int"),
     Column("local_rank", "int"),

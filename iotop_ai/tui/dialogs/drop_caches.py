@@ -130,7 +130,7 @@ class DropCachesScreen(KernelSwitchScreen):
             self._complain("not permitted; 4 evicts one dataset")
             self.text = ""
         elif self.text.strip() != caches.WORD:
-            self._complain(f"the word is {caches.WORD}; Esc leaves it")
+            self._complain(f"the word is {caches.WORD}; Esc closes the dialog")
             self.text = ""
         else:
             self._show_start(caches.STEPS["sync"])

@@ -109,7 +109,7 @@ class DelayScreen(KernelSwitchScreen):
             self._complaint = "permissions are still being checked" if unknown else "that is not permitted"
             return
         if self.text.strip() != view.word:
-            self._complaint, self.text = f"the word is {view.word}; Esc leaves it", ""
+            self._complaint, self.text = f"the word is {view.word}; Esc closes the dialog", ""
             return
         self._switching = True
 

@@ -205,7 +205,9 @@ def test_runs_without_a_job_give_no_answer() -> None:
 def test_a_short_run_gives_no_answer() -> None:
     short = with_marks("slow", ("a", 5), ("b", 12))
     found = compare_runs(short, with_marks("memory", ("a", 5), ("b", 30)), MARKS)
-    assert sentence(found).startswith("Cannot tell: too short for a comparison, each needs 15 s or more (")
+    assert sentence(found).startswith(
+        "Cannot tell: the runs are too short for a comparison, each run needs 15 s or more ("
+    )
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,10 @@ def test_all_tagged_processes_are_ended_after_one_confirmation(tmp_path: Path) -
             terminal.wait_for_match(rf"^.{names[1]} ")
             terminal.wait_for_match(r"^━+ process")
             terminal.keys("T")  # this tags a row of two processes and moves to the next row
-            terminal.wait_for(f"done: {names[0]} x2 tagged, 2 in all")
+            terminal.wait_for(f"done: {names[0]} x2 tagged, 2 in total")
             terminal.wait_for_match(rf"^\*{names[0]} x2 ")
             terminal.keys("T")
-            terminal.wait_for(f"done: {names[2]} tagged, 3 in all")
+            terminal.wait_for(f"done: {names[2]} tagged, 3 in total")
             terminal.wait_for_match(r"━━ process 3 tagged")
             terminal.keys("Escape")  # the filter is cleared, but the tags remain
             terminal.wait_for("filter cleared")

@@ -119,7 +119,7 @@ ON_MAIN: dict[str, Answer] = {
     "cursor.first": Answer(),
     "cursor.page_down": Answer(),
     "cursor.page_up": Answer(),
-    "rows.tag": Answer(r"(un)?tagged, \d+ in all", before=("to process", "Home")),
+    "rows.tag": Answer(r"(un)?tagged, \d+ in total", before=("to process", "Home")),
     "rows.untag": Answer(r"done: \d+ untagged|nothing is tagged"),
     "row.copy": Answer("copied|no clipboard"),
     "rates.units": Answer("1 MB/s is 1,000,000 B/s", ("B",)),

@@ -65,8 +65,8 @@ class ListActions:
         view, frame = self._state.view, self._state.frame
         current = selected_device_name(frame, view) if view.device and not view.follow_job else ""
         entries = [
-            _entry(BUSIEST, "follow the one that the verdict names, else the busiest", not view.device),
-            _entry(OF_THE_JOB, "follow the job's", view.follow_job),
+            _entry(BUSIEST, "follow the device that the verdict names, else the busiest", not view.device),
+            _entry(OF_THE_JOB, "follow the job's device", view.follow_job),
             *(_entry(one.name, self._device_text(one), one.name == current) for one in all_devices(frame, view)),
         ]
         wording = Wording("devices", "choose it", "no device has these words", False)

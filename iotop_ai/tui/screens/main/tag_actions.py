@@ -56,7 +56,7 @@ class TagActions:
         tagged = toggle_tags(before, group.keys)
         verb = "tagged" if len(tagged) > len(before) else "untagged"
         self._state.change(
-            f"done: {group.label} {verb}, {len(tagged)} in all", tagged=tagged, cursor=view.cursor or group.row_key
+            f"done: {group.label} {verb}, {len(tagged)} in total", tagged=tagged, cursor=view.cursor or group.row_key
         )
         self._move_cursor(1)
 

@@ -26,10 +26,10 @@ async def test_a_tag_stays_as_long_as_its_process(mode: str) -> None:
         assert "choose a process first" in await shown.press("T")
         main.panels["process"].focus()
         text = await shown.press("down", "T")
-        assert "pt_data_worker x64 tagged, 64 in all" in text
+        assert "pt_data_worker x64 tagged, 64 in total" in text
         assert "*pt_data_worker x64" in text
         assert "process 64 tagged" in text
-        assert "train.py x8 tagged, 72 in all" in await shown.press("T")  # after a tag the cursor is on the next row
+        assert "train.py x8 tagged, 72 in total" in await shown.press("T")  # after a tag the cursor is on the next row
         await shown.press("s", *"name", "enter", "slash", *"train", "enter", "t")
         assert len(main.view.tagged) == 72
         main.state.newest = LATER
