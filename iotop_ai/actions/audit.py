@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from iotop_ai.collectors.io.clock import Clock
-from iotop_ai.collectors.io.own_file import locked, why_not_own_file
+from iotop_ai.collectors.io.own_file import try_lock, why_not_own_file
 from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 
@@ -76,7 +76,7 @@ def _append(handle: int, line: bytes) -> None:
     A lock keeps the lines of two monitors apart, if the filesystem has locks. A line that could be written only in part
     is removed again.
     """
-    locked(handle, wait=True)
+    try_lock(handle, wait=True)
     before = os.fstat(handle).st_size
     written = 0
     try:

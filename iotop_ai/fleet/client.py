@@ -56,7 +56,7 @@ class Address:
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection with a deadline for each request, which includes the name lookup and connecting."""
+    """A connection with a deadline for each request. The deadline covers the name lookup and the connect too."""
 
     _deadline: Deadline
 
@@ -75,11 +75,11 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _TlsConnection(http.client.HTTPSConnection, _Connection):
-    """A TLS connection. The deadline also covers the handshake, which follows ``connect`` of the base class."""
+    """A TLS connection. The deadline also covers the handshake, which comes after ``_Connection.connect``."""
 
 
 class Prometheus:
-    """A Prometheus server, for use by one thread at a time.
+    """A client of one Prometheus server, for use by one thread at a time.
 
     token: sent as "Authorization: Bearer"; "" for none. user: "name:password" for basic authentication; "" for none.
     tls: the settings for https. timeout_s: the limit for a whole answer, even if its bytes arrive slowly.

@@ -34,8 +34,8 @@ _EMPTY = Answer(())
 def fleet_of(answers: Mapping[str, Answer], window_s: float, unanswered: Sequence[str] = ()) -> Fleet:
     """The fleet.
 
-    answers: the answer to each query, by the query's name; without an answer, the figures are unknown. unanswered: the
-    names of the queries without an answer.
+    answers: the answer to each query, by the query's name. unanswered: the names of the queries without an answer; their
+    figures are unknown.
     """
     return _Assembly(answers, window_s).fleet(tuple(unanswered))
 
@@ -166,7 +166,7 @@ class _Assembly:
         use: dict[str, dict[str, float | None]] = {}
         instances = {}
         for name, one in self._named("dcgm"):
-            # Two scrape jobs may reach the same exporter, which then gives each GPU twice.
+            # If two scrape jobs read the same exporter, each of its GPUs occurs twice.
             own, gpu = use.setdefault(name, {}), one.label("UUID") or one.label("gpu")
             if own.get(gpu) is None:
                 own[gpu] = dcgm_percent(one.value)

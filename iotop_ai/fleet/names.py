@@ -15,10 +15,10 @@ def host_of(instance: str) -> str:
 
 
 class MachineNames:
-    """The machine of each instance.
+    """Maps each instance to the name of its machine.
 
-    The machine's name is the host of the instance. If several instances of iotop-ai have the same host, each is a
-    machine of its own, with the whole instance as its name.
+    The name is the host of the instance. If several instances of iotop-ai have the same host, each is a machine of its
+    own, with the whole instance as its name.
 
     own: the instances of iotop-ai.
     """
@@ -62,7 +62,7 @@ class MachineNames:
         return name
 
     def _named_by_node(self, node: str) -> str:
-        """The machine with this node name; "" if several have it; the node name itself if no machine is known."""
+        """The machine with this node name; "" if several have it; the node name if no machine with iotop-ai has it."""
         machines = self._machines_of_node.get(node, set())
         if len(machines) > 1:
             return ""

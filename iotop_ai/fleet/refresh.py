@@ -1,4 +1,4 @@
-"""One refresh of the fleet: sends every query, and joins the answers to machines."""
+"""One refresh of the fleet: sends every query, and joins the answers into machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_FAILURES = 2
 
 
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
-    """Send every query; a query that fails leaves its figures unknown.
+    """Send every query and return the fleet. A query that fails leaves its figures unknown.
 
     Raises NoAnswerError or BadAnswerError if the first query fails, and NoAnswerError if ``stopped`` is true before the
     first query.
@@ -48,7 +48,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
 class FirstAnswer:
     """Sends every query on a thread, while the screen is still being loaded.
 
-    Without a free thread, ``result`` sends the queries.
+    If no thread can be started, ``result`` sends the queries.
     """
 
     def __init__(self, server: Prometheus, window_s: float) -> None:

@@ -17,7 +17,7 @@ class MessageReader:
     def feed(self, raw: bytes) -> list[dict[str, Any]]:
         """Return a message for each line that ends in ``raw``; {} for a line that is not a message.
 
-        The beginning of a line is dropped when it is too long for a message.
+        The beginning of an unfinished line is dropped if it is too long for a message.
         """
         *lines, self._rest = (self._rest + raw).split(b"\n")
         if len(self._rest) > _LONGEST_LINE:

@@ -16,13 +16,13 @@ DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 
 
 class Verdict(NamedTuple):
-    """The reason why the training is slow. ``str()`` returns one line.
+    """The verdict on the training: whether it is slow, and why. ``str()`` returns one line.
 
     state: STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE.
 
     class_id: the cause, as named in docs/rules.md. text, because, advice: the sentences of the verdict. lost_ratio: the
-    share of time that is lost; None if it is unknown. confidence: from 0 to 1. finding: the whole finding, in the form
-    of ``iotop-ai diagnose --json``.
+    share of time that is lost; None if it is unknown. confidence: from 0 to 1. measuring: whether the recorder has not
+    yet watched long enough for all causes. finding: the whole finding, in the form of ``iotop-ai diagnose --json``.
     """
 
     state: str
@@ -56,9 +56,10 @@ class Breakdown(NamedTuple):
     """The shares of a job's time, as seen from outside the job. ``str()`` returns one line.
 
     shares: the parts of the time, which add up to 1, by name (docs/metrics.md, TimeShares). seconds: the time for which
-    the job was watched. data_wait: the share without data. measured_data_wait: the share of time in which the training
-    loop waits for data, by its own measurement; None if nothing measures it. difference: data_wait minus
-    measured_data_wait, over the time in which both are known (the job is recognised a little after its start).
+    the job was watched. data_wait: the sum of the shares in which the job waits for data. measured_data_wait: the share
+    of time in which the training loop waits for data, by its own measurement; None if nothing measures it. difference:
+    data_wait minus measured_data_wait, over the time in which both are known (the job is recognised a little after its
+    start); None if either is unknown.
     """
 
     shares: dict[str, float]

@@ -26,12 +26,12 @@ def monitor_disk(
     file: TextIO | None = None,
     program_path: str = "",
 ) -> None:
-    """Print a table of every disk each ``interval`` seconds for ``duration`` seconds, then return.
+    """Print a table of all disks every ``interval`` seconds for ``duration`` seconds, then return.
 
     devices: the names or patterns of the disks to show; all disks by default. file: the file to print to, by default
-    standard output. program_path: the path of iotop-ai; "" to find it. A mean over no requests is "-". The figures come
-    from ``iotop-ai record --csv`` in a separate process. Raises UnknownError when that process cannot be started or
-    fails, and UsageError for an interval of 0 or one longer than the duration.
+    standard output. program_path: the path of iotop-ai; "" to find it. A mean over zero requests is printed as "-". The
+    figures come from ``iotop-ai record --csv`` in a separate process. Raises UnknownError if that process cannot be
+    started or fails, and UsageError if the interval is not above 0 or is longer than the duration.
     """
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
@@ -66,9 +66,9 @@ def monitor_disk(
 
 
 def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
-    """Yield a table for each time: a title, then a line per disk. A table is complete when the next time begins.
+    """Yield a table for each interval: a title line, then a line per disk.
 
-    The last interval may be cut short. It is left out if less than half of it remains.
+    The last interval may be cut short. It is left out if it is shorter than half an interval.
     """
     block: list[str] = []
     devices: set[str] = set()

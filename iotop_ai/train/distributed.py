@@ -1,4 +1,4 @@
-"""The place of this process among the ranks of distributed training. It comes from variables that launchers set."""
+"""Reads the rank of this process in distributed training from the environment variables that launchers set."""
 
 from __future__ import annotations
 

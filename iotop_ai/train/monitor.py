@@ -1,4 +1,4 @@
-"""``with Monitor("run.iotop.jsonl") as m:`` records the machine while a training runs, and knows why it is slow."""
+"""``with Monitor("run.iotop.jsonl") as m:`` records the machine during training, and reports why training is slow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 ANSWER_S = 5.0
 END_S = 25.0
-"""The time that the recorder may take to end. It is longer than the recorder waits for its disk."""
+"""The longest wait for the recorder to end. It is longer than the recorder's own wait for its disk."""
 _SUFFIX = ".iotop.jsonl"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -39,10 +39,10 @@ class Monitor:
 
     path: the file to record into; None for HOST-TIME.iotop.jsonl in the current folder. An existing file is kept, and
     the recording goes to NAME-2; ``path`` names that file once the recorder has answered. interval: the seconds between
-    two Snapshots. program: the path of iotop-ai, if it is installed in another environment; IOTOP_AI_PROGRAM may hold
-    it instead. options: further flags of ``iotop-ai record``, as a list, or as one text in a shell's syntax.
-    every_rank: whether each process of distributed training records; by default the first one of each machine does, and
-    the others send it their steps.
+    two Snapshots. program: the path of iotop-ai, if it is installed in another environment; the variable
+    IOTOP_AI_PROGRAM may name it instead. options: further flags of ``iotop-ai record``, as a list, or as one string in
+    shell syntax. every_rank: whether each process of distributed training records; by default only the first process on
+    each machine does, and the others send their steps to it.
 
     IOTOP_AI=0 in the environment switches the recording off. A Monitor never raises an error because of the recorder.
     If there is no recording, ``error`` and a MonitorWarning give the reason.
@@ -82,7 +82,7 @@ class Monitor:
         self.stop()
 
     def start(self) -> None:
-        """Start the recorder. Does nothing if it runs, is switched off, or runs for another rank of this machine."""
+        """Start the recorder. Does nothing if it runs already, if it is switched off, or if another rank records."""
         if self._recorder is not None or os.environ.get("IOTOP_AI") == "0":
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
@@ -107,7 +107,7 @@ class Monitor:
             return
         try:
             steps.COUNTER.listeners.remove(recorder.send)
-        except ValueError:  # another thread ends it, or this is a forked child, which must not end it
+        except ValueError:  # another thread ends the recorder, or this is a forked child, which must not end it
             return
         try:
             code = recorder.end(END_S)
@@ -131,11 +131,11 @@ class Monitor:
     def watch(self, loader: AsyncIterable[T]) -> steps.WatchedAsync[T]: ...
 
     def watch(self, loader: Any) -> Any:
-        """Return the loader as ``iotop_ai.watch`` does, so that the wait for each batch is measured."""
+        """Wrap the loader like ``iotop_ai.watch``, so that the wait for each batch is measured."""
         return steps.watch(loader)
 
     def verdict(self, wait: float = ANSWER_S) -> Verdict | None:
-        """Return the reason why the training is slow, over the last minute; None without an answer.
+        """Return the verdict on the last minute of the training; None if the recorder has not answered.
 
         After the end of the recording, this is the last verdict.
 
@@ -161,7 +161,7 @@ class Monitor:
                 recorder.poll()
             if self._recorder in (recorder, None):  # otherwise another thread has begun a second run
                 self._keep(recorder)
-            # In another thread, ``stop`` drops the recorder before ending it, so the recorder's end is checked first.
+            # ``stop`` in another thread clears ``_recorder`` before it ends the recorder, so ``ended`` is read first.
             if recorder.ended and self._recorder is recorder and not self.error:
                 self._fail(recorder.reason())
         return self._last
@@ -178,7 +178,7 @@ class Monitor:
 
 
 def _level_of_caller() -> int:
-    """Return the stack level of the first line outside this package, for the function that calls this one."""
+    """Return the stack level of the first frame outside this package, counted from the caller of this function."""
     level, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -201,7 +201,7 @@ def _words(options: str | Sequence[str]) -> Sequence[str]:
 
 def _absolute(path: str) -> str:
     try:
-        # LINK/.. is the folder above the link's target, which abspath does not know.
+        # LINK/.. is the parent of the link's target; abspath would return the parent of the link.
         return os.path.join(os.getcwd(), path) if ".." in path.split("/") else os.path.abspath(path)
     except OSError as error:
         raise UnknownError(f"the current folder: {error.strerror}") from None
@@ -268,9 +268,9 @@ def monitored(path: Any = None, **options: Any) -> Any:
 
 
 def _first(inner: Any) -> Any:
-    """Begin an asynchronous generator unknown to the event loop, and return the awaitable of its first item.
+    """Begin an asynchronous generator without the event loop's hooks, and return the awaitable of its first item.
 
-    A loop that ends closes all generators that it knows at the same time, but this one is closed by its wrapper.
+    An event loop that ends closes every generator that its hooks have registered. The wrapper closes this one instead.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)

@@ -19,7 +19,7 @@ PROGRESS_S = 1.0
 
 
 class Session:
-    """One recording in a notebook: a Monitor, and a line below the cell that changes while the recording runs."""
+    """One recording in a notebook: a Monitor, and a progress line below the cell."""
 
     def __init__(self, path: str | None, show_progress: bool) -> None:
         self.monitor = Monitor(path)
@@ -27,7 +27,7 @@ class Session:
         self._begin = time.monotonic()
         self._took = 0.0
         self._early: float | None = None
-        """When the recording was first seen to have ended early."""
+        """The monotonic time at which an early end of the recording was noticed; None without an early end."""
         self._stop = threading.Event()
         self._handle: Any = None
         self.monitor.start()
@@ -70,7 +70,7 @@ class Session:
                 self._handle.update(_html(self._progress()))
 
     def _seconds(self) -> float:
-        """Return how long the recording has lasted. The time stops when the recording has ended early."""
+        """Return how long the recording has lasted, up to its early end if it has ended early."""
         now = time.monotonic()
         if self._early is None and self.monitor.error:
             self._early = now
@@ -93,8 +93,8 @@ class Magics:
     def monitor_io(self, line: str, cell: str | None = None) -> Any:
         """Record this machine while cells run; then show the verdict and the shares of time.
 
-        %monitor_io start [FILE]  begin; %monitor_io stop  end, with a report; %monitor_io report  a report so far.
-        %%monitor_io [FILE]  while this cell runs.
+        %monitor_io start [FILE] begins a recording. %monitor_io stop ends the recording and reports on it.
+        %monitor_io report reports on the recording so far. %%monitor_io [FILE] records while its cell runs.
         """
         try:
             words = shlex.split(line)
@@ -136,7 +136,7 @@ class Magics:
 
 
 def _path(words: list[str]) -> str | None:
-    """Return the file that a magic's words name; None without one. ~ is the home folder, as in a shell."""
+    """Return the path in a magic's arguments, with ~ expanded; None without an argument."""
     return os.path.expanduser(words[0]) if words else None
 
 
@@ -158,7 +158,7 @@ def _awaits(shell: Any, cell: str) -> bool:
 
 
 class CellFailedError(IotopError):
-    """A monitored cell did not run, or ended with an error that is shown above. It makes "run all" stop here."""
+    """A monitored cell did not run, or it ended with an error that is shown above. This error stops "run all"."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 640, 26
 _LEAST = 0.005
+"""The smallest share of time that is drawn."""
 _COLOURS = {
     "compute": "#3a8f5c",
     "data_disk": "#c0504d",

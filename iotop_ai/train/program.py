@@ -19,14 +19,14 @@ _NAME = "iotop-ai"
 def program(named: str, environment: Mapping[str, str]) -> list[str]:
     """Return the command that starts iotop-ai.
 
-    It is the program that an argument or IOTOP_AI_PROGRAM names, else this Python with the package if this Python is
+    The program is the one that ``named`` or IOTOP_AI_PROGRAM names, else this Python with the package if this Python is
     new enough, else the first iotop-ai in PATH and ~/.local/bin.
 
-    Raises UnknownError if the program is not found, and for root also if another user may have named it or can change
-    it.
+    Raises UnknownError if the program is not found. As root, it also raises UnknownError if another user may have named
+    the program or can change it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
-    chosen = bool(path)  # named by this user, unless it is root in another user's environment
+    chosen = bool(path)  # the user names the path; under sudo, the environment may be another user's
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 1 << 20
 _BLOCK = 1 << 16
 _LOOK_S = 0.2
-"""The longest single wait for an answer, in seconds, because another thread may have taken the answer."""
+"""The longest single wait for an answer, in seconds. It is short, because another thread may take the answer."""
 _REAP_S = 0.1
 """How long ``reason`` waits for the exit code of a recorder that has closed its output, in seconds."""
 _ERRORS = tuple(f"{one.word}: " for one in (UsageError, InputError, UnknownError, NotDoneError))
@@ -37,10 +37,11 @@ _NO_STATUS: dict[str, Any] = {}
 
 
 class Recorder:
-    """A recorder that runs. argv: the command that starts it. Raises OSError when it cannot be started.
+    """A running recorder. argv: the command that starts it. Raises OSError if it cannot be started.
 
     status: the newest answer; {} before the first one. ready: whether the recorder has taken its first Snapshot. ended:
-    whether it has closed its output, or its end was awaited. All methods but ``ask`` and ``end`` return at once.
+    whether it has closed its output, or ``end`` has waited for it. All methods but ``ask``, ``end`` and ``reason``
+    return at once.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -66,7 +67,7 @@ class Recorder:
         for pipe in (self._in, self._out, self._messages):
             os.set_blocking(pipe, False)
         self._lock = threading.Lock()
-        # A handler of a signal may send a mark while this thread sends.
+        # A signal handler may send a mark while the thread that it interrupts is sending.
         self._writing = threading.RLock()
         self._rest = b""
         self._last_words = b""
@@ -111,17 +112,20 @@ class Recorder:
             self._take(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
-        """Let the recorder take a last Snapshot and end within ``seconds``; return its exit code (-15, -9: killed)."""
+        """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return its exit code.
+
+        The exit code is -15 or -9 if the recorder was killed.
+        """
         try:
-            # Closing the pipe is not enough, because a forked worker may also have this end of it open.
+            # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
             self.send({"kind": "end"})
             with self._writing:
-                self._in = -1  # a file that is opened later may get the number of the pipe
+                self._in = -1  # a file that is opened later may get the pipe's descriptor
                 if self._child.stdin is not None:
                     self._child.stdin.close()
             return self._ended_within(seconds)
         except BaseException:  # on Ctrl-C the caller goes on at once, and a thread waits for the recorder
-            with contextlib.suppress(RuntimeError):  # the interpreter ends, which ends the recorder
+            with contextlib.suppress(RuntimeError):  # no thread starts while Python ends; the recorder then ends too
                 threading.Thread(target=self._ended_within, args=(seconds,), daemon=True).start()
             raise
 
@@ -166,7 +170,7 @@ class Recorder:
         return clean(found) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
 
     def _ask(self) -> None:
-        with self._lock:  # another thread must not take the answer before the question is counted
+        with self._lock:  # another thread must not take the answer before the request is counted
             if self._sent({"kind": "status"}):
                 self._asked += 1
 

@@ -54,9 +54,9 @@ class StepCounter:
         self.data_ns: int | None = None
         self.due_ns = time.monotonic_ns() + EVERY_NS
         self.listeners: list[Callable[[Message], None]] = []
-        """Functions that are called with each message, in addition to the sockets of all monitors."""
+        """Functions that are called with each message, which also goes to the monitors' sockets."""
         self.own_sockets: set[str] = set()
-        """The socket names of monitors that are already among the listeners."""
+        """The names of the sockets that get no message, because their monitors get it through ``listeners``."""
         self._sent: Totals = (0, None, None)
 
     def reset(self) -> None:
@@ -66,7 +66,7 @@ class StepCounter:
         self.data_ns = None if self.data_ns is None else 0
         self._sent = (0, self.steps, self.data_ns)
         self.listeners = []
-        self.own_sockets = set()  # a child's messages reach the recorder by its socket
+        self.own_sockets = set()  # a forked child sends its messages to the recorder's socket
 
     def step(self) -> None:
         """Count a finished step."""
@@ -157,7 +157,7 @@ class Watched(Generic[T]):
         return self._loader[index]  # type: ignore[index]  # raises the loader's own TypeError
 
     def __getattr__(self, name: str) -> Any:
-        # A copy has no loader yet when Python looks up its special methods.
+        # copy and pickle look up special methods on the copy before it has its loader.
         if name == "_loader" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         return getattr(self._loader, name)
@@ -218,7 +218,7 @@ def watch(loader: AsyncIterable[T]) -> WatchedAsync[T]: ...
 
 
 def watch(loader: Any) -> Any:
-    """Return an object that stands for the loader, and that measures the wait for each batch and counts the batches.
+    """Return an object that behaves like the loader, measures the wait for each batch, and counts the batches.
 
     Iterate over an asynchronous loader with ``async for``. Its wait is the time for which the task awaits a batch.
     """
@@ -230,7 +230,7 @@ def watch(loader: Any) -> Any:
 def measured(loader: Iterable[T], counter: StepCounter) -> Iterator[T]:
     """Yield the loader's items. The loader's start and end count as waiting, because the loop has no batch then."""
     fetching = _FETCHING
-    if fetching.active or _AWAITING.get():  # the watched loader around this one counts
+    if fetching.active or _AWAITING.get():  # a watched loader around this loader counts already
         yield from loader
         return
     clock = time.monotonic_ns

@@ -188,10 +188,10 @@ class HealthHistory:
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
             until_ns = self._clock.monotonic_ns() + int(LOCK_WAIT_S * 1e9)
-            locked = own_file.locked(lock)
+            locked = own_file.try_lock(lock)
             while not locked and self._clock.monotonic_ns() < until_ns:
                 self._pause.wait(_LOCK_STEP_S)
-                locked = own_file.locked(lock)
+                locked = own_file.try_lock(lock)
             if locked:
                 self._sweep(folder)
             yield locked

@@ -24,7 +24,7 @@ LINKS = "sys/class/net"
 JUPYTER = ("JPY_PARENT_PID", "JPY_SESSION_NAME")
 """The variables that a notebook's kernel and server set for the processes that they start."""
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""The PID namespace of the machine (PROC_PID_INIT_INO). A container has a different one."""
+"""The initial PID namespace (PROC_PID_INIT_INO). A container usually has a different namespace."""
 LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
     "nproc": resource.RLIMIT_NPROC,
@@ -53,7 +53,7 @@ VARIABLES = (
 
 
 def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
-    """Return the facts of the host, as this process sees it.
+    """Return the facts of the host, as this process sees the host.
 
     rights: whether to find out if the user can drop caches. That check may run sudo, without a prompt.
     """
@@ -102,9 +102,9 @@ def read_links(root: Root) -> tuple[tuple[str, str], ...] | None:
 
 
 def read_shm(root: Root) -> tuple[int | None, int | None, str]:
-    """Return the size, the free bytes and the reason for unknown values of /dev/shm.
+    """Return the size of /dev/shm and its free space, in bytes, and the reason if they cannot be read.
 
-    The size is None if the filesystem reports none.
+    The first two are None if they cannot be read, or if the filesystem reports no size.
     """
     path = root.place(SHM)
     try:
@@ -148,5 +148,5 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
 
 
 def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
-    """Return the distinct values that a file has over all cores."""
+    """Return the distinct contents of this cpufreq file over all cores."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

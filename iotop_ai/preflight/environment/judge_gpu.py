@@ -22,10 +22,11 @@ from iotop_ai.present.text.units import plural
 DRIVERS = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
 """The oldest Linux driver that runs programs built with a CUDA of this major version."""
 INDICES = {11: "cu118", 12: "cu126", 13: "cu130"}
+"""The last part of the address of torch's package index for each major version of CUDA."""
 CUDA, ROCM, XPU = "CUDA", "ROCm", "XPU"
 _INDEX = "https://download.pytorch.org/whl"
 _SELECTOR = "https://pytorch.org/get-started/locally/"
-"""The page that names the index for ROCm, which changes with each release of torch. The index for XPU does not."""
+"""The page with the index for ROCm, which changes with each release of torch. The index for XPU stays the same."""
 OK, WARN, FAIL, UNKNOWN = State
 
 

@@ -25,7 +25,7 @@ OK, WARN, FAIL, UNKNOWN = State
 
 
 def judge_host(facts: HostFacts, container: str) -> list[Check]:
-    """Return the checks of container, limits and terminal. container: its kind; "" outside of a container."""
+    """Return the checks of container, limits and terminal. container: the kind of container; "" outside of one."""
     return [*_container(facts, container), *_limits(facts), _terminal(facts)]
 
 

@@ -47,7 +47,7 @@ def _swap(snapshot: Snapshot) -> Check:
 
 
 def _disks(snapshot: Snapshot) -> Iterator[Check]:
-    """Yield a line for each fault of a disk, then one line for all disks."""
+    """Yield a check for each fault of a disk, then one check for all disks."""
     disks = snapshot.disks.value
     if disks is None:
         return

@@ -113,7 +113,7 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
 
 
 def _duplicates(facts: PythonFacts) -> Iterator[Check]:
-    """Yield checks for the metadata of two versions in one folder, and for two copies of a framework."""
+    """Yield checks for the metadata of two versions in one folder, and for two copies of numpy."""
     folders: dict[tuple[str, str], list[Package]] = {}
     for one in facts.packages:
         folders.setdefault((canonical(one.name), one.folder), []).append(one)

@@ -32,9 +32,9 @@ SLOWING = {
 }
 """Variables that slow training when they are set, with the reason. The value 0 turns most of them off."""
 NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
-"""Any text turns these variables on, even 0."""
+"""Any value except an empty string turns these variables on, even 0."""
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
-"""This variable counts as soon as it is set, even to an empty text."""
+"""This variable takes effect as soon as it is set, even to an empty string."""
 SLOWING_VALUES = {
     "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by an additional one"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
@@ -157,6 +157,6 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
         of = folder if program == "torch" else name
-        whole = len(path) < LONGEST and REPLACEMENT not in path  # a cut path would name another folder
+        whole = len(path) < LONGEST and REPLACEMENT not in path  # a shortened path would name another folder
         remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
         yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], remedy)

@@ -11,7 +11,7 @@ from iotop_ai.model.preflight.environment.check import Check, State
 
 LOCKS = "proc/locks"
 MOST_FILES = 4096
-"""The most descriptors that are read from one process."""
+"""The maximum number of descriptors that are read from one process."""
 
 
 class HeldLock(NamedTuple):
@@ -25,7 +25,7 @@ class HeldLock(NamedTuple):
 def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
     """Yield the inode and the pid of each lock that a process holds.
 
-    These are sample lines of /proc/locks (fs/locks.c). A line with "->" waits for the lock in the line above it::
+    Sample lines of /proc/locks (fs/locks.c). The process in a line with "->" waits for the lock in the line above::
 
         1: FLOCK  ADVISORY  WRITE 812 00:2f:1234 0 EOF
         1: -> FLOCK  ADVISORY  WRITE 815 00:2f:1234 0 EOF
@@ -60,7 +60,10 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
 
 
 def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
-    """Yield a warning for one lock of each folder, three at most. The process may be at work, or it may hang."""
+    """Yield a warning for one lock in each folder, for at most three folders.
+
+    The process that holds the lock may be at work, or it may hang.
+    """
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]

@@ -47,7 +47,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     try:
         return parse_python(name, json.loads(done.stdout), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError):
-        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # another program may print its arguments
+        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # a program that is not a Python may print its arguments
             return PythonFacts(name, "it is not a Python")
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {done.returncode}'}")
@@ -56,8 +56,8 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return the environment for the child: the user's variables, which decide what a training script imports.
 
-    Relative paths start from ``folder``. If root runs this for another user, Python's variables and that user's
-    ~/.local are left out. The child writes no compiled files.
+    Relative paths start from ``folder``. If root runs iotop-ai for another user (sudo), Python's variables and that
+    user's ~/.local are left out. The child writes no compiled files.
     """
     out = dict(environ)
     if invoking_user(environ) is not None:

@@ -75,7 +75,7 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
 
 
 def requirement_class() -> Any:
-    """Return the class Requirement of packaging, installed or bundled with pip; None if this Python has none."""
+    """Return the class Requirement of packaging, which is installed or bundled with pip; None without either."""
     from importlib import import_module
 
     wheels = glob.glob("/usr/share/python-wheels/pip-*.whl")
@@ -103,7 +103,7 @@ def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
             versions[name] = entry["version"]
             first.append((entry, one))
     lines = [(entry["name"], line) for entry, one in first for line in one.requires or ()]
-    if not lines:  # saves the import of the class, which may first have to be compiled from pip's wheel
+    if not lines:  # the import of the class is slow, because Python may first have to compile it from pip's wheel
         return []
     requirement = requirement_class()
     if requirement is None:
@@ -161,7 +161,7 @@ def conda_packages() -> list[list[str]]:
 
 
 def shadows(folder: str) -> list[str]:
-    """Return the files in the training script's folder that hide a standard module or an installed framework."""
+    """Return the modules in the training script's folder that hide a standard module or an installed framework."""
     import sysconfig
     from importlib.machinery import PathFinder
 
@@ -279,7 +279,7 @@ def libstdcxx() -> list[list[Any]]:
 
 
 def main() -> None:
-    """Find the facts and write the object."""
+    """Write the facts to standard output as one JSON object."""
     start = sys.argv[1] if len(sys.argv) > 1 else ""
     found = distributions()
     try:

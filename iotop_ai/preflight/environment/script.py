@@ -19,13 +19,14 @@ STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
 """The modules of STARTS. psutil is not among them, because its class Process does not start a process."""
 THREADS = "multiprocessing.dummy."
+"""A module with the same calls, which start threads instead of processes."""
 ITERATING_CALLS = ("iter", "list", "tuple", "fit", "validate", "test", "predict", "evaluate")
 """The calls that iterate over a loader that is passed to them."""
 OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id")
 """The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""The largest number of lines that are tried one by one, and the largest cell for which this is done, in bytes."""
+"""The maximum number of lines that are tried as magics one by one, and the largest such cell, in characters."""
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -201,7 +202,7 @@ class _Module:
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
-        """Return the first thing that starts processes when a worker imports the module; "" if nothing does."""
+        """Return the first call or loop that starts processes when a worker imports the module; "" if none does."""
         return self._started(self.tree, set())
 
     def _started(self, part: ast.AST, seen: set[str]) -> str:
@@ -245,7 +246,7 @@ class _Module:
         return out
 
     def cuda(self) -> str:
-        """Return what uses CUDA in a Dataset, and so in each worker: "Images.__getitem__ uses CUDA in line 7".
+        """Return the first use of CUDA in a Dataset, and so in a worker: "Images.__getitem__ uses CUDA in line 7".
 
         Returns "" if no Dataset uses CUDA.
         """

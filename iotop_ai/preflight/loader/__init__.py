@@ -1,1 +1,1 @@
-"""Sweeps a data loader of the user. Each configuration runs in a separate process."""
+"""Measures the user's data loader with several configurations. Each configuration runs in a separate process."""

@@ -8,13 +8,13 @@ LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
 """The smallest growth over the whole run, in bytes. Less may be noise of the allocators."""
 STEADY = 0.5
-"""The second half must grow by at least this part of the first half's growth. Buffers fill up once; a leak goes on."""
+"""The second half must grow at least at this part of the first half's rate. Buffers fill up once; a leak goes on."""
 
 
 def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
-    """Return the growth in bytes per batch, or None unless memory grows steadily.
+    """Return the growth in bytes per batch; None if memory does not grow steadily.
 
-    points: pairs of batches and bytes.
+    points: pairs of the number of batches so far and the memory in bytes.
     """
     third = len(points) // 3
     if len(points) < LEAST_POINTS:

@@ -49,7 +49,7 @@ def _shared_memory(found: Outcome, output: str) -> Failure | None:
     room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
     bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in output
     words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
-    # torch attributes every bus error to shared memory, but a mapped file that was cut off raises a bus error too.
+    # torch attributes every bus error to shared memory, but a mapped file that was truncated causes a bus error too.
     if not ((full and bus) or (words and (not room or NO_SPACE in words.group()))):
         return None
     size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
@@ -157,7 +157,7 @@ def _hang_remedy(found: Outcome, ordered: list[Stuck]) -> str:
 
 
 def waits_text(one: Stuck) -> str:
-    """Return what a process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
+    """Return what a stuck process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
     if one.exit_status is not None:
         number = _signal_of(one)
         return f"was killed by {signal_name(number)}" if number else f"ended with exit code {one.exit_status >> 8}"

@@ -16,7 +16,7 @@ OFTEN = 0.5
 
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
-    """Return the smallest configuration within 5 % of the best one; None when none was measured."""
+    """Return the smallest configuration within 5 % of the best one; None if no configuration was measured."""
     found = [run for run in runs if run.samples_per_s > 0]
     if not found:
         return None
@@ -66,6 +66,7 @@ def _uses_all(run: Run, cores: float) -> bool:
 
 
 def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
+    """Whether more workers than the chosen ones are likely to be faster and were not tried."""
     one, points = chosen.configuration, curve(runs, chosen.configuration)
     more = [run for run in runs if run.configuration._replace(workers=one.workers) == one]
     # More workers are not worth a try if a larger number was already tried, or if no core is left.

@@ -1,4 +1,4 @@
-"""The callbacks of Keras 3 and of TensorFlow's own: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
+"""The callbacks for Keras 3 and for tf.keras: ``model.fit(..., callbacks=[KerasCallback("run.iotop.jsonl")])``.
 
 Only the torch back end fetches a batch between two steps. TensorFlow and JAX fetch it within the step, so the wait
 cannot be separated from the step ("not separable"). To measure it, watch a generator or a PyDataset with
@@ -36,7 +36,7 @@ def _events(base: Any) -> Any:
             self._newest: Metrics = {}
 
         def on_train_begin(self, logs: Any = None) -> None:
-            """Start the recorder, without the metrics of an earlier fit."""
+            """Start the recorder, and forget the metrics of an earlier fit."""
             self._newest = {}
             self.session.begin_fit()
 

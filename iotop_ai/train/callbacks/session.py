@@ -23,7 +23,7 @@ METRICS_NS = 10_000_000_000
 PREFIX = "iotop_ai/"
 NOT_SEPARABLE = "not separable"
 _OPEN_FITS: list[tuple[int, TrainingSession]] = []
-"""The sessions of ``begin_fit`` that have not ended, each with its thread."""
+"""The sessions that ``begin_fit`` has started and that have not ended, each with the id of its thread."""
 
 
 class TrainingSession:
@@ -57,6 +57,7 @@ class TrainingSession:
         """The counter's number of batches when the training began."""
         self._look_ns = self._metrics_ns = 0
         self._before = (0, 0, 0)
+        """The totals at the last metrics, as ``_totals`` returns them."""
         self._written_verdict: tuple[str, str] | None = None
 
     @property
@@ -77,7 +78,8 @@ class TrainingSession:
     def begin_fit(self) -> None:
         """Begin, and end the recordings of earlier fits in this thread that have not ended.
 
-        Keras and Transformers do not report an error that ends a fit, so its recorder would run until Python ends.
+        Keras and Transformers do not report an error that ends a fit, so the recorder of such a fit would run until
+        Python ends.
         """
         thread = threading.get_ident()
         for fit in [fit for fit in _OPEN_FITS if fit[0] == thread and fit[1] is not self]:
@@ -140,8 +142,7 @@ class TrainingSession:
     def metrics(self, now_ns: int) -> Metrics:
         """Return the figures of the steps since the last metrics, and how the job has spent its time so far.
 
-        The key of a figure is PREFIX and its name. After an early end of the recording, nothing new is known about the
-        job's time.
+        The key of a figure is PREFIX and its name. If the recording has ended early, the job's time is left out.
         """
         totals = _totals(now_ns)
         seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))

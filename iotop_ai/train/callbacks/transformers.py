@@ -1,8 +1,8 @@
 """The callback of Hugging Face's Trainer: ``Trainer(..., callbacks=[TransformersCallback("run.iotop.jsonl")])``.
 
-The Trainer fetches all batches of an optimizer step before it calls on_step_begin. The wait is the time to
-on_step_begin from the previous event: the end of a step, logging, an evaluation or a save. Source:
-transformers/trainer.py (get_batch_samples), 5.x.
+The Trainer fetches all batches of an optimizer step before it calls on_step_begin. The wait is the time from the
+previous event (the end of a step, logging, an evaluation or a save) to on_step_begin. Source: transformers/trainer.py
+(get_batch_samples), 5.x.
 """
 
 from __future__ import annotations
