@@ -1,4 +1,4 @@
-"""``iotop-ai alerts``: list the rules, and send a test message."""
+"""``iotop-ai alerts``: list the rules, or send a test message."""
 
 from __future__ import annotations
 

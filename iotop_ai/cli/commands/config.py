@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 when done, 1 when ``validate`` found mistakes, 2 when the file cannot be read or written."""
+    """Return 0, or 1 if ``validate`` found mistakes. Raises UsageError if the file cannot be read or written."""
     path = config_path(os.environ, args.config)
     if args.action == "path":
         print(path)

@@ -30,7 +30,7 @@ from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
-"""The most lines of each kind: changes of the verdict, missing parts, and times at which the clock was set back."""
+"""The maximum number of lines for changes of the verdict, for missing parts, and for clocks that were set back."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

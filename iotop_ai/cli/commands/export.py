@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the selected tables in one pass; return 0. Output files appear only when they are all complete."""
     kind, names = format_of(args.format, args.output), parse_names(",".join(args.table or ()))
-    if args.table and not names:  # an unset variable of a shell
+    if args.table and not names:  # for example, from an unset shell variable
         raise UsageError("--table is empty")
     targets = targets_of(kind, args.output, names, tables(args.cmdline))
     recorded = recorded_frames(args)

@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         lines = list(TOPICS[topic][1]())
     elif not (lines := [] if topic in commands else list(_column(topic))):
         if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
-            for words in (args.topic, args.topic[:1]):  # record takes any words for its command
+            for words in (args.topic, args.topic[:1]):  # record takes all words that follow as its command
                 build_parser(words).parse_args([*words, "--help"])  # prints the help and exits
         known = ", ".join((*TOPICS, *commands))
         raise UsageError(f"no topic and no column {topic!r}; help columns lists the columns; topics: {known}")

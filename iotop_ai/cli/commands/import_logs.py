@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the recording and name it on stderr; return 0. OUT appears when it is complete."""
+    """Write the recording and print its name to stderr; return 0. OUT appears only when it is complete."""
     log = args.iostat or args.nvidia_smi
     start_ns = None if args.start is None else parse_moment_ns(args.start)
     wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)

@@ -47,7 +47,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     try:
         return parse_python(name, json.loads(done.stdout), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError):
-        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # a program that is not a Python may print its arguments
+        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # another program may print its source
             return PythonFacts(name, "it is not a Python")
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {done.returncode}'}")

@@ -1,8 +1,8 @@
 """Runs one configuration of the user's loader in the user's Python (3.8 or newer).
 
-Run it as ``python -c SOURCE REQUEST``, where REQUEST is a JSON object. It writes JSON objects, one per line, to the
-standard output with which it was started; what the user's code prints goes to standard error. It ends when its standard
-input closes.
+Run it as ``python -c SOURCE REQUEST``, where REQUEST is a JSON object. It writes JSON objects, one per line, to its
+original standard output. The output of the user's code goes to standard error. The process ends when its standard input
+closes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MOST_STAGES = 64
 
 
 class RefusedError(Exception):
-    """The factory cannot be swept."""
+    """The factory cannot be measured."""
 
 
 class EmptyError(RefusedError):
-    """This configuration yields no batch, but another one may."""
+    """This configuration yields no batch, but another configuration may."""
 
 
 class MessageWriter:
@@ -61,7 +61,7 @@ def prepare(folder: str, parent: int) -> None:
 
 
 def end_workers_with_parent() -> None:
-    """Start a process that ends the workers if the parent is killed: the kernel then kills only the loader's process.
+    """Start a process that ends the workers if the parent is killed. The kernel then kills only the loader's process.
 
     The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """
@@ -77,20 +77,20 @@ def end_workers_with_parent() -> None:
 
 
 def end_workers_after(loader: int) -> None:
-    """Wait until the parent has ended or closed our standard input and the loader has ended; then end its group."""
+    """Wait until the parent has ended or closed the pipe and the loader has ended; then end the process group."""
     import select
     import signal
 
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.chdir("/")
-    os.closerange(1, 256)  # the parent reads the outputs up to their end
+    os.closerange(1, 256)  # the parent reads the outputs until no process has them open
     poll = select.poll()
     poll.register(0, 0)
     poll.poll()
     while is_alive(loader):
         time.sleep(0.1)
     os.killpg(0, signal.SIGTERM)
-    time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the semaphores of the others
+    time.sleep(1.0)  # multiprocessing's tracker ignores SIGTERM, and removes the others' semaphores
     os.killpg(0, signal.SIGKILL)
 
 
@@ -204,7 +204,7 @@ def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
 
 
 def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts that tf.data shows of a pipeline, or empty facts if its internals are not as expected."""
+    """Return the stages and the epoch's bytes of a tf.data pipeline; [] and None if they are unknown."""
     out: dict[str, Any] = {"stages": [], "epoch_bytes": None}
     if kind == "tensorflow":
         try:
@@ -218,14 +218,14 @@ def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
 def samples_in(batch: Any, most: int) -> int:
     """Return the number of samples in one batch, at most ``most``, which is the batch size that was requested.
 
-    It is the first dimension of the batch's first array, or the length of its list. A list of lists may hold a list for
-    each sample, or one for each field, as tuple(zip(*batch)) does.
+    The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
+    hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does.
     """
     return counted(batch, most, 0) or 1
 
 
 def counted(part: Any, most: int, depth: int) -> int | None:
-    """Return the number of samples that a part of a batch shows; None if it shows none, as a text or a single number.
+    """Return the number of samples in a part of a batch; None if the part does not show it, such as a string.
 
     depth: the number of lists and dicts around the part.
     """
@@ -252,8 +252,8 @@ def counted(part: Any, most: int, depth: int) -> int | None:
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
     """Yield the batches of epoch after epoch. A loader that can be read only once ends after one epoch.
 
-    once: whether to stop after one epoch, because the next one would be read from memory. Raises EmptyError without a
-    batch.
+    once: whether to stop after one epoch, because the next epoch would be read from memory. Raises EmptyError if there
+    is no batch.
     """
     found = True
     found_any = False

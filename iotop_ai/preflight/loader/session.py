@@ -42,7 +42,8 @@ class Request(NamedTuple):
     module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, which is searched first. seconds:
     the time for which batches are read at a steady rate.
 
-    timeout_s: a configuration hangs if it makes no batch for this time. once: whether only one epoch is read.
+    timeout_s: a configuration counts as hung if it sends no message for this time. once: whether to read only one
+    epoch.
     """
 
     python: str
@@ -96,7 +97,7 @@ class Session:
 
     def _run(self, show: Callable[[int], None]) -> Run:
         while True:
-            ended = self._child.poll()  # before the read, so that the read gets the last messages
+            ended = self._child.poll()  # polled before the read, so that the read gets the last messages
             for message in self._receive(POLL_MS):
                 kind = message["message"]
                 if kind == "done":

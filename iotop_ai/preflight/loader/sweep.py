@@ -50,7 +50,7 @@ def sweep(request: Request, grid: Grid, cold: str, clock: Clock, show: Callable[
     """Run all configurations of the grid and return the report. Raises InputError when ``cold`` cannot be evicted.
 
     cold: the path that is evicted from the page cache before each configuration; "" for none. show: called with the
-    position in the sweep and the number of batches.
+    position in the sweep, such as "3/12", and the number of batches so far.
     """
     root = Root("/")
     cores, (shm, _, _) = read_cores(root), read_shm(root)

@@ -22,7 +22,7 @@ from iotop_ai.preflight.storage.reader import HANG_S
 from iotop_ai.preflight.storage.session import Request
 
 SILENT_S = 2 * HANG_S
-"""A child that writes nothing for this long waits in the kernel, in a call before its first read."""
+"""If the child writes nothing for this long, it hangs in a system call before its first read."""
 _STOP_S = 3.0
 
 
@@ -55,8 +55,8 @@ class Found(NamedTuple):
 class End(NamedTuple):
     """The end of a check. hung_s: the seconds without an answer; 0 when the storage did not hang.
 
-    error, number: the text and the errno of the error that ended it. left: the reason why our file could not be
-    removed; "" when the file is removed.
+    error, number: the text and the errno of the error that ended the check. left: the reason why the check's own file
+    could not be removed; "" if no file is left.
     """
 
     hung_s: float = 0.0
@@ -111,7 +111,7 @@ class StorageCheck:
             self._child.send_signal(signal.SIGTERM)
 
     def close(self) -> None:
-        """Stop the child, which removes its file. A child that waits for storage that hangs is left waiting."""
+        """Stop the child, which removes its file. A child that waits for hung storage is left behind."""
         child = self._child
         if child.stdout is not None:
             child.stdout.close()

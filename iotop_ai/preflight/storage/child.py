@@ -1,8 +1,8 @@
 """The child process of a storage check: ``python -m iotop_ai.preflight.storage.child``.
 
 It reads one request, a JSON object, from its standard input. It writes JSON objects, one per line: ``target``,
-``progress``, ``result``, ``note`` and finally ``end``. When the storage hangs, the child first reports that, then waits
-for the storage so that it can remove its file. It ends when its parent ends.
+``progress``, ``dataset``, ``result``, ``note`` and finally ``end``. When the storage hangs, the child first reports
+that, then waits until it can remove its file. It ends when its parent ends.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Lines:
 
 
 def main() -> int:
-    """Run one session; return 0, as the last line says how the session ended."""
+    """Run one session and return 0. The last message describes how the session ended."""
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: stop.set())

@@ -25,9 +25,9 @@ from iotop_ai.preflight.storage.reader import NOTHING
 MOST_SAMPLED = 4000
 MOST_SCANNED = 500_000
 CHUNK = 128 * KIB
-"""The bytes of one read. It is small, because decoders read a file piece by piece."""
+"""The size of one read, in bytes. It is small, because decoders read a file piece by piece."""
 LEAST_COLD = 16
-"""The number of files outside the page cache that are needed. Fewer reads prove nothing about the disk."""
+"""The smallest useful number of files outside the page cache. Fewer reads prove nothing about the disk."""
 USES = 3
 """The number of uses of the sample: its images are decoded, one reader reads it, and several readers read it."""
 _LOOK_S = 1.0
@@ -111,9 +111,11 @@ class _Links:
         self.images: set[str] = set()
 
     def follow(self, link: Entry) -> tuple[str, os.stat_result]:
-        """Return the file's path from "/" and its stat, or the link's path and stat if the file is counted already.
+        """Return the file's path from "/" and its stat, or the link's path and stat if the link adds no file.
 
-        Raises OSError. A folder's owner may put any link there, so root follows a link only to files of that owner.
+        A link adds no file if its target is in the dataset, is counted already or is not a regular file. Raises
+        OSError. A folder's owner may put any link there, so root follows a link in another user's folder only to files
+        of that user.
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
         try:
@@ -166,7 +168,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
             holes += 1
             continue
         sampled += 1
-        if found is None:  # not known to this user: another user may need it in the cache
+        if found is None:  # this user cannot see whether it is cached, and another user may need it in the cache
             cold.append((path, False))
             continue
         known += size
@@ -180,7 +182,7 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
 
 
 class Files:
-    """Reads whole files. readers: at most one for each file, so that no two readers share a file."""
+    """Reads whole files. readers: their number, at most one for each file, so that no two readers share a file."""
 
     def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:
         self._top, self._files, self._past = scanned.top, files, scanned.dataset.past

@@ -22,7 +22,7 @@ MOST_FILES, MOST_BYTES = 32, 32 << 20
 _TIMEOUT_S = 15.0
 _TICK_S = 0.2
 _KILLED_S = 1.0
-"""The longest wait for a killed Python, in seconds. A process that waits for storage does not end."""
+"""The longest wait for a killed Python, in seconds. A killed process that waits for storage does not end."""
 _SOURCE = Path(__file__).with_name("decode_child.py")
 
 

@@ -13,7 +13,7 @@ import sys
 import time
 
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-"""The formats that are decoded. A file's content decides its format: for PostScript, Pillow would run Ghostscript."""
+"""The formats that are decoded, by a file's content. Others are not: for PostScript, Pillow would run Ghostscript."""
 
 
 def main() -> None:

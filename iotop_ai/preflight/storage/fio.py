@@ -32,7 +32,7 @@ _LARGEST = 4 << 20
 
 
 class FioError(Exception):
-    """fio failed. The message is fio's."""
+    """fio failed, or its output is not as expected."""
 
 
 def find_fio() -> tuple[str, str]:

@@ -13,7 +13,7 @@ from iotop_ai.model.preflight.storage import FILES, Measured, files_per_s
 
 
 def read_cores(root: Root) -> float:
-    """Return the CPU cores that this process can use: those of its affinity, or its cgroups' quota if that is lower."""
+    """Return the number of CPU cores that this process can use: by its affinity, or its cgroups' quota if lower."""
     allowed = float(len(os.sched_getaffinity(0)))
     try:
         quota, _ = cpu_quota(root, parse_cgroups(root.read("proc/self/cgroup")), unified_folder(root))

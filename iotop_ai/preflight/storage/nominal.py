@@ -1,6 +1,6 @@
 """The speed that a disk should reach, derived from its kind and its link.
 
-Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32, 64 GT/s a lane; 8b/10b in generations 1 and 2, 128b/130b
+Sources: PCI Express Base Specification (2.5, 5, 8, 16, 32, 64 GT/s per lane; 8b/10b in generations 1 and 2, 128b/130b
 in 3 to 5, 242 of 256 bytes of a flit in 6); the typical figures of disks are those of diagnosis/thresholds.py.
 """
 
@@ -26,7 +26,7 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """Return the speed that a physical disk should reach; None if its kind does not determine it (a cloud disk)."""
+    """Return the speed that a physical disk should reach; None if its kind does not tell, such as for a cloud disk."""
     if info.transport == "nvme":
         if info.model.startswith(CLOUD_MODELS):
             return None

@@ -1,4 +1,4 @@
-"""Measures how much other programs read from the checked disks during a storage check, which slows the check."""
+"""Measures how much other programs read from the disks during a storage check, because such reads slow the check."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LEAST_BYTES = 1 << 20
 
 
 class OtherReads:
-    """Counts from its creation. Create it before the check's child starts."""
+    """Counts the disks' reads from its creation on. Create it before the check's child starts."""
 
     def __init__(self, place: Place, root: Root) -> None:
-        # A loop device's reads that the page cache of its file answers do not reach the disk below.
+        # Some reads of a loop device come from the page cache of its file, and do not reach the disk below.
         self._disks = (place.device,) if place.device.startswith("loop") else place.disks
         self._root = root
         self._read, self._own = self._read_bytes(), _own_bytes()

@@ -1,8 +1,8 @@
-"""Opens what a check reads: a file of our own in the folder, else the largest file there, or a block device.
+"""Opens the target of a check: a file of our own in the folder, else the largest file there, or a block device.
 
 The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
-at the end. If a check is killed, its file stays but is not locked any more, and a later check in the same folder
-removes it.
+at the end. If a check is killed, its file stays but is no longer locked, and a later check in the same folder removes
+it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from iotop_ai.model.errors import InputError
 from iotop_ai.model.preflight.storage import MIB, NAMED_FILE
 
 MOST_BYTES = 512 * MIB
-"""The most bytes that are written. ROOM_SHARE of the free space is a second limit."""
+"""The maximum size of our file. ROOM_SHARE of the free space is a second limit."""
 ROOM_SHARE = 0.25
 LEAST_BYTES = 8 * MIB
-"""The smallest file to read. A smaller one shows nothing about the disk, because the disk's cache holds it."""
+"""The smallest file to read. A smaller file shows nothing about the disk, because the disk's cache holds it."""
 MOST_ENTRIES, MOST_SCAN_S = 20_000, 2.0
 """The limits of the search for a file to read: the number of entries, and the seconds."""
 _NOT_WRITABLE = {
@@ -46,11 +46,12 @@ def own_name() -> str:
 
 
 class Opened(NamedTuple):
-    """An open file or device to read. handle: its descriptor for reading. direct: whether reads bypass the page cache.
+    """An open file or device to read.
 
-    own: the descriptor of our file, which must be written first. size: the bytes that can be read, from the start.
-    folder: the descriptor of the folder of our file, else -1. why: the reason why nothing is written; "" when our file
-    is written.
+    kind: "own" for our file, "file" or "device". handle: the descriptor for reading; -1 for our file, which is written
+    first and then opened with ``reopen``. size: the number of bytes that can be read, from the start. direct: whether
+    reads bypass the page cache. folder, own: the descriptors of our file's folder and of our file, else -1. most_bytes:
+    the maximum size of our file. why: the reason why nothing is written; "" if our file is written.
     """
 
     kind: str

@@ -45,7 +45,7 @@ def read_place(path: str, root: Root, clock: Clock) -> Place:
         table = infos.read()
         return call_with_timeout(ANSWER_S, whole, lambda: _place(whole, mounts, table, root))
     except TimeoutError as error:
-        if error.errno == errno.EAGAIN:  # it was not asked, because this user has too many threads
+        if error.errno == errno.EAGAIN:  # nothing was read, because this user has too many threads
             raise UnknownError(f"{clean(path)}: {error.strerror}") from None
         raise UnknownError(f"{clean(path)} does not answer: no word from its filesystem for {ANSWER_S:g} s") from None
     except (FileNotFoundError, NotADirectoryError) as error:

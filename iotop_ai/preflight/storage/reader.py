@@ -31,7 +31,7 @@ _BUSY = 0.9
 """If the readers use at least this share of a core or of all cores, the limit may be the readers, not the storage."""
 _PR_SET_PDEATHSIG = 1
 _OPS, _BYTES, _ENDED, _ERROR, _WIDTH = 0, 1, 2, 3, 4
-"""The position of each of a reader's words in the shared memory, and the number of words of a reader."""
+"""The positions of a reader's values in the shared memory, and the number of values of a reader."""
 
 Operation = Callable[[mmap.mmap, int], int]
 """Does the n-th operation of the phase with a buffer of block_bytes.
@@ -85,7 +85,7 @@ class Run:
     def __init__(self, phase: Phase, operation: Operation, bounds: Bounds, clock: Clock) -> None:
         self._phase, self._operation, self._bounds, self._clock = phase, operation, bounds, clock
         self._shared = memoryview(mmap.mmap(-1, 8 * (_WIDTH * phase.depth + 1))).cast("q")
-        """The words of each reader, followed by the time at which all of them began, in nanoseconds."""
+        """The values of each reader, followed by the time at which all readers began, in nanoseconds."""
         self._readers: dict[int, int] = {}
         """The pid of each reader, by the descriptor from which its times are read."""
         self._killed: list[int] = []
@@ -136,7 +136,7 @@ class Run:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == parent:  # otherwise the parent ended before prctl, so no signal comes
                 os.close(start)
-                # Private pages, as in a program's buffer. Shared pages come in larger pieces and need fewer requests.
+                # Private pages, as in a program's buffer. Shared pages are larger, so a read needs fewer requests.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
                 with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
                     os.write(times, b"\0")
@@ -188,7 +188,7 @@ class Run:
             silent_ns = now - max(begun_ns, *self._column(_ENDED))
             if parts and silent_ns > HANG_S * 1e9:
                 raise HangError(silent_ns / 1e9)
-        if not parts:  # a stopped run has no result, as its times and bytes do not match
+        if not parts:  # a stopped run has no result, because its times and bytes do not match
             self._times.frombytes(bytes(raw))
 
     def _reap(self, back: int) -> None:
@@ -228,9 +228,9 @@ class _ForkedRandom:
         self._random = Random()
 
     def below(self, bound: int, number: int) -> int:
-        """Return a number from 0 to below ``bound``.
+        """Return a random number from 0 to ``bound`` - 1.
 
-        number: the operation's number; the first one of a reader is its seed.
+        number: the operation's number; the number of a reader's first operation is its seed.
         """
         if self._pid != os.getpid():
             self._pid = os.getpid()
@@ -250,7 +250,7 @@ class Blocks:
         self._random = _ForkedRandom()
 
     def sequential(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the next block. After the last block comes the first one again."""
+        """Read the next block. After the last block comes the first block again."""
         return self._read(buffer, number % self._blocks * self._block)
 
     def random(self, buffer: mmap.mmap, number: int) -> int:

@@ -36,8 +36,10 @@ from iotop_ai.preflight.storage.reader import READ_MOST_BYTES, Blocks, Bounds, O
 
 CACHED_BYTES = 32 * MIB
 _SYNC_FAST_NS = 100_000_000
+"""If a write and its fsync take less time than this, the next write is twice as large."""
 _SYNC_MOST = 64
 _FIRST_SYNC = 4
+"""The largest and the first write between two fsyncs, in MiB."""
 _BLOCK = 4096
 """The block size at which storage may deduplicate, in bytes."""
 
@@ -59,8 +61,8 @@ class Request(NamedTuple):
 class Emit(NamedTuple):
     """The functions to which the session passes its results.
 
-    target: called with the target and the engine, and again if the engine changes. progress: called with the phase, and
-    with the operations, bytes and seconds so far.
+    target: called with the target and the engine, and again if the engine changes. progress: called with the phase and
+    the operations, bytes and seconds so far.
     """
 
     target: Callable[[Target, str], None]
@@ -173,7 +175,7 @@ class Session:
                 os.close(opened.folder)
 
     def _remove_created(self, folder: int) -> None:
-        """Remove the file that a reader created and did not delete. Raises OSError."""
+        """Wait for the readers, then remove the file that a reader created and did not delete. Raises OSError."""
         if self._run is not None:
             self._run.wait()
         if not remove_left_over(own_name(), folder):
@@ -189,7 +191,7 @@ class Session:
             self._emit.result(found)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Measure creating and deleting our file, and opening it with stat. There is never a second file."""
+        """Measure creating and deleting our file, and opening it with fstat. No second file is ever created."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
         for phase in phases[STAT]:

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show or print the machines; return 0 if all are well, 1 if one is not, 2 if machines or answers are missing."""
+    """Show or print the machines; return 0 if all are well, 1 if any is not, 2 if machines or answers are missing."""
     options = fleet_options(args)
     if options.once:
         quiet_log()

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Acknowledge the finding that ID names, or list the acknowledged and the open findings; return 0."""
+    """Acknowledge a finding, withdraw an acknowledgement, or list the acknowledged and the open findings; return 0."""
     store = Acknowledged(state_folder())
     try:
         acknowledged = call_with_timeout(HOME_TIMEOUT_S, store.path, store.read)

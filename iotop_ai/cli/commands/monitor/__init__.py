@@ -1,1 +1,1 @@
-"""The live screen of this machine or of another one."""
+"""The live screen of this machine or of another machine."""
