@@ -67,7 +67,7 @@ def is_terminal() -> bool:
 
 
 class ScreenStart(NamedTuple):
-    """What a screen needs to start.
+    """The parts that a screen needs to start.
 
     first: the Frame that is painted first. judged: whether ``first`` already has a verdict. frames: the Frames that
     follow ``first``. If ``first`` has no verdict, they begin with the same Frame and its verdict, which is computed
@@ -159,14 +159,14 @@ def named_alerts(config: AlertConfig | None) -> Callable[[LiveSource, MessageRec
 
 
 def _prepend(first: Snapshot, others: Iterator[Snapshot]) -> Iterator[Snapshot]:
-    """Yield ``first``, then the others. Drop the reference to ``first`` early, as it holds a whole machine's data."""
+    """Yield ``first``, then the others. Drop ``first`` early, because it holds a whole machine's data."""
     yield first
     del first
     yield from others
 
 
 def in_browser() -> bool:
-    """Whether textual-serve shows this screen in a browser. In a browser it is read-only and writes no files."""
+    """Whether textual-serve shows this screen in a browser. There, the screen is read-only and writes no files."""
     return os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")
 
 
@@ -198,10 +198,9 @@ def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
 
 
 def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
-    """Show the screen of ``make_screen_start`` until the user leaves it; return the exit code. close: closes the
-    screen's source.
+    """Show the screen of ``make_screen_start`` until the user leaves it; return the exit code.
 
-    Raises the error that ended the screen, once the terminal is restored.
+    close: closes the screen's source. Raises the error that ended the screen, once the terminal is restored.
     """
     if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
         close()

@@ -1,4 +1,4 @@
-"""The screen for another machine: shows a live recording from a pipe. With --host, ssh starts the recorder there."""
+"""The screen for another machine: shows a live recording from a pipe. With --host, ssh starts that recording."""
 
 from __future__ import annotations
 

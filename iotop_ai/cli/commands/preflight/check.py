@@ -1,4 +1,4 @@
-"""``iotop-ai check PATH``: measure in about ten seconds how fast storage is for a training job, before it starts."""
+"""``iotop-ai check PATH``: measure in about ten seconds, before a training job starts, how fast its storage is."""
 
 from __future__ import annotations
 

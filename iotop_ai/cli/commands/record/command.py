@@ -98,7 +98,7 @@ class Session:
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
-        """Forward the signal to the command, unless the terminal sent it to both.
+        """Forward the signal to the command, unless the terminal has sent it there already.
 
         Without a command, end the recording.
         """
@@ -161,7 +161,7 @@ class Session:
         self._finish()
 
     def _on_output_end(self) -> None:
-        """Stop when an output has lost its reader or its disk, unless a command runs or the other output continues."""
+        """Stop after an output has lost its reader or its disk, unless a command runs or another output continues."""
         alive = any(one is not None and one.alive for one in (self._output, self._log))
         if self._source is not None and not self._options.command and not alive:
             self._source.close()

@@ -38,6 +38,7 @@ class Control:
         self._on_end = on_end
         self._source: LiveSource | None = None
         self._early: list[str | StepCounts] = []
+        """The marks and steps that arrived before ``connect``."""
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
         for descriptor in (1, 2):
