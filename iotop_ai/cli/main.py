@@ -35,7 +35,7 @@ TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
 GC_THRESHOLD = 20_000
-"""The number of new objects that starts a garbage collection. It is large, as the objects of a tick form no cycles."""
+"""The number of new objects that starts a garbage collection. It is large, because a tick's objects form no cycles."""
 
 
 class Subcommand(NamedTuple):
@@ -266,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail("unknown", "standard output is closed", 2)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-        # Another program may have made a shared pipe non-blocking, and what a slow reader leaves no room for is lost.
+        # Another program may have made a shared pipe non-blocking. Output would be lost while the pipe is full.
         with contextlib.suppress(OSError):  # a stream in memory has no descriptor
             os.set_blocking(sys.stdout.fileno(), True)
     if os.geteuid() == 0 and (ignored := drop_untrusted_variables(os.environ)):
@@ -278,7 +278,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (IotopError, KeyboardInterrupt):
             try:
                 sys.stdout.flush()
-            except OSError:  # the error counts, not the output, whose reader has gone
+            except OSError:  # the reader of the output has gone, but the error must still be reported
                 _drop_stdout()
             raise
         finally:

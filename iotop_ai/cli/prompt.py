@@ -1,4 +1,4 @@
-"""The prompt, progress line and mark of commands that change something. All text goes to stderr."""
+"""The prompt, the progress line and the mark of commands that change the machine. All text goes to stderr."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def print_notice(text: str, end: str = "\n") -> None:
         return
     try:
         print(text, end=end, file=sys.stderr, flush=True)
-    except BlockingIOError:  # a full pipe that does not block: the text stays in the buffer for the next write
+    except BlockingIOError:  # the pipe is full and non-blocking: the text stays in the buffer for the next write
         pass
     except OSError:
         # The interpreter's last flush would fail too, and would replace the exit code.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print the lines and flush, as an error may follow on stderr. A reader that has gone does not end the command."""
+    """Print the lines and flush, because an error may follow on stderr. A reader that has gone is not an error."""
     try:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()

@@ -144,6 +144,7 @@ class Chain:
         self._file = self._named()
 
     def _named(self) -> tuple[int, int] | None:
+        """Return the device and the inode of the file that the path names now; None if there is none."""
         try:
             named = os.stat(self._path)
         except OSError:

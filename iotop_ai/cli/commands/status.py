@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line, or one per interval with --follow; return 0 whatever the state is."""
+    """Print one line, or one line per interval with --follow; return 0 in every state."""
     form = None if args.format is None else checked_format(args.format)
     job = SelectedJob(getattr(args, "job", 0))
     if args.file is not None:

@@ -37,7 +37,7 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
         from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
 
         print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults, read-only")
-        file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may say so, and an action cannot be undone
+        file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may set it, and an action cannot be undone
     if file is not None and file.problems:
         raise UsageError(file.located(file.problems[0]))
     return _combined(flags, environ, file)

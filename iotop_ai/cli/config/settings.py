@@ -23,7 +23,7 @@ def settings_now(flags: Mapping[str, object], environ: Mapping[str, str], config
 def _may_exist(path: str) -> bool:
     """Whether a settings file may exist.
 
-    True if the filesystem does not answer, so that reading the file reports it.
+    True if the filesystem does not answer, so that the attempt to read the file reports the problem.
     """
     try:
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.path.lexists(path))

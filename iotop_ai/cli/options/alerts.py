@@ -27,7 +27,7 @@ def add_alerts_flag(parser: argparse._ActionsContainer, *, sub: bool = True) -> 
     sub: whether the parser belongs to a subcommand. A subcommand without the flag keeps the value that was given
     before the subcommand.
     """
-    from argparse import SUPPRESS  # imported here, as the start without a command needs no argparse
+    from argparse import SUPPRESS  # imported here, because the start without a command needs no argparse
 
     parser.add_argument(
         "--alerts",

@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
     """A sentence that names the command to use for a flag that this command lacks."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
-        """Refuse an empty value, as an unset variable of a shell gives: the flag would be taken as not given."""
+        """Refuse an empty value, which an unset shell variable may cause. The flag would count as not given."""
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
         return super()._get_values(action, arg_strings)

@@ -38,7 +38,7 @@ def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
 def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
     """Return 1 if a condition is met, else 0.
 
-    Raises UnknownError if none is met and one is unknown, so call this function after all output.
+    Raises UnknownError if no condition is met and a condition is unknown, so call this function after all output.
     """
     if any(one.met for one in outcomes):
         return 1

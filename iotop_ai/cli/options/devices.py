@@ -24,8 +24,9 @@ _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     """Return the Settings with the kernel names of their ``devices`` and of the devices that hold ``path``.
 
-    Reads nothing if the Settings have neither. Raises UsageError for a device or folder that does not exist; its text
-    lists the existing ones. Raises UnknownError if the folder is not on a disk or the devices cannot be listed.
+    Reads nothing if the Settings have neither. Raises UsageError for a device or folder that does not exist; for a
+    device, the message lists the existing devices. Raises UnknownError if the folder is not on a disk or the devices
+    cannot be listed.
     """
     if not settings.devices and not settings.path:
         return settings
@@ -68,7 +69,7 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
 
 
 def _existing(infos: Mapping[str, BlockInfo]) -> str:
-    """Return the devices to choose from. Those of a quiet kind come last and only if in use, as there are many."""
+    """Return a list of the devices, as text. Those of a quiet kind, of which there are many, come last if in use."""
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]
     names = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import signal
 else:
-    import _signal as signal  # the C module, as the enumerations of ``signal`` cost a millisecond
+    import _signal as signal  # the C module, because the enumerations of ``signal`` cost a millisecond
 
 FORCE_S = 2.0
 """The seconds between a signal and the forced end of the process, if the start does not check for a signal earlier."""

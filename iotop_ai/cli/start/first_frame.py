@@ -59,8 +59,8 @@ def _colour(name: str, base: int, colours: int) -> list[str]:
     red, green, blue = (int(name[i : i + 2], 16) for i in (1, 3, 5))
     if colours > 256:
         return [f"{base + 8};2;{red};{green};{blue}"]
-    # A terminal of 16 colours shows a true-colour theme without colours at first. Textual then adds the nearest of the
-    # terminal's colours.
+    # A terminal with 16 colours shows a true-colour theme without colours at first. Textual then adds the nearest of
+    # the terminal's colours.
     return [f"{base + 8};5;{palette_index(red, green, blue)}"] if colours == 256 else []
 
 

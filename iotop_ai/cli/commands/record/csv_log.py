@@ -56,12 +56,12 @@ class CsvLog:
         self._say(self.broken)
 
     def close(self) -> None:
-        """Close the file, and remove a new one that has no line. A second call does nothing."""
+        """Close the file, and remove a new file that has no lines. A second call does nothing."""
         try:
             self._sink.close()
         except OSError as error:  # some file servers report a full disk only at the close
             self._fail(error)
         if self._empty and self._path != "-":
             self._empty = False
-            with contextlib.suppress(OSError):  # gone, no answer, or read-only by now
+            with contextlib.suppress(OSError):  # the file may be gone, unresponsive or read-only by now
                 call_with_timeout(HOME_TIMEOUT_S, self._path, lambda: os.unlink(self._path))

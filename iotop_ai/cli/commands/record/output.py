@@ -83,7 +83,7 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        if self._options.control and not self._options.append:  # a free name, as the controlling program cannot retry
+        if self._options.control and not self._options.append:  # the program cannot retry with another name
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
 
@@ -155,7 +155,8 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Print only what is missing if there are several files, which have no common size, or if a program controls us.
+        Print only what is missing if there are several files, which have no common size, or if a program controls the
+        recording.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):

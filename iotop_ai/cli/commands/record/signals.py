@@ -1,4 +1,4 @@
-"""Receives the signals of a program that runs a command, and finds the sender of each: the terminal or a process."""
+"""Receives signals while a command runs, and finds the sender of each signal: the terminal or a process."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Signals:
         self._old_mask: set[signal.Signals | int] = set()
         self._handlers: dict[signal.Signals, Any] = {}
         self._unblocked: deque[signal.Signals] = deque()
+        """The signals that arrived while a thread had them unblocked."""
 
     def __enter__(self) -> Signals:
         # A thread that starts a child unblocks all signals for a moment. With a handler, a signal in that moment is

@@ -55,7 +55,9 @@ def text_width(args: argparse.Namespace) -> tuple[int, bool]:
 
 
 class HtmlOut:
-    """Writes a page to the file that --html names, or else to standard output. The file appears when it is complete.
+    """Writes a page to the file that --html names, or else to standard output.
+
+    The file appears only when it is complete.
 
     An existing file is refused at once, because reading the recording first may take a long time.
     """

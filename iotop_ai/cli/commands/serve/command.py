@@ -74,7 +74,7 @@ class ServeSession:
     def run(self) -> int:
         """Listen, read and record; return the exit code. Raises IotopError when it cannot start."""
         options = self._options
-        with contextlib.ExitStack() as parts:  # every part is closed, even if closing another one fails
+        with contextlib.ExitStack() as parts:  # every part is closed, even if closing another part fails
             parts.callback(self._close_output)  # closed last, because it may wait for a disk
             if self._textfile is not None:
                 parts.callback(self._textfile.close)

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def port(text: str) -> int:
-    """Return a port from 1024 to 65535, as lower ports are privileged. Raises ArgumentTypeError."""
+    """Return a port from 1024 to 65535, because lower ports are privileged. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
     return int(text)
@@ -76,13 +76,13 @@ def command(settings: Settings, args: argparse.Namespace) -> list[str]:
 def environment() -> dict[str, str]:
     """Return the environment of a browser's session.
 
-    Its address space is limited and each malloc arena takes part of it, so the number of arenas is small.
+    The session's address space is limited and each malloc arena takes part of it, so the number of arenas is small.
     """
     return {**own_environment(libraries=True), "MALLOC_ARENA_MAX": "2"}
 
 
 class _AddressPrinter:
-    """Prints an address to open at the start, and another one each time a browser has opened the last one."""
+    """Prints an address to open at the start, and another address each time a browser has opened the last address."""
 
     def __init__(self) -> None:
         self._first = True
