@@ -44,7 +44,7 @@ def _why_not(name: str) -> str:
     if packages and not any(one in sys.modules or find_spec(one) for one in packages):
         return f"needs {packages[0]}: pip install {packages[0]}"
     wanted = _NEW_PYTHON.get(name)
-    return f"needs {wanted}; `iotop-ai export` writes a recording's tables for any" if wanted else ""
+    return f"needs {wanted}; `iotop-ai export` writes a recording's tables for any Python" if wanted else ""
 
 
 def __getattr__(name: str) -> object:

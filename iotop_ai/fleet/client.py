@@ -21,7 +21,7 @@ MOST_BYTES = 64 << 20
 """The maximum size of one answer in bytes; 10,000 machines need less than half of it."""
 _LONGEST_URL = 2048
 _HINTS = {
-    401: "401: it asks for a login; --token-file or --user-file has it",
+    401: "401: it asks for a login; use --token-file or --user-file",
     403: "403: not permitted",
     404: "404: it has no /api/v1 there; is the path of the address right?",
 }
@@ -170,7 +170,9 @@ class Prometheus:
     def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
         status = answer.status
         if 300 <= status < 400:  # no redirect is followed, because the token would be sent to the other address too
-            return NoAnswerError(f"{self.address.text} answers {status}: it points to another address; name that one")
+            return NoAnswerError(
+                f"{self.address.text} answers {status}: it redirects to another address; use that address"
+            )
         if status in _HINTS:
             return NoAnswerError(f"{self.address.text} answers {_HINTS[status]}")
         why = error_text(body)
@@ -193,5 +195,5 @@ def _reason(error: Exception) -> str:
     """Why a request failed: OpenSSL's description of a bad certificate, else the system's error message."""
     certificate = getattr(error, "verify_message", "")
     if certificate:
-        return f"its certificate is not trusted ({certificate}); --ca-file names another authority"
+        return f"its certificate is not trusted ({certificate}); use --ca-file to trust another authority"
     return str(getattr(error, "reason", None) or getattr(error, "strerror", None) or type(error).__name__)

@@ -30,7 +30,7 @@ def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] =
     for name, query in queries(window_s).items():
         if failures >= MOST_FAILURES or stopped():
             if name == READING:
-                raise NoAnswerError("stopped before the first question")
+                raise NoAnswerError("stopped before the first query")
             unanswered.append(name)
             continue
         try:
@@ -75,7 +75,7 @@ class FirstAnswer:
         else:
             self._thread.join()
         if self._fleet is None:
-            raise self._error or UnknownError("the first questions failed")
+            raise self._error or UnknownError("the first queries failed")
         return self._fleet
 
 

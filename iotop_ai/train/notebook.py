@@ -104,7 +104,7 @@ class Magics:
             return self._cell(words, cell)
         if words[:1] == ["start"] and len(words) <= 2:
             if self._session is not None and not self._session.ended:
-                return _say("monitor_io: recording already; %monitor_io stop ends it")
+                return _say("monitor_io: already recording; %monitor_io stop ends the recording")
             self._session = Session(_path(words[1:]), show_progress=False)
             return _say(f"monitor_io: {self._session.monitor.error or 'recording'}")
         if self._session is None:

@@ -36,7 +36,7 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
         path = next((one for one in found if os.access(one, os.X_OK)), "")
     if not path:
         raise UnknownError(
-            "iotop-ai is not found, and this Python is older than 3.11: install it beside (pipx install iotop-ai) "
+            "iotop-ai is not found, and this Python is older than 3.11: install it separately (pipx install iotop-ai) "
             f"and name it in {PROGRAM_VARIABLE}"
         )
     if not os.path.isabs(path) or not os.access(path, os.X_OK):

@@ -104,7 +104,7 @@ def test_a_notebook_records_and_shows_its_picture(tmp_path: Path) -> None:
     assert f"recorded in {tmp_path / 'cell.iotop.jsonl'}" in cell
     assert "monitor_io 0:" not in cell, "the report did not replace the progress"
     assert text_of(outputs[4]) == "monitor_io: recording\n"
-    assert "recording already" in text_of(outputs[5])
+    assert "already recording" in text_of(outputs[5])
     assert "watched" in html_of(outputs[7])
     assert "own.iotop.jsonl" in html_of(outputs[8])
     assert text_of(outputs[9]).startswith("usage: ")

@@ -91,7 +91,7 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
             Check("gpu", f"GPU {number} link", WARN, text, "reseat the card or its riser; sudo dmesg | grep -i pcie")
         )
     elif width and card is not None and width < card:
-        text = f"PCIe x{width}: its slot has no more, the card could use x{card}"
+        text = f"PCIe x{width}: the slot has no more lanes; the card could use x{card}"
         out.append(Check("gpu", f"GPU {number} link", WARN, text, "move the card to a wider slot"))
     if detail is None:
         return out
@@ -102,7 +102,7 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
             Check("gpu", f"GPU {number} power", WARN, text, f"sudo nvidia-smi -i {number} -pl {default / 1000:.0f}")
         )
     if detail.rows_pending or detail.pages_pending:
-        text = "damaged memory is replaced at its next reset"
+        text = "damaged memory is replaced at the GPU's next reset"
         reset = f"when GPU {number} is idle: sudo nvidia-smi -i {number} --gpu-reset"
         out.append(Check("gpu", f"GPU {number} memory", WARN, text, reset))
     if detail.compute_mode == 2:
@@ -127,7 +127,7 @@ def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[Gp
     chosen = [one.strip() for one in value.split(",")]
     text, remedy = f"{value!r}", f"export {name}={','.join(map(str, range(len(uuids))))}"
     if _ends_list(chosen[0]):
-        return Check("gpu", name, FAIL, f"{text} hides all {plural(len(uuids), 'GPU')}", f"unset {name}")
+        return Check("gpu", name, FAIL, f"{text} hides every GPU", f"unset {name}")
     mig = [one.uuid for state in states for one in state.instances or ()]
     no_mig = len(states) == len(uuids) and all(state.mig is False for state in states)
     for at, one in enumerate(chosen):
@@ -176,7 +176,7 @@ def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str])
         return Check("gpu", "torch build", UNKNOWN, f"torch for CUDA {torch.cuda}, driver {driver or 'unknown'}")
     if have < needed:
         words = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
-        text = f"torch is built for CUDA {torch.cuda}, which needs driver {words} or newer; this is {driver}"
+        text = f"torch is built for CUDA {torch.cuda}, which needs driver {words} or newer; the driver is {driver}"
         older = next((cuda for cuda in (12, 11) if have >= DRIVERS[cuda]), None)
         remedy = "upgrade the driver" + ("" if older is None else f", or {pip}/{INDICES[older]}")
         return Check("gpu", "torch build", FAIL, text, remedy)

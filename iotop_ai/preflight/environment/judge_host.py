@@ -84,11 +84,11 @@ def _cpu(facts: HostFacts) -> Check:
 def _memory(facts: HostFacts) -> Check:
     limit, room = facts.memory_limit_bytes, facts.memory_room_bytes
     if limit is None or room is None:
-        return Check("container", "memory limit", OK, "no limit of a cgroup")
+        return Check("container", "memory limit", OK, "no cgroup limit")
     text = f"{amount(limit)} for this cgroup, {amount(room)} left"
     if room < MEMORY_WARN_BYTES:
         state = FAIL if room < MEMORY_FAIL_BYTES else WARN
-        why = ": a trainer is killed there" if state is FAIL else ": it also limits the page cache"
+        why = ": a trainer that exceeds it is killed" if state is FAIL else ": it also limits the page cache"
         return Check("container", "memory limit", state, text + why, "raise memory.max of the cgroup, docker run -m")
     return Check("container", "memory limit", OK, text)
 
@@ -137,7 +137,7 @@ def _ulimit(key: str) -> str:
 def _terminal(facts: HostFacts) -> Check:
     terminal = facts.terminal
     if not terminal.tty:
-        return Check("terminal", "terminal", OK, "standard output is not one here")
+        return Check("terminal", "terminal", OK, "standard output is not a terminal")
     size = f"{terminal.term}, {terminal.columns}x{terminal.rows}, {terminal.encoding}"
     if terminal.term in ("", "dumb", "unknown"):
         return Check("terminal", "terminal", FAIL, f"TERM is {terminal.term or 'not set'}: the screen cannot be drawn",
@@ -148,5 +148,5 @@ def _terminal(facts: HostFacts) -> Check:
         remedy = "tmux set -g default-terminal tmux-256color"
         return Check("terminal", "terminal", WARN, f"{size}: tmux offers 8 colours", remedy)
     if terminal.columns < 80 or terminal.rows < 24:
-        return Check("terminal", "terminal", WARN, f"{size}: the screen needs 80x24 to show all", "")
+        return Check("terminal", "terminal", WARN, f"{size}: the screen needs 80x24 to show everything", "")
     return Check("terminal", "terminal", OK, size)

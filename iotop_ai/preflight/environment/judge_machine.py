@@ -36,7 +36,7 @@ def _swap(snapshot: Snapshot) -> Check:
     text = f"{amount(used)} of {amount(memory.swap_total_bytes)} in use"
     if used < SWAP_WARN_BYTES:
         return Check("machine", "swap", OK, text)
-    text += ": a trainer whose memory is there waits for the disk"
+    text += ": a trainer with memory in swap waits for the disk"
     return Check(
         "machine",
         "swap",
@@ -67,10 +67,10 @@ def _disk(info: BlockInfo) -> Iterator[Check]:
         text = f"PCIe {info.pcie} of {info.pcie_max} (generation x lanes)"
         yield Check("machine", f"{name} link", WARN, text, "reseat the disk; move it to another slot; check the BIOS")
     if info.transport == "nvme" and info.scheduler in ("bfq", "cfq"):
-        text = f"scheduler {info.scheduler} on an NVMe disk costs CPU and reads per second"
+        text = f"scheduler {info.scheduler} on an NVMe disk costs CPU time and slows reads"
         yield Check("machine", f"{name} scheduler", WARN, text, f"echo none | sudo tee {queue}/scheduler")
     if info.read_ahead_bytes is not None and info.read_ahead_bytes < READ_AHEAD_WARN_BYTES:
-        text = f"read-ahead {amount(info.read_ahead_bytes)}: sequential reads get less than the disk gives"
+        text = f"read-ahead {amount(info.read_ahead_bytes)}: sequential reads are slower than the disk"
         yield Check("machine", f"{name} read-ahead", WARN, text, f"echo 128 | sudo tee {queue}/read_ahead_kb")
     if info.stats_off:
         remedy = info.stats_remedy.replace(" > ", " | sudo tee ")

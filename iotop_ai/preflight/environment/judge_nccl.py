@@ -49,5 +49,6 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
         text = f"{value}: this machine has no such interface (it has {existing}): ranks do not connect"
         yield Check("python", name, FAIL, text, f"unset {name}")
     elif all(state == "down" for _, state in found):
-        text = f"{value}: {', '.join(link for link, _ in found)} is down (of {existing}): ranks do not connect"
+        verb = "is" if len(found) == 1 else "are"
+        text = f"{value}: {', '.join(link for link, _ in found)} {verb} down (of {existing}): ranks do not connect"
         yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(found[0][0])} up")

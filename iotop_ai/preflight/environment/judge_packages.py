@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from iotop_ai.model.preflight.environment.check import Check, State
 from iotop_ai.model.preflight.environment.python import Package, PythonFacts, Unmet, canonical, release
+from iotop_ai.present.text.units import plural
 
 OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
@@ -36,7 +37,7 @@ def _requirements(facts: PythonFacts) -> Check:
         module = "venv .venv" if facts.managed else "ensurepip"
         return Check("python", "requirements", UNKNOWN, text, f"{facts.command} -m {module}")
     if not facts.unmet:
-        return Check("python", "requirements", OK, f"{len(facts.imported)} packages fit each other")
+        return Check("python", "requirements", OK, f"{plural(len(facts.imported), 'package')} without a conflict")
     found = sorted(facts.unmet, key=lambda one: not _is_core(one))
     words = [
         f"{one.package} needs {one.requirement}, {one.found or 'which is missing'}"
@@ -65,7 +66,7 @@ def _wheels(facts: PythonFacts) -> Iterator[Check]:
     words = "; ".join(f"{one.name} is built for {why}" for one, why in wrong[:_SHOWN])
     more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
-    text = f"{words}{more}; this is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
+    text = f"{words}{more}; this Python is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
     yield Check("python", "wheels", FAIL, text, f"{facts.pip_install} --force-reinstall {names}")
 
 
@@ -140,7 +141,7 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
     several = {stem: majors for stem, majors in libraries.items() if len(majors) > 1}
     if several:
         stem, majors = next(iter(several.items()))
-        text = f"{stem} is there for CUDA {' and '.join(sorted(majors))}: which one loads depends on the order"
+        text = f"{stem} is installed for CUDA {' and '.join(sorted(majors))}: the import order decides which loads"
         of_torch = facts.torches[0].cuda.partition(".")[0] if facts.torches else ""
         others = [
             shlex.quote(f"{stem}-cu{major}")
@@ -183,6 +184,7 @@ def _channels(facts: PythonFacts) -> Iterator[Check]:
     forge = sum("conda-forge" in name for name in names)
     defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]
     if forge and defaults:
-        text = f"{forge} packages of conda-forge, {len(defaults)} of {min(defaults)}: their libraries may not fit"
+        counts = f"{plural(forge, 'package')} of conda-forge, {len(defaults)} of {min(defaults)}"
+        text = f"{counts}: their libraries may not fit"
         remedy = "conda config --set channel_priority strict; create the environment again"
         yield Check("python", "conda channels", WARN, text, remedy)

@@ -18,8 +18,8 @@ from iotop_ai.present.text.units import plural
 
 OK, WARN, FAIL, UNKNOWN = State
 SLOWING = {
-    "CUDA_LAUNCH_BLOCKING": "each kernel is waited for, so CPU and GPU never work at the same time",
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": "each tensor calls cudaMalloc, which waits for the GPU",
+    "CUDA_LAUNCH_BLOCKING": "the CPU waits for each kernel, so CPU and GPU never work at the same time",
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": "each tensor allocation calls cudaMalloc, which waits for the GPU",
     "PYTHONDEVMODE": "Python's checks are on",
     "PYTHONTRACEMALLOC": "each allocation is traced",
     "TORCHDYNAMO_DISABLE": "torch.compile does nothing",
@@ -36,12 +36,12 @@ NOT_EMPTY = ("PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME")
 PRESENT = "PYTORCH_NO_CUDA_MEMORY_CACHING"
 """This variable takes effect as soon as it is set, even to an empty string."""
 SLOWING_VALUES = {
-    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "each collective is checked by an additional one"),
+    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "an additional collective checks each collective"),
     "NCCL_DEBUG": (("TRACE",), "each call is printed"),
     "PYTHONMALLOC": (("debug", "malloc", "malloc_debug", "pymalloc_debug"), "Python's own allocator is off"),
     "NVIDIA_TF32_OVERRIDE": (("0",), "TF32 is off: float32 products take several times as long"),
     "PYTORCH_JIT": (("0",), "TorchScript runs as plain Python"),
-    "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array calls cudaMalloc, which waits for the GPU"),
+    "XLA_PYTHON_CLIENT_ALLOCATOR": (("platform",), "each array allocation calls cudaMalloc, which waits for the GPU"),
 }
 """The values with which a variable slows training, and the reason."""
 OLD_LOCKS = {
@@ -88,7 +88,7 @@ def judge_variables(host: HostFacts) -> Iterator[Check]:
         text = f"{host.variables['PYTHONHOME']}: every Python takes its modules from there"
         yield Check("python", "PYTHONHOME", WARN, text, "unset PYTHONHOME")
     if host.variables.get("KMP_DUPLICATE_LIB_OK", "").lower() in ("true", "1"):
-        text = "two OpenMP libraries are loaded: results may be wrong, threads too many"
+        text = "two OpenMP libraries are loaded: results may be wrong, and too many threads may start"
         yield Check(
             "python", "KMP_DUPLICATE_LIB_OK", WARN, text, "install numpy and torch from one source, then unset it"
         )
@@ -105,7 +105,7 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
             text = f"{value} threads on {plural(given, 'core')}: they wait for each other"
             yield Check("python", name, WARN, text, f"export {name}={given}")
     if host.cores >= MANY_CORES * given and not host.variables.get("OMP_NUM_THREADS"):
-        text = f"OpenMP and MKL start {host.cores} threads, the cgroup's quota of cores is {host.quota_cores:g}"
+        text = f"OpenMP and MKL start {host.cores} threads, but the cgroup's quota is {host.quota_cores:g} cores"
         yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={given} MKL_NUM_THREADS={given}")
 
 
@@ -124,13 +124,18 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
     recorded = facts.first("torch") or facts.first("pytorch")
     plain = first.version.split("+")[0]
     if recorded is not None and plain and recorded.version.split("+")[0] != plain:
-        text = f"its metadata says {recorded.version}, its files belong to {first.version}: two installations are mixed"
+        text = (
+            f"its metadata names {recorded.version}, but its files belong to {first.version}: "
+            "two installations are mixed"
+        )
         remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(f'torch=={plain}')}"
         yield Check("python", "torch", FAIL, text, remedy)
         return
     numpy = facts.first("numpy")
     if numpy is not None and plain and release(plain)[:2] < (2, 3) and release(numpy.version)[:1] >= (2,):
-        text = f"torch {first.version} is compiled for NumPy 1, NumPy {numpy.version} is installed: conversions fail"
+        text = (
+            f"torch {first.version} is compiled for NumPy 1, but NumPy {numpy.version} is installed: conversions fail"
+        )
         yield Check("python", "torch", FAIL, text, f"{facts.pip_install} 'numpy<2'")
         return
     build = f"CUDA {first.cuda}" if first.cuda else f"ROCm {first.hip}" if first.hip else ""

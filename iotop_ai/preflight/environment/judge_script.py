@@ -48,7 +48,9 @@ def _guard(method: str, script: ScriptFacts) -> Check:
     if method == FORK:
         text = f"{script.unguarded} runs on import, which {FORK} allows; spawn and forkserver do not"
         return Check("python", "main guard", OK, text)
-    text = f"{script.unguarded} runs on import, and each worker started by {method} imports the script: it fails there"
+    text = (
+        f"{script.unguarded} runs on import, and each worker started by {method} imports the script: the worker fails"
+    )
     return Check("python", "main guard", FAIL, text, 'put it below: if __name__ == "__main__":')
 
 

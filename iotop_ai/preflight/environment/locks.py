@@ -67,6 +67,6 @@ def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
     one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
     for folder, lock in list(one_each.items())[:3]:
         name = lock.path.rpartition("/")[2]
-        text = f"process {lock.pid} ({lock.name or '?'}) holds {name}: others that load or install this wait for it"
+        text = f"process {lock.pid} ({lock.name or '?'}) holds {name}: other processes wait for this lock"
         remedy = f"ps -o pid,stat,etime,args {lock.pid}; if it hangs: kill {lock.pid}"
         yield Check("python", f"lock in {folder}", State.WARN, text, remedy)

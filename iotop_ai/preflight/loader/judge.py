@@ -115,7 +115,9 @@ def _broken_pipe(found: Outcome, output: str) -> Failure | None:
     lines = [line for line in found.stderr.splitlines() if line.strip()]
     why = clean(lines[-1].strip(), 200) if lines else "it printed nothing"
     text = f"{found.error}: a worker ended while it was {'started' if found.phase == 'start' else 'used'}: {why}"
-    return Failure("broken_pipe", text, 'the main module needs if __name__ == "__main__" around what starts the run')
+    return Failure(
+        "broken_pipe", text, 'the main module needs if __name__ == "__main__" around the code that starts the run'
+    )
 
 
 def _crash(found: Outcome, output: str) -> Failure | None:
@@ -127,7 +129,10 @@ def _crash(found: Outcome, output: str) -> Failure | None:
         memory = "memory is the usual reason: see dmesg for the OOM killer" if name == "SIGKILL" else ""
         return Failure("crash", f"the loader's own process was killed by {name} while {during}", memory)
     last = last_line(found.stderr)
-    return Failure("crash", f"it ended with exit code {found.returncode} while {during}{f': {last}' if last else ''}")
+    return Failure(
+        "crash",
+        f"the loader's own process ended with exit code {found.returncode} while {during}{f': {last}' if last else ''}",
+    )
 
 
 def _hang(found: Outcome, output: str) -> Failure | None:

@@ -49,9 +49,9 @@ def gather(
             end = one
     notes = []
     if end.left:
-        notes.append(f"its file could not be removed: {end.left}; a later check of this folder removes it")
+        notes.append(f"the check's file could not be removed: {end.left}; a later check of this folder removes it")
     if end.hung_s:
-        notes.append("its own process waits for the storage, to remove the file when it answers")
+        notes.append("the check's process still waits for the storage; it removes the file when the storage answers")
     if end.error and not report.results:
         end = end._replace(error=f"{report.place.path}: {end.error}")
     report = report._replace(

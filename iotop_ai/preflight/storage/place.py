@@ -47,7 +47,7 @@ def read_place(path: str, root: Root, clock: Clock) -> Place:
     except TimeoutError as error:
         if error.errno == errno.EAGAIN:  # nothing was read, because this user has too many threads
             raise UnknownError(f"{clean(path)}: {error.strerror}") from None
-        raise UnknownError(f"{clean(path)} does not answer: no word from its filesystem for {ANSWER_S:g} s") from None
+        raise UnknownError(f"{clean(path)}: its filesystem does not answer within {ANSWER_S:g} s") from None
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError(f"{clean(path)}: {error.strerror or 'No such file or directory'}") from None
     except OSError as error:

@@ -85,7 +85,7 @@ def test_an_nvidia_card_without_a_driver_is_found_beside_an_integrated_gpu() -> 
         (A, ""),
         ("GPU-8932f937,1", ""),
         ("0,-1,7", ""),
-        ("", "'' hides all 2 GPUs"),
+        ("", "'' hides every GPU"),
         ("2", "'2': GPU 2 does not exist, so CUDA sees no GPU"),
         ("1,2", "'1,2': GPU 2 does not exist, and CUDA ignores it and all after it"),
         ("NoDevFiles", "'NoDevFiles': NoDevFiles does not exist, so CUDA sees no GPU"),
