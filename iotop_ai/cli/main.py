@@ -65,13 +65,13 @@ COMMANDS: tuple[Subcommand, ...] = (
     Subcommand("trend", _FOLDER + "trend", "watch for a while, then print charts"),
     Subcommand("record", _FOLDER + "record.command", "record the whole machine's counters, or while a command runs"),
     Subcommand("service", _FOLDER + "service", "print a systemd unit that records continuously"),
-    Subcommand("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; record them where wanted"),
+    Subcommand("serve", _FOLDER + "serve.command", "serve figures and verdict to Prometheus; also record if wanted"),
     Subcommand(
         "fleet", _FOLDER + "fleet.command", "every machine that Prometheus knows, worst first; exits 1 on trouble"
     ),
-    Subcommand("alerts", _FOLDER + "alerts", "list the rules of alerts, and send a test message"),
+    Subcommand("alerts", _FOLDER + "alerts", "list the alert rules, or send a test message"),
     Subcommand("assets", _FOLDER + "assets", "files for Grafana, Prometheus, systemd, Slurm, Kubernetes"),
-    Subcommand("replay", _FOLDER + "replay", "show a recording on this screen, or from a pipe another machine live"),
+    Subcommand("replay", _FOLDER + "replay", "show a recording, or another machine's live stream from a pipe"),
     Subcommand("mark", _FOLDER + "mark", "put a mark on the time line of every monitor and recording of this user"),
     Subcommand("export", _FOLDER + "export", "export a recording as CSV, JSON Lines, SQLite or Parquet tables"),
     Subcommand(
@@ -79,7 +79,7 @@ COMMANDS: tuple[Subcommand, ...] = (
         _FOLDER + "dataset.cache",
         "show how much of a dataset is in the page cache; evict it; drop the host's caches",
     ),
-    Subcommand("check", _FOLDER + "preflight.check", "measure what storage gives a training job, before it starts"),
+    Subcommand("check", _FOLDER + "preflight.check", "measure how fast storage is, before a training job starts"),
     Subcommand(
         "loader", _FOLDER + "preflight.loader", "sweep your data loader: workers, prefetch, what hangs or crashes"
     ),
@@ -199,14 +199,14 @@ def _run_bare(args: argparse.Namespace) -> int:
     """Run without a subcommand: show the live screen, or print its text form; return the exit code."""
     if _wants_text(args):
         if args.alerts is not None:
-            raise UsageError("text checks no alerts; the screen, record and serve do")
+            raise UsageError("text output checks no alerts; the screen, record and serve do")
         from iotop_ai.cli.commands import batch
 
         return batch.run(args)
     if args.count is not None:
         raise UsageError("-n counts blocks of text; add -b")
     if args.alerts is not None and args.host is not None:
-        raise UsageError("--alerts is for this machine; the other one checks its rules by iotop-ai serve or record")
+        raise UsageError("--alerts is for this machine; iotop-ai serve or record checks alerts on the other machine")
     if args.host is not None:
         from iotop_ai.cli.commands.monitor.remote import show_host
         from iotop_ai.cli.options.common import settings_elsewhere

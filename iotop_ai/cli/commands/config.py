@@ -19,6 +19,7 @@ from iotop_ai.model.errors import UsageError
 from iotop_ai.present.screen.actions import all_actions
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.keymap import remapped
+from iotop_ai.present.text.units import plural
 
 ACTIONS = ("init", "print", "path", "validate")
 WRITE_S = 5.0
@@ -78,7 +79,7 @@ def _validate(path: Path, *, required: bool) -> int:
         print(note)
     if file.problems:
         return 1
-    print(f"{path}: no mistakes, {len(file.values)} settings")
+    print(f"{path}: no mistakes, {plural(len(file.values), 'setting')}")
     return 0
 
 

@@ -13,16 +13,16 @@ from iotop_ai.present.screen.bounds import bounded
 
 _INDENT = 22
 _STATES = (
-    ("STARVED", "a job waits for data: storage, network, CPU, one thread, its loader"),
-    ("BLOCKED", "a job stands still or has died: a checkpoint, another rank, a GPU fault, a full filesystem"),
-    ("SLOWED", "a job goes on more slowly: memory pressure, throttled GPUs, PCIe, ranks of different speed"),
-    ("FAILING", "a disk or the hardware fails; data is in danger"),
-    ("WASTED", "a GPU is there or held, and is not used"),
+    ("STARVED", "a job waits for data, because of storage, the network, the CPUs, a single thread or the loader"),
+    ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
+    ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
+    ("FAILING", "a disk or other hardware fails; data is in danger"),
+    ("WASTED", "a GPU is not used, although it is free or held by a process"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
-    ("CALM", "no training job, and nothing is slow"),
-    ("BUSY", "no training job, and a disk, the CPUs or memory at their limit"),
-    ("UNSURE", "a job is slow and the cause is not seen, or less than 10 s were watched"),
+    ("CALM", "there is no training job, and nothing is slow"),
+    ("BUSY", "there is no training job, but a disk, the CPUs or the memory are at their limit"),
+    ("UNSURE", "a job is slow but the cause is not visible, or less than 10 s were watched"),
 )
 _FILTER = (
     ("train", "a regular expression over name, command line, user and pid"),
@@ -32,14 +32,14 @@ _FILTER = (
     ("pid = 4711", "also ppid, threads; = != > >= < <="),
     ("user = alice", "also name, command, state; ~ and !~ for regular expressions"),
     ("tagged", "the tagged processes"),
-    ("a and not (b or c)", "joined; an unknown value matches nothing"),
+    ("a and not (b or c)", "several conditions; an unknown value matches nothing"),
 )
 _TIMES = (
-    ("14:32, 14:32:05", "the last time the recording's clock shows it"),
-    ("2026-11-21T14:32:05Z", "a moment; without Z in this machine's time zone"),
-    ("-3m", "before the end; on the live screen before now; 90s, 10m, 1h30m, 7d"),
-    ("+3m", "after the start"),
-    ("45%", "of the whole"),
+    ("14:32, 14:32:05", "the last moment at which the recording's clock shows this time"),
+    ("2026-11-21T14:32:05Z", "a moment; without Z, in this machine's time zone"),
+    ("-3m", "3 minutes before the end, or before now on the live screen; also 90s, 10m, 1h30m, 7d"),
+    ("+3m", "3 minutes after the start"),
+    ("45%", "after 45 % of the recording"),
 )
 _EXITS = (
     ("0", "fine"),
@@ -108,9 +108,9 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "keys": ("every key of every screen", _keys),
     "columns": ("what each column means", _columns),
     "states": ("the words of the verdict", lambda: _table(_STATES)),
-    "filter": ("the language of / on the screen", lambda: _table(_FILTER)),
+    "filter": ("the language of the filter that the key / opens", lambda: _table(_FILTER)),
     "figures": ("what --fail-if and alerts compare", _figures),
-    "times": ("how --at, --begin, --end and @ take a time", lambda: _table(_TIMES)),
+    "times": ("how to write a time for --at, --begin, --end and @", lambda: _table(_TIMES)),
     "exit-codes": ("what the exit codes mean", lambda: _table(_EXITS)),
 }
 
@@ -129,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
     topic = " ".join(args.topic)
     if not topic:
         lines = ["iotop-ai help TOPIC, with one of these:", *_table((name, text) for name, (text, _) in TOPICS.items())]
-        lines += ["or with a column of the screen, as r_await, or with a command:", *_table(commands.items())]
+        lines += ["or with a column of the screen, such as r_await, or with a command:", *_table(commands.items())]
     elif topic in TOPICS:
         lines = list(TOPICS[topic][1]())
     elif not (lines := [] if topic in commands else list(_column(topic))):

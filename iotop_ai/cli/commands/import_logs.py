@@ -21,6 +21,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.parse import parse_moment_ns
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
+from iotop_ai.present.text.units import plural
 from iotop_ai.sources.imports import iostat as import_iostat
 from iotop_ai.sources.imports import nvidia_smi as import_nvidia_smi
 from iotop_ai.sources.imports.common import ImportOptions
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         with file.stream() as part:
             writer.write(part, frames(snapshots))
         file.commit()
-    print_notice(f"{clean(output)}: {writer.snapshots} snapshots imported from {origin}")
+    print_notice(f"{clean(output)}: {plural(writer.snapshots, 'snapshot')} imported from {origin}")
     return 0
 
 

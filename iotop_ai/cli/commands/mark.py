@@ -14,13 +14,13 @@ _NO_TEXT = "by command"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``mark``."""
-    parser.add_argument(
-        "text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most; without one it is "{_NO_TEXT}"'
-    )
+    parser.add_argument("text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most (default "{_NO_TEXT}")')
 
 
 def run(args: argparse.Namespace) -> int:
     """Send the mark; return 0 when at least one monitor received it."""
     if not send_mark(" ".join(args.text).strip() or _NO_TEXT, os.environ):
-        raise UnknownError(f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another one)")
+        raise UnknownError(
+            f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another monitor)"
+        )
     return 0

@@ -153,14 +153,14 @@ def read_columns(value: object) -> tuple[str, ...]:
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
     """Return the pairs of disk and type in a table for ``smartctl -d``."""
     if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
-        raise UsageError("smart_types is a table; write a line like sda = 'megaraid,3' below [smart_types]")
+        raise UsageError("smart_types must be a table; write a line like sda = 'megaraid,3' below [smart_types]")
     return tuple(value.items())
 
 
 def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the keymap that a table of action = [keys] describes. Raises PartError for its first invalid entry."""
     if not isinstance(value, Mapping):
-        raise UsageError('keys is a table; write a line like "sort.next" = ["F11"] below [keys]')
+        raise UsageError('keys must be a table; write a line like "sort.next" = ["F11"] below [keys]')
     keys_by_action: dict[str, tuple[str, ...]] = {}
     actions = all_actions()
     for name, keys in flat(value).items():
@@ -255,7 +255,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         *("tree", "tree", read_switch, "true, false"),
-        *("Show each process in its own row below its parent, instead of grouping equal ones.", "tree = false"),
+        *("Show each process in its own row below its parent, instead of grouping equal processes.", "tree = false"),
     ),
     Setting(
         *("units", "units", one_of(UNITS), ", ".join(UNITS)),

@@ -61,7 +61,7 @@ def find_alerts(given: str | None, say: Callable[[str], object] = print_notice) 
         return call_with_timeout(HOME_TIMEOUT_S, path, lambda: read_alerts(path))
     except TimeoutError as error:
         if given:
-            raise UsageError(f"{clean(path)}: {error.strerror}; --alerts none goes without") from None
+            raise UsageError(f"{clean(path)}: {error.strerror}; use --alerts none to run without alerts") from None
         say(f"alerts are off: {clean(path)}: {error.strerror}")  # a home that hangs must not end a recording
         return None
 

@@ -174,7 +174,7 @@ def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
         ("[marks]\nio_wait = 30\nutil = 200", 3, "marks.util: 200 is outside 0 to 100"),
         ("[marks]\nutilll = 2", 2, "unknown key 'marks.utilll'; did you mean 'marks.util'?"),
         ("marks = 3", 1, "unknown key 'marks'"),
-        ("smart_types = 3", 1, "smart_types is a table"),
+        ("smart_types = 3", 1, "smart_types must be a table"),
         ("[keys]\n'sort.nxt' = ['x']", 2, "unknown action 'sort.nxt'; did you mean 'sort.next'?"),
         ("[keys]\nsort.next = ['x']\nsort.previous = ['foo']", 3, "sort.previous: 'foo' is not a key"),
         ("[keys]\nsort.next = 3", 2, "not a list of keys"),

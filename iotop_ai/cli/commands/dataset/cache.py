@@ -24,7 +24,7 @@ from iotop_ai.model.errors import InputError, NotDoneError, UsageError
 from iotop_ai.model.machine.page_cache import CACHES
 from iotop_ai.model.settings import Settings
 from iotop_ai.present.machine import caches
-from iotop_ai.present.text.units import amount
+from iotop_ai.present.text.units import amount, plural
 from iotop_ai.sources.live.source import LiveSource
 
 FINE, PROBLEM, NO_ANSWER = 0, 1, 2
@@ -71,7 +71,9 @@ def _status(args: argparse.Namespace) -> int:
     root = Root("/")
     with Progress() as show:
         try:
-            found = read_cached(args.path, PageCache(), lambda c: show(f"{c.files} files, {amount(c.size_bytes)} ..."))
+            found = read_cached(
+                args.path, PageCache(), lambda c: show(f"{plural(c.files, 'file')}, {amount(c.size_bytes)} ...")
+            )
         except OSError as error:
             raise InputError(f"{clean(args.path)}: {error.strerror}") from None
     room = room_for_data(read_levels(root), read_memory_room(root))
@@ -91,7 +93,7 @@ def _evict(args: argparse.Namespace) -> int:
             args.path,
             Audit(Clock()),
             PageCache(),
-            lambda e: show(f"{e.files} files, {amount(e.size_bytes)} ..."),
+            lambda e: show(f"{plural(e.files, 'file')}, {amount(e.size_bytes)} ..."),
         )
     if done is None:
         raise NotDoneError(outcome.text)

@@ -26,7 +26,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, IotopError, NotDoneError, UnknownError, UsageError
 from iotop_ai.model.machine.staging import Plan, Speed, Verified
 from iotop_ai.present.machine import staging as stage
-from iotop_ai.present.text.units import amount
+from iotop_ai.present.text.units import amount, plural
 
 FINE, PROBLEM = 0, 1
 WORD = "copy"
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``stage``."""
     parser.add_argument("source", metavar="SRC", help="the folder or file to copy")
     parser.add_argument("folder", metavar="DST", help="the folder for the copy, which keeps the source's name")
-    parser.add_argument("--dry-run", action="store_true", help="plan and measure, copy nothing")
+    parser.add_argument("--dry-run", action="store_true", help="plan and measure, but copy nothing")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--quick", action="store_true", help="verify the content of a sample instead of every file")
     parser.add_argument("--no-measure", action="store_true", help="do not measure whether the target is faster")
@@ -111,7 +111,7 @@ class Stage:
             except IotopError as error:
                 failed.append(error)
                 return Outcome(False, f"not done: {error}")
-            return Outcome(True, f"copied: {self._plan.left_files} files, {self._plan.left_bytes} B")
+            return Outcome(True, f"copied: {plural(self._plan.left_files, 'file')}, {self._plan.left_bytes} B")
 
         where = f"{clean(self._ends.source)} -> {clean(self._ends.target)}"
         outcome = audited(Audit(self._clock), "stage", where, act)
@@ -131,7 +131,7 @@ class Stage:
                 self._plan, self._sample = plan(
                     self._ends,
                     self._root,
-                    lambda files, size: show(f"scanning: {files} files, {amount(size)} ..."),
+                    lambda files, size: show(f"scanning: {plural(files, 'file')}, {amount(size)} ..."),
                 )
             except OSError as error:
                 raise InputError(f"{clean(str(error.filename or self._ends.source))}: {error.strerror}") from None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NAME = "screen.json"
 LONGEST = 64 * 1024
-BROKEN = "failed: the remembered view is unreadable; it starts afresh"
+BROKEN = "failed: the remembered view is unreadable; the defaults are used"
 _VERSION = 1
 
 

@@ -197,7 +197,7 @@ def _per_s(text: str) -> float:
 def _demand(text: str) -> float:
     rate = _per_s(text)
     if not rate:
-        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0; write 240")
+        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0, such as 240")
     return rate
 
 
@@ -225,7 +225,7 @@ def _step(text: str) -> float:
     """Return the seconds of a step's duration that has a unit."""
     seconds = _await(text) / 1000
     if not seconds:
-        raise argparse.ArgumentTypeError(f"{text!r} is not more than 0; write 50ms")
+        raise argparse.ArgumentTypeError(f"{text!r} must be more than 0, such as 50ms")
     return seconds
 
 

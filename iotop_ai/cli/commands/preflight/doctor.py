@@ -23,6 +23,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.preflight.environment.doctor import examine
 from iotop_ai.preflight.environment.python import read_python
 from iotop_ai.preflight.user_python import user_python
+from iotop_ai.present.text.units import plural
 from iotop_ai.sources.live.late import GPU_WAIT_S, SMART_WAIT_S, late_parts
 from iotop_ai.sources.live.source import LiveSource
 
@@ -41,13 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--script", metavar="FILE", help="a training script or notebook: start method, main guard, CUDA in workers"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print problems only")
-    parser.add_argument("--json", action="store_true", help="print a JSON object, for --diff")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff can compare")
     add_machine_flags(parser)
     parser.add_argument(
         "--export", metavar="FILE", help="write the Python's packages as requirements.txt or environment.yml, and end"
     )
-    parser.add_argument("--force", action="store_true", help="replace an existing file of --export")
-    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two saved objects of --json, and end")
+    parser.add_argument("--force", action="store_true", help="with --export: replace an existing file")
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="compare two files saved with --json, and end")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,7 +98,7 @@ def first_answered_snapshot(source: LiveSource) -> Snapshot:
 def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
     path: str = args.export
     if not path.endswith(_ENDINGS):
-        raise UsageError(f"--export {clean(path)}: the name ends in .txt (pip) or .yml (conda)")
+        raise UsageError(f"--export {clean(path)}: the name must end in .txt (pip) or .yml (conda)")
     found = read_python(user_python(args.python), folder, clock)
     if found.error:
         raise UnknownError(f"{found.executable or 'python3'}: {found.error}")
@@ -107,7 +108,7 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
         with out.stream() as stream:
             stream.write(text.encode())
         out.commit()
-    print_notice(f"wrote {clean(path)}: {len(found.imported)} packages of {found.executable}")
+    print_notice(f"wrote {clean(path)}: {plural(len(found.imported), 'package')} of {found.executable}")
     return 0
 
 
@@ -137,7 +138,7 @@ def _saved(path: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("format") != FORMAT or "checks" not in found:
-        raise InputError(f"{clean(path)} is not an object of iotop-ai doctor --json")
+        raise InputError(f"{clean(path)} was not saved with iotop-ai doctor --json")
     cleaned: dict[str, Any] = _cleaned(found)
     return cleaned
 

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         type=_seconds,
         default=30.0,
-        help="a loader hangs after this many seconds without a batch (default 30)",
+        help="a loader counts as hung after this many seconds without a batch (default 30)",
     )
     parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each run")
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     settings = settings_of(args)
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):
-        raise UsageError(f"{clean(args.target)} is not MODULE:FACTORY; write data:make_dataset")
+        raise UsageError(f"{clean(args.target)} is not of the form MODULE:FACTORY, such as data:make_dataset")
     if args.cold and settings.readonly:
         raise UsageError("--cold evicts files from the page cache, which --readonly forbids")
     python = user_python(args.python)
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     prefetches, interleaves = args.prefetch or [None], args.interleave or [None]
     grid = Grid(args.workers, args.batch_size, prefetches, args.start or [""], args.pin, interleaves)
     if (number := len(grid.configurations())) > MOST_CONFIGURATIONS:
-        raise UsageError(f"{number} configurations are more than {MOST_CONFIGURATIONS}")
+        raise UsageError(f"{number} configurations are too many; the maximum is {MOST_CONFIGURATIONS}")
     environment = child_environment(os.environ, folder)
     request = Request(python, module, factory, folder, environment, args.seconds, args.timeout, bool(args.cold))
     with Progress(clock) as show:
@@ -123,7 +123,7 @@ def _explain(report: Report) -> None:
 def _numbers(text: str, least: int, most: int) -> list[int]:
     words = text.split(",")
     if not all(word.isascii() and word.isdecimal() and least <= int(word) <= most for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} to {most}; write 2,4,8")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} to {most}, such as 2,4,8")
     return list(dict.fromkeys(int(word) for word in words))
 
 

@@ -64,12 +64,12 @@ def add_record_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--burst", metavar="SEC", type=parse_interval, help="shorter interval while rates or the verdict change"
     )
-    parser.add_argument("--csv", metavar="FILE", help="write a CSV log of the disks; without -o nothing else")
+    parser.add_argument("--csv", metavar="FILE", help="write a CSV log of the disks; without -o, write only this log")
     parser.add_argument(
         "--control",
         action="store_true",
-        help="let the program that starts this one control it: JSON requests on stdin, answers on stdout; it "
-        "ends with stdin, and writes a new file where FILE exists",
+        help="let the starting program control the recording: JSON requests on stdin, answers on stdout; the recording "
+        "ends when stdin closes, and uses a new name if FILE exists",
     )
     add_alerts_flag(parser)
     add_source_flags(parser, sub=True)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         BrowserServer(command(settings, args), environment(), args.port, _AddressPrinter(), _print_note).serve()
     except OSError as error:
-        raise UnknownError(f"port {args.port} of 127.0.0.1: {error.strerror}; --port names another") from None
+        raise UnknownError(f"port {args.port} of 127.0.0.1: {error.strerror}; choose another with --port") from None
     return 0
 
 

@@ -96,10 +96,10 @@ def test_packages_are_exported_for_conda(tmp_path: Path) -> None:
     ("arguments", "error"),
     [
         (("--python", "/nonexistent"), "usage: --python /nonexistent is not a program"),
-        (("--export", "list.json"), "usage: --export list.json: the name ends in .txt (pip) or .yml (conda)"),
+        (("--export", "list.json"), "usage: --export list.json: the name must end in .txt (pip) or .yml (conda)"),
         (("--export", ""), "usage: --export is empty (see iotop-ai doctor --help)"),
         (("--diff", "/nonexistent", "/etc/hostname"), "input: /nonexistent: No such file or directory"),
-        (("--diff", "/etc/hostname", "/etc/hostname"), "input: /etc/hostname is not an object of iotop-ai doctor"),
+        (("--diff", "/etc/hostname", "/etc/hostname"), "input: /etc/hostname was not saved with iotop-ai doctor"),
         (("--diff", "/etc", "/etc"), "input: /etc: Is a directory"),
         (("--export", "x.txt", "--python", "/bin/ls"), "unknown: /bin/ls: it is not a Python"),
         (("--export", "/dev/null/x.txt", "--python", "/bin/false"), "unknown: /bin/false: it does not run: exit 1"),
