@@ -102,7 +102,7 @@ def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
         (reply_of(http(b"<html>hello</html>")), "is not Prometheus's JSON"),
         (
             reply_of(http(b"", "302 Found", more="Location: http://127.0.0.1:1/\r\n")),
-            "answers 302: it points to another",
+            "answers 302: it redirects to another",
         ),
         (reply_of(http(b"", "401 Unauthorized")), "answers 401: it asks for a login"),
         (reply_of(http(b"", "404 Not Found")), "answers 404"),
