@@ -8,7 +8,7 @@ import sys
 
 __version__ = "0.1.0"
 
-_PLACES = {
+_MODULES = {
     "Monitor": "iotop_ai.train.monitor",
     "monitored": "iotop_ai.train.monitor",
     "watch": "iotop_ai.train.steps",
@@ -33,7 +33,7 @@ _FRAMEWORKS = {
 """The packages that a callback needs: any one of its packages is enough."""
 _NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
 """The names for which this Python is too old, with the version that they need."""
-__all__ = ["__version__", *(name for name in _PLACES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
+__all__ = ["__version__", *(name for name in _MODULES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
 
 
 def _why_not(name: str) -> str:
@@ -41,7 +41,7 @@ def _why_not(name: str) -> str:
     from importlib.util import find_spec
 
     packages = _FRAMEWORKS.get(name, ())
-    if packages and not any(one in sys.modules or find_spec(one) for one in packages):
+    if packages and not any(package in sys.modules or find_spec(package) for package in packages):
         return f"needs {packages[0]}: pip install {packages[0]}"
     wanted = _NEW_PYTHON.get(name)
     return f"needs {wanted}; `iotop-ai export` writes a recording's tables for any Python" if wanted else ""
@@ -49,19 +49,19 @@ def _why_not(name: str) -> str:
 
 def __getattr__(name: str) -> object:
     """Return a public name. Its module is imported when the name is first used."""
-    place = _PLACES.get(name)
-    if place is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     why = _why_not(name)
     if why:
         raise ImportError(f"iotop_ai.{name} {why}")
-    found: object = getattr(import_module(place), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> "list[str]":
     """Return all public names that this Python can use, whether they are loaded or not."""
-    return sorted({*globals(), *(name for name in _PLACES if not _why_not(name))})
+    return sorted({*globals(), *(name for name in _MODULES if not _why_not(name))})

@@ -13,7 +13,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
-_VALUES_OF_ONE = 16
+_VALUES_PER_SERIES = 16
 """The maximum number of JSON values per series, on average; a series with eight labels has 14."""
 MOST_LABELS = 64
 LONGEST_LABEL = 128
@@ -85,10 +85,10 @@ def parse_matrix(body: bytes) -> list[Points]:
 def error_text(body: bytes) -> str:
     """The error message in an answer; "" if it has none."""
     try:
-        found = _object(body).get("error")
+        message = _object(body).get("error")
     except BadAnswerError:
         return ""
-    return clean(found, _LONGEST_ERROR) if isinstance(found, str) else ""
+    return clean(message, _LONGEST_ERROR) if isinstance(message, str) else ""
 
 
 def number(value: object) -> float | None:
@@ -99,10 +99,10 @@ def number(value: object) -> float | None:
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return None
     try:
-        found = float(value)
+        result = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if abs(found) <= _LARGEST else None
+    return result if abs(result) <= _LARGEST else None
 
 
 def _object(body: bytes) -> dict[str, Any]:
@@ -110,23 +110,23 @@ def _object(body: bytes) -> dict[str, Any]:
     # has two objects. Texts may also contain some braces and commas; the limits leave room for them in any real answer.
     objects = body.count(b"{")
     values = objects + body.count(b"[") + body.count(b",")
-    if objects > 2 * MOST_SERIES + 1000 or values > _VALUES_OF_ONE * MOST_SERIES:
+    if objects > 2 * MOST_SERIES + 1000 or values > _VALUES_PER_SERIES * MOST_SERIES:
         raise BadAnswerError(f"the answer is too large: it has more than {MOST_SERIES:,} series, or too many values")
     try:
-        found = json.loads(body)
+        parsed = json.loads(body)
     except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise BadAnswerError("the answer is not Prometheus's JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(parsed, dict):
         raise BadAnswerError("the answer is not Prometheus's JSON")
-    return found
+    return parsed
 
 
 def _result(body: bytes, kind: str) -> list[dict[str, Any]]:
     """The series of a successful answer."""
-    found = _object(body)
-    if found.get("status") != "success":
+    answer = _object(body)
+    if answer.get("status") != "success":
         raise BadAnswerError(error_text(body) or "the answer is not Prometheus's JSON")
-    data = found.get("data")
+    data = answer.get("data")
     result = data.get("result") if isinstance(data, dict) and data.get("resultType") == kind else None
     if not isinstance(result, list) or not all(isinstance(entry, dict) for entry in result):
         raise BadAnswerError("the answer is not Prometheus's JSON")
@@ -152,7 +152,7 @@ class _Labels:
     def _clean(self, text: object) -> str:
         if not isinstance(text, str):
             raise BadAnswerError("the answer has a label that is not text")
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = clean(text, LONGEST_LABEL)
-        return found
+        cleaned = self._known.get(text)
+        if cleaned is None:
+            cleaned = self._known[text] = clean(text, LONGEST_LABEL)
+        return cleaned

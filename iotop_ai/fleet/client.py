@@ -95,7 +95,7 @@ class Prometheus:
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self.address = address
-        self._given: dict[str, Any] = {"token": token, "user": user, "tls": tls, "timeout_s": timeout_s}
+        self._arguments: dict[str, Any] = {"token": token, "user": user, "tls": tls, "timeout_s": timeout_s}
         self._tls = tls
         self._timeout_s = timeout_s
         self._headers = {"Accept": "application/json", "User-Agent": f"iotop-ai/{__version__}"}
@@ -107,7 +107,7 @@ class Prometheus:
 
     def another(self) -> Prometheus:
         """A second client of the same server, for another thread."""
-        return Prometheus(self.address, **self._given)
+        return Prometheus(self.address, **self._arguments)
 
     def instant_query(self, query: str, at_s: float | None = None) -> Answer:
         """The answer to a query at a Unix time; None is now. Raises NoAnswerError or BadAnswerError."""
@@ -124,13 +124,13 @@ class Prometheus:
         if connection is not None:
             connection.close()
 
-    def _get(self, what: str, parameters: dict[str, str]) -> bytes:
-        target = f"{self.address.path}/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
-        kept = self._connection is not None
+    def _get(self, endpoint: str, parameters: dict[str, str]) -> bytes:
+        target = f"{self.address.path}/api/v1/{endpoint}?{urllib.parse.urlencode(parameters)}"
+        reused = self._connection is not None
         try:
             return self._ask(target)
         except (http.client.RemoteDisconnected, ConnectionError) as error:
-            if not kept:
+            if not reused:
                 raise self._no_answer(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._no_answer(error) from None
@@ -162,10 +162,10 @@ class Prometheus:
         return body
 
     def _new_connection(self) -> _Connection:
-        where = self.address
-        if where.secure:
-            return _TlsConnection(where.host, where.port, timeout=self._timeout_s, context=self._tls)
-        return _Connection(where.host, where.port, timeout=self._timeout_s)
+        address = self.address
+        if address.secure:
+            return _TlsConnection(address.host, address.port, timeout=self._timeout_s, context=self._tls)
+        return _Connection(address.host, address.port, timeout=self._timeout_s)
 
     def _refused(self, answer: http.client.HTTPResponse, body: bytes) -> UnknownError:
         status = answer.status

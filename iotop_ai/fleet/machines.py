@@ -66,10 +66,10 @@ class _Assembly:
 
         The machine is added if it is new.
         """
-        one = self._machines.get(name) or FleetMachine(name, instance)
-        if source not in one.sources:
-            one = one._replace(sources=(*one.sources, source))
-        self._machines[name] = one._replace(**changes)
+        machine = self._machines.get(name) or FleetMachine(name, instance)
+        if source not in machine.sources:
+            machine = machine._replace(sources=(*machine.sources, source))
+        self._machines[name] = machine._replace(**changes)
 
     def fleet(self, unanswered: tuple[str, ...]) -> Fleet:
         """The fleet, from the answers of all exporters."""
@@ -88,7 +88,7 @@ class _Assembly:
         loose = self._add_alerts()
         names = sorted(self._machines)[:MOST_MACHINES]
         machines = tuple(self._machines[name]._replace(unanswered=unanswered) for name in names)
-        findings = {one.name: primary for one in machines if (primary := one.primary) is not None}
+        findings = {machine.name: primary for machine in machines if (primary := machine.primary) is not None}
         return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, unanswered)
 
     def _own(self, name: str) -> Iterable[tuple[str, Series]]:
@@ -118,8 +118,8 @@ class _Assembly:
             class_id, subject = one.label("class"), one.label("subject")
             ratio = lost.get((name, class_id, subject))
             primary = one.label("primary") == "yes"
-            found = FleetFinding(class_id, one.label("state"), subject, one.label("severity"), primary, ratio)
-            findings.setdefault(name, []).append(found)
+            finding = FleetFinding(class_id, one.label("state"), subject, one.label("severity"), primary, ratio)
+            findings.setdefault(name, []).append(finding)
         for name, own in findings.items():
             if not self._machines[name].silent:
                 self._set(name, findings=tuple(sorted(own, key=lambda one: not one.primary)))
@@ -194,18 +194,18 @@ class _Assembly:
     def _add_alerts(self) -> tuple[FleetAlert, ...]:
         """Give each machine its alerts; return the alerts that belong to no machine."""
         loose: list[FleetAlert] = []
-        found: dict[str, list[FleetAlert]] = {}
+        by_machine: dict[str, list[FleetAlert]] = {}
         for one in self._series("alerts"):
             alert = FleetAlert(one.label("alertname"), one.label("severity"))
             name = self._names.of(one.label("instance")) if one.label("instance") else ""
-            (found.setdefault(name, []) if name in self._machines else loose).append(alert)
-        for name, own in found.items():
+            (by_machine.setdefault(name, []) if name in self._machines else loose).append(alert)
+        for name, own in by_machine.items():
             self._set(name, alerts=tuple(sorted(set(own))))
         return tuple(sorted(set(loose)))
 
     def _sources(self, name: str) -> tuple[str, ...]:
-        one = self._machines.get(name)
-        return () if one is None else one.sources
+        machine = self._machines.get(name)
+        return () if machine is None else machine.sources
 
 
 def dcgm_percent(value: float | None) -> float | None:

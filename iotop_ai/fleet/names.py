@@ -46,19 +46,19 @@ class MachineNames:
         if node and (machine in self._own or (current and _is_address(machine))):
             self._machines_of_node.setdefault(node, set()).add(machine)
 
-    def of(self, instance: str, other: str = "") -> str:
+    def of(self, instance: str, reported: str = "") -> str:
         """The machine's name for an instance.
 
-        other: the host's name as the exporter reports it; "" if it reports none.
+        reported: the host's name as the exporter reports it; "" if it reports none.
         """
         name = self._names.get(instance)
         if name is None:
             host = host_of(instance)
-            if other not in self._own:
-                other = self._named_by_node(other)
+            if reported not in self._own:
+                reported = self._named_by_node(reported)
             # An exporter in a pod has its own address, and the name of its host in a label.
-            prefer_other = host not in self._own and (other in self._own or _is_address(host))
-            name = self._names[instance] = other if other and prefer_other else host
+            prefer_reported = host not in self._own and (reported in self._own or _is_address(host))
+            name = self._names[instance] = reported if reported and prefer_reported else host
         return name
 
     def _named_by_node(self, node: str) -> str:

@@ -87,15 +87,15 @@ def ask_history(
     Raises NoAnswerError or BadAnswerError.
     """
     if IOTOP in machine.sources:
-        asked = history(machine.instance, window_s)
+        queries_by_name = history(machine.instance, window_s)
     elif NODE in machine.sources:
-        asked = history_of_node(machine.instance, window_s)
+        queries_by_name = history_of_node(machine.instance, window_s)
     else:
         return {}
     begin_s = end_s - (slots - 1) * step_s
     return {
         name: slotted(server.range_query(query, begin_s, end_s, step_s), begin_s, step_s, slots)
-        for name, query in asked.items()
+        for name, query in queries_by_name.items()
     }
 
 

@@ -36,12 +36,12 @@ class Verdict(NamedTuple):
     finding: dict[str, Any]
 
     @classmethod
-    def of(cls, found: Any) -> Verdict | None:
+    def of(cls, verdict: Any) -> Verdict | None:
         """Return the verdict from the recorder's object; None if the object holds no verdict."""
         try:
-            state, class_id, text, because, advice = (clean(found[name], LONGEST) for name in _SENTENCES)
-            lost, confidence = _number(found["lost_ratio"]), float(found["confidence"])
-            return cls(state, class_id, text, because, advice, lost, confidence, bool(found["measuring"]), found)
+            state, class_id, text, because, advice = (clean(verdict[name], LONGEST) for name in _SENTENCES)
+            lost, confidence = _number(verdict["lost_ratio"]), float(verdict["confidence"])
+            return cls(state, class_id, text, because, advice, lost, confidence, bool(verdict["measuring"]), verdict)
         except _OTHER_FORM:
             return None
 

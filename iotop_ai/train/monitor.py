@@ -57,12 +57,12 @@ class Monitor:
         options: str | Sequence[str] = (),
         every_rank: bool = False,
     ) -> None:
-        self._wanted = self.path = "" if path is None else os.fsdecode(path)
-        if self._wanted:
+        self._requested_path = self.path = "" if path is None else os.fsdecode(path)
+        if self._requested_path:
             with contextlib.suppress(UnknownError):  # ``start`` raises the error again
-                self._wanted = self.path = _absolute(self._wanted)
+                self._requested_path = self.path = _absolute(self._requested_path)
         self.error = ""
-        self._named, self._interval, self._options = program, interval, options
+        self._program, self._interval, self._options = program, interval, options
         self._every_rank = every_rank
         self._recorder: Recorder | None = None
         self._last: dict[str, Any] = {}
@@ -89,8 +89,8 @@ class Monitor:
             return
         self._last, self.error = {}, ""
         try:
-            path = _absolute(self._wanted or _default_name())
-            command = record_command(program(self._named, os.environ), path, self._interval, _words(self._options))
+            path = _absolute(self._requested_path or _default_name())
+            command = record_command(program(self._program, os.environ), path, self._interval, _words(self._options))
             self._recorder = Recorder(command)
         except Exception as error:  # whatever the error is, the training goes on
             self._fail(str(error))

@@ -181,8 +181,8 @@ def _html(text: str) -> Any:
     return import_module("IPython.display").HTML(text)
 
 
-def _display(what: Any, **options: Any) -> Any:
-    return import_module("IPython.display").display(what, **options)
+def _display(content: Any, **options: Any) -> Any:
+    return import_module("IPython.display").display(content, **options)
 
 
 def _say(line: str) -> None:

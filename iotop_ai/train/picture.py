@@ -48,8 +48,8 @@ def picture(verdict: Verdict | None, breakdown: Breakdown | None, seconds: float
         parts.append("<p>no training job was recognised: where the time went is not known</p>")
     if error and (verdict is not None or breakdown is not None):
         parts.append(f"<p>the recording ended early: {escape(error)}</p>")
-    where = f", recorded in {escape(path)}" if path else ""
-    parts.append(f'<p style="opacity:.7">watched {seconds:.0f} s{where}</p></div>')
+    recorded_in = f", recorded in {escape(path)}" if path else ""
+    parts.append(f'<p style="opacity:.7">watched {seconds:.0f} s{recorded_in}</p></div>')
     return "".join(parts)
 
 
@@ -85,7 +85,7 @@ def _legend(breakdown: Breakdown) -> str:
     entries = [
         f'<span style="white-space:nowrap"><span style="color:{_COLOURS.get(name, _OTHER)}">&#9632;</span> '
         f"{escape(_NAMES.get(name, name))} {share * 100:.0f} %</span>"
-        for name, share in sorted(_visible(breakdown), key=lambda one: -one[1])
+        for name, share in sorted(_visible(breakdown), key=lambda item: -item[1])
     ]
     if breakdown.measured_data_wait is not None:
         entries.append(f"<span>data wait as the loop measures it {breakdown.measured_data_wait * 100:.0f} %</span>")

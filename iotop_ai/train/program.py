@@ -26,14 +26,14 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     the program or can change it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
-    chosen = bool(path)  # the user names the path; under sudo, the environment may be another user's
+    named_by_user = bool(path)  # the user names the path; under sudo, the environment may be another user's
     if not path and sys.version_info >= OLDEST_PYTHON:
         with contextlib.suppress(FileNotFoundError):  # fails in a program that embeds Python
             return own_python("iotop_ai")
     if not path:
         folders = [*environment.get("PATH", "").split(":"), os.path.expanduser("~/.local/bin")]
-        found = (os.path.join(folder, _NAME) for folder in folders if folder.startswith("/"))
-        path = next((one for one in found if os.access(one, os.X_OK)), "")
+        candidates = (os.path.join(folder, _NAME) for folder in folders if folder.startswith("/"))
+        path = next((candidate for candidate in candidates if os.access(candidate, os.X_OK)), "")
     if not path:
         raise UnknownError(
             "iotop-ai is not found, and this Python is older than 3.11: install it separately (pipx install iotop-ai) "
@@ -41,7 +41,11 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
         )
     if not os.path.isabs(path) or not os.access(path, os.X_OK):
         raise UnknownError(f"{path} is not the absolute path of a program")
-    if os.geteuid() == 0 and not (chosen and invoking_user(environment) is None) and (why := why_untrusted(path)):
+    if (
+        os.geteuid() == 0
+        and not (named_by_user and invoking_user(environment) is None)
+        and (why := why_untrusted(path))
+    ):
         raise UnknownError(f"{path} is not started as root: {why}")
     return [path]
 

@@ -84,9 +84,9 @@ class Recorder:
 
     def send(self, message: Mapping[str, object]) -> None:
         """Send a message without waiting. The message is lost if the pipe is full."""
-        self._sent(message)
+        self._try_send(message)
 
-    def _sent(self, message: Mapping[str, object]) -> bool:
+    def _try_send(self, message: Mapping[str, object]) -> bool:
         """Send a message without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
@@ -123,13 +123,13 @@ class Recorder:
                 self._in = -1  # a file that is opened later may get the pipe's descriptor
                 if self._child.stdin is not None:
                     self._child.stdin.close()
-            return self._ended_within(seconds)
+            return self._wait_for_end(seconds)
         except BaseException:  # on Ctrl-C the caller goes on at once, and a thread waits for the recorder
             with contextlib.suppress(RuntimeError):  # no thread starts while Python ends; the recorder then ends too
-                threading.Thread(target=self._ended_within, args=(seconds,), daemon=True).start()
+                threading.Thread(target=self._wait_for_end, args=(seconds,), daemon=True).start()
             raise
 
-    def _ended_within(self, seconds: float) -> int:
+    def _wait_for_end(self, seconds: float) -> int:
         """Read the rest of the recorder's output and wait for its end; return its exit code."""
         end = time.monotonic() + seconds
         while not self.ended and time.monotonic() < end:
@@ -162,16 +162,16 @@ class Recorder:
         with contextlib.suppress(TimeoutExpired):  # a program may close its output and run on
             code = self._child.wait(_REAP_S)
         lines = self._last_words.decode("utf-8", "replace").strip().splitlines()[::-1]
-        found = next((line for line in lines if line.startswith(_ERRORS)), "")
-        if not found and code is not None and code < 0:
+        reason_line = next((line for line in lines if line.startswith(_ERRORS)), "")
+        if not reason_line and code is not None and code < 0:
             return f"the recorder was ended by {_signal_name(-code)}"
-        if not found and code != 0:
-            found = next((line for line in lines if not line.startswith(_REMARKS)), "")
-        return clean(found) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
+        if not reason_line and code != 0:
+            reason_line = next((line for line in lines if not line.startswith(_REMARKS)), "")
+        return clean(reason_line) or (f"the recorder ended with exit code {code}" if code else "the recorder has ended")
 
     def _ask(self) -> None:
         with self._lock:  # another thread must not take the answer before the request is counted
-            if self._sent({"kind": "status"}):
+            if self._try_send({"kind": "status"}):
                 self._asked += 1
 
     def _take(self, seconds: float) -> None:
@@ -197,9 +197,9 @@ class Recorder:
             *lines, self._rest = (self._rest + read).split(b"\n")
             self._rest = self._rest[-_LONGEST_LINE:]
             for line in lines:
-                self._understand(line)
+                self._handle_line(line)
 
-    def _understand(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):

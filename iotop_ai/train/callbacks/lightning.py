@@ -19,7 +19,7 @@ _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 
 def _base() -> Any:
     """Return the Callback class of the package that the program uses, since both packages may be installed."""
-    for package in (*(one for one in _PACKAGES if one in sys.modules), *_PACKAGES):
+    for package in (*(name for name in _PACKAGES if name in sys.modules), *_PACKAGES):
         try:
             return import_module(package).Callback
         except ImportError:

@@ -145,17 +145,17 @@ class TrainingSession:
         The key of a figure is PREFIX and its name. If the recording has ended early, the job's time is left out.
         """
         totals = _totals(now_ns)
-        seconds, done, data_ns = ((b - a) for a, b in zip(self._before, totals))
+        elapsed_ns, step_count, data_ns = ((b - a) for a, b in zip(self._before, totals))
         self._before = totals
-        out = {"steps_per_s": done * 1e9 / seconds} if seconds > 0 else {}
-        if seconds > 0 and steps.COUNTER.data_ns is not None:
-            out["data_wait_ratio"] = min(1.0, data_ns / seconds)
+        out = {"steps_per_s": step_count * 1e9 / elapsed_ns} if elapsed_ns > 0 else {}
+        if elapsed_ns > 0 and steps.COUNTER.data_ns is not None:
+            out["data_wait_ratio"] = min(1.0, data_ns / elapsed_ns)
         monitor = self.monitor
-        found = None if monitor is None or monitor.error else monitor.breakdown(wait=0)
+        breakdown = None if monitor is None or monitor.error else monitor.breakdown(wait=0)
         # The request itself may show that the recorder has ended.
-        if found is not None and monitor is not None and not monitor.error:
-            out.update({f"time_{name}_ratio": share for name, share in found.shares.items()})
-            out["data_seen_ratio"] = found.data_wait
+        if breakdown is not None and monitor is not None and not monitor.error:
+            out.update({f"time_{name}_ratio": share for name, share in breakdown.shares.items()})
+            out["data_seen_ratio"] = breakdown.data_wait
         return {PREFIX + name: value for name, value in out.items()}
 
     def _write_verdict(self, wait: float) -> None:
@@ -187,12 +187,12 @@ def write_line(line: str) -> None:
 
 def active_loggers() -> list[Sink]:
     """Return one function that logs metrics for each open run of MLflow or Weights & Biases in this process."""
-    found: list[Sink] = []
+    loggers: list[Sink] = []
     mlflow, wandb = sys.modules.get("mlflow"), sys.modules.get("wandb")
     with contextlib.suppress(Exception):  # MLflow may be imported only in part, or another module may have its name
         if mlflow is not None and mlflow.active_run() is not None:
-            found.append(lambda metrics, number: mlflow.log_metrics(metrics, step=number))
+            loggers.append(lambda metrics, number: mlflow.log_metrics(metrics, step=number))
     run = getattr(wandb, "run", None)
     if run is not None:
-        found.append(lambda metrics, number: run.log(metrics))
-    return found
+        loggers.append(lambda metrics, number: run.log(metrics))
+    return loggers
