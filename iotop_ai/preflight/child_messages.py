@@ -28,7 +28,7 @@ class MessageReader:
 def parse_message(line: bytes) -> dict[str, Any]:
     """Return the message in one line; {} for a line that is not a message."""
     try:
-        found = json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) and isinstance(found.get("message"), str) else {}
+    return message if isinstance(message, dict) and isinstance(message.get("message"), str) else {}

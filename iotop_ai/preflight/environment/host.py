@@ -108,12 +108,12 @@ def read_shm(root: Root) -> tuple[int | None, int | None, str]:
     """
     path = root.place(SHM)
     try:
-        found = call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.statvfs(path))
+        stats = call_with_timeout(HOME_TIMEOUT_S, path, lambda: os.statvfs(path))
     except OSError as error:
         return None, None, clean(error.strerror or str(error))
-    if not found.f_blocks:
+    if not stats.f_blocks:
         return None, None, ""
-    return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize, ""
+    return stats.f_blocks * stats.f_frsize, stats.f_bavail * stats.f_frsize, ""
 
 
 def cgroup_version(root: Root, groups: Mapping[str, str]) -> str:

@@ -51,14 +51,14 @@ def _disks(snapshot: Snapshot) -> Iterator[Check]:
     disks = snapshot.disks.value
     if disks is None:
         return
-    seen = 0
+    checked = 0
     for info in disks.values():
         if info.kind != "disk" or not info.size_bytes:
             continue
-        seen += 1
+        checked += 1
         yield from _disk(info)
-    if seen:
-        yield Check("machine", "disks", OK, f"{seen} checked: link, scheduler, read-ahead, accounting")
+    if checked:
+        yield Check("machine", "disks", OK, f"{checked} checked: link, scheduler, read-ahead, accounting")
 
 
 def _disk(info: BlockInfo) -> Iterator[Check]:

@@ -41,14 +41,16 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
     """
     if not value or value.startswith("^"):
         return
-    wanted = [one for one in value.lstrip("=").split(",") if one]
+    wanted = [word for word in value.lstrip("=").split(",") if word]
     whole = exact or value.startswith("=")
-    found = [link for link in links if any(link[0] == one if whole else link[0].startswith(one) for one in wanted)]
+    matching = [
+        link for link in links if any(link[0] == word if whole else link[0].startswith(word) for word in wanted)
+    ]
     existing = ", ".join(link for link, _ in links) or "none"
-    if not found:
+    if not matching:
         text = f"{value}: this machine has no such interface (it has {existing}): ranks do not connect"
         yield Check("python", name, FAIL, text, f"unset {name}")
-    elif all(state == "down" for _, state in found):
-        verb = "is" if len(found) == 1 else "are"
-        text = f"{value}: {', '.join(link for link, _ in found)} {verb} down (of {existing}): ranks do not connect"
-        yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(found[0][0])} up")
+    elif all(state == "down" for _, state in matching):
+        verb = "is" if len(matching) == 1 else "are"
+        text = f"{value}: {', '.join(link for link, _ in matching)} {verb} down (of {existing}): ranks do not connect"
+        yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(matching[0][0])} up")

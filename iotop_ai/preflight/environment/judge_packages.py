@@ -38,15 +38,15 @@ def _requirements(facts: PythonFacts) -> Check:
         return Check("python", "requirements", UNKNOWN, text, f"{facts.command} -m {module}")
     if not facts.unmet:
         return Check("python", "requirements", OK, f"{plural(len(facts.imported), 'package')} without a conflict")
-    found = sorted(facts.unmet, key=lambda one: not _is_core(one))
+    unmet = sorted(facts.unmet, key=lambda requirement: not _is_core(requirement))
     words = [
-        f"{one.package} needs {one.requirement}, {one.found or 'which is missing'}"
-        + (" is installed" if one.found else "")
-        for one in found
+        f"{requirement.package} needs {requirement.requirement}, {requirement.found or 'which is missing'}"
+        + (" is installed" if requirement.found else "")
+        for requirement in unmet
     ]
-    more = f"; {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    wanted = " ".join(shlex.quote(one.requirement) for one in found)
-    state = FAIL if any(map(_is_core, found)) else WARN
+    more = f"; {len(unmet) - _SHOWN} more" if len(unmet) > _SHOWN else ""
+    wanted = " ".join(shlex.quote(requirement.requirement) for requirement in unmet)
+    state = FAIL if any(map(_is_core, unmet)) else WARN
     return Check("python", "requirements", state, "; ".join(words[:_SHOWN]) + more,
                  f"{facts.pip_install} {wanted}")  # fmt: skip
 
@@ -57,40 +57,40 @@ def _is_core(one: Unmet) -> bool:
 
 def _wheels(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks of packages that were built for another Python, machine or C library."""
-    ours = "cp" + "".join(map(str, release(facts.version)[:2]))
+    this_python = "cp" + "".join(map(str, release(facts.version)[:2]))
     libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
     wheels = [one for one in facts.imported if one.tags and facts.implementation == "CPython"]
-    wrong = [(one, why) for one in wheels if (why := _why_not(one, ours, facts.machine, libc))]
+    wrong = [(one, why) for one in wheels if (why := _why_not(one, this_python, facts.machine, libc))]
     if not wrong:
         return
     words = "; ".join(f"{one.name} is built for {why}" for one, why in wrong[:_SHOWN])
     more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
     names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
-    text = f"{words}{more}; this Python is {ours} on {facts.machine}" + (f", {facts.libc}" if libc else "")
+    text = f"{words}{more}; this Python is {this_python} on {facts.machine}" + (f", {facts.libc}" if libc else "")
     yield Check("python", "wheels", FAIL, text, f"{facts.pip_install} --force-reinstall {names}")
 
 
-def _why_not(one: Package, ours: str, machine: str, libc: tuple[int, ...]) -> str:
+def _why_not(package: Package, this_python: str, machine: str, libc: tuple[int, ...]) -> str:
     """Return the part of the wheel's first tag that this Python does not match; "" if it matches one of the tags."""
     why = ""
-    for tag in one.tags:
+    for tag in package.tags:
         parts = tag.split("-")
         if len(parts) != 3:
             return ""
         python, abi, platform = parts
-        found = _why_not_python(python, abi, ours) or _why_not_platform(platform, machine, libc)
-        if not found:
+        mismatch = _why_not_python(python, abi, this_python) or _why_not_platform(platform, machine, libc)
+        if not mismatch:
             return ""
-        why = why or found
+        why = why or mismatch
     return why
 
 
-def _why_not_python(python: str, abi: str, ours: str) -> str:
+def _why_not_python(python: str, abi: str, this_python: str) -> str:
     for one in python.split("."):
-        if not one.startswith("cp") or one == ours or one == "cp3":
+        if not one.startswith("cp") or one == this_python or one == "cp3":
             return ""
         # An extension with the stable ABI works with all later versions of Python.
-        if "abi3" in abi and one[2:3] == "3" and one[3:].isdecimal() and int(one[3:]) <= int(ours[3:]):
+        if "abi3" in abi and one[2:3] == "3" and one[3:].isdecimal() and int(one[3:]) <= int(this_python[3:]):
             return ""
         if abi == "none":
             return ""
@@ -166,14 +166,14 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
         remedy = f"{pip} {' '.join(map(shlex.quote, both))}; conda install --force-reinstall {again}"
         yield Check("python", "conda and pip", state, "; ".join(words[:_SHOWN]) + more, remedy)
     elif ("torch" in by_conda) != ("numpy" in by_conda) and {"torch", "numpy"} <= by_conda.keys() | by_pip.keys():
-        one, other = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
-        text = f"{one} comes from conda, {other} from pip: two OpenMP libraries in one process"
+        from_conda, from_pip = ("torch", "numpy") if "torch" in by_conda else ("numpy", "torch")
+        text = f"{from_conda} comes from conda, {from_pip} from pip: two OpenMP libraries in one process"
         yield Check(
             "python",
             "conda and pip",
             WARN,
             text,
-            f"{pip} {other}; conda install {'pytorch' if other == 'torch' else other}",
+            f"{pip} {from_pip}; conda install {'pytorch' if from_pip == 'torch' else from_pip}",
         )
     yield from _channels(facts)
 

@@ -61,8 +61,8 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
         remedy = "iotop-ai doctor --python /path/to/env/bin/python"
         return [Check("python", "interpreter", UNKNOWN, f"{facts.executable or 'python3'}: {facts.error}", remedy),
                 *judge_variables(host), *judge_threads(host)]  # fmt: skip
-    where = "conda" if facts.conda else "venv" if facts.prefix != facts.base_prefix else "system"
-    text = f"{facts.implementation} {facts.version} ({where}), {facts.executable}"
+    kind = "conda" if facts.conda else "venv" if facts.prefix != facts.base_prefix else "system"
+    text = f"{facts.implementation} {facts.version} ({kind}), {facts.executable}"
     return [
         Check("python", "interpreter", OK, text),
         *judge_packages(facts),
@@ -110,14 +110,14 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
 
 
 def _torch(facts: PythonFacts) -> Iterator[Check]:
-    found = facts.torches
-    if not found:
+    torches = facts.torches
+    if not torches:
         yield Check("python", "torch", OK, "not installed")
         return
-    first = found[0]
-    if len(found) > 1:
-        others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in found[1:])
-        text = f"{len(found)} on the path: {first.version or '?'} in {first.folder} hides {others}"
+    first = torches[0]
+    if len(torches) > 1:
+        others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in torches[1:])
+        text = f"{len(torches)} on the path: {first.version or '?'} in {first.folder} hides {others}"
         remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.pip_uninstall} torch"
         yield Check("python", "torch", FAIL, text, remedy)
         return
@@ -161,7 +161,7 @@ def _libraries(facts: PythonFacts) -> Iterator[Check]:
         yield Check("python", "current folder", FAIL, text, f"mv {shlex.quote(first)} {shlex.quote(f'my_{first}')}")
     for program, path in facts.locks[:3]:
         folder, name = path.split("/")[-2:]
-        of = folder if program == "torch" else name
+        label = folder if program == "torch" else name
         whole = len(path) < LONGEST and REPLACEMENT not in path  # a shortened path would name another folder
         remedy = f"rm -r -- {shlex.quote(path)}" if whole else ""
-        yield Check("python", f"lock {of}", WARN, OLD_LOCKS[program], remedy)
+        yield Check("python", f"lock {label}", WARN, OLD_LOCKS[program], remedy)

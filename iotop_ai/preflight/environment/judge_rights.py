@@ -77,8 +77,8 @@ def _smart(snapshot: Snapshot) -> list[Check]:
         text = f"{', '.join(answered)} answered" if answered else "no disk with SMART here"
         out.append(Check("rights", "SMART", OK, text))
     for (status, reason, remedy), names in unread.items():
-        fine = status in (Status.UNSUPPORTED, Status.ABSENT, Status.OFF) and not remedy
-        state = OK if fine else UNKNOWN if status is Status.PENDING else WARN
+        expected = status in (Status.UNSUPPORTED, Status.ABSENT, Status.OFF) and not remedy
+        state = OK if expected else UNKNOWN if status is Status.PENDING else WARN
         out.append(Check("rights", "SMART" if not out else f"SMART of {names[0]}", state,
                          f"{', '.join(names)}: {reason or status.value}", remedy))  # fmt: skip
     return out

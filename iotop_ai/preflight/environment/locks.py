@@ -64,8 +64,8 @@ def judge_held_locks(held: Iterable[HeldLock]) -> Iterator[Check]:
 
     The process that holds the lock may be at work, or it may hang.
     """
-    one_each = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
-    for folder, lock in list(one_each.items())[:3]:
+    by_folder = {lock.path.split("/")[-2]: lock for lock in reversed(list(held))}
+    for folder, lock in list(by_folder.items())[:3]:
         name = lock.path.rpartition("/")[2]
         text = f"process {lock.pid} ({lock.name or '?'}) holds {name}: other processes wait for this lock"
         remedy = f"ps -o pid,stat,etime,args {lock.pid}; if it hangs: kill {lock.pid}"

@@ -33,7 +33,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
         return PythonFacts("", NO_PYTHON)
     name = clean(python)
     try:
-        done = run(
+        result = run(
             [python, "-c", _SOURCE.read_text(), folder],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -45,12 +45,12 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     except OSError as error:
         return PythonFacts(name, f"it does not run: {clean(error.strerror or str(error))}")
     try:
-        return parse_python(name, json.loads(done.stdout), clock.wall_ns() // 10**9)
+        return parse_python(name, json.loads(result.stdout), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError):
-        if _SOURCE.read_bytes().splitlines()[0] in done.stderr:  # another program may print its source
+        if _SOURCE.read_bytes().splitlines()[0] in result.stderr:  # another program may print its source
             return PythonFacts(name, "it is not a Python")
-        last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {done.returncode}'}")
+        last = result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {result.returncode}'}")
 
 
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
@@ -68,7 +68,7 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
     return {**out, **without_user_site(environ), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> PythonFacts:
+def parse_python(executable: str, description: Mapping[str, Any], now_s: int) -> PythonFacts:
     """Return the facts that the child's object describes.
 
     Raises ValueError, TypeError, KeyError or AttributeError if the object is malformed.
@@ -79,24 +79,24 @@ def parse_python(executable: str, found: Mapping[str, Any], now_s: int) -> Pytho
             tags=tuple(_word(tag) for tag in one["tags"]),
             editable=bool(one["editable"]),
         )
-        for one in found["packages"]
+        for one in description["packages"]
     )
-    unmet, locks = found["unmet"], found["locks"]
+    unmet, locks = description["unmet"], description["locks"]
     return PythonFacts(
         executable,
-        **{key: _word(found[key]) for key in _TEXTS},
-        conda=bool(found["conda"]),
-        managed=bool(found["managed"]),
+        **{key: _word(description[key]) for key in _TEXTS},
+        conda=bool(description["conda"]),
+        managed=bool(description["managed"]),
         packages=packages,
-        conda_packages=tuple(CondaPackage(*map(_word, one)) for one in found["conda_packages"]),
+        conda_packages=tuple(CondaPackage(*map(_word, one)) for one in description["conda_packages"]),
         unmet=None if unmet is None else tuple(Unmet(*map(_word, one)) for one in unmet),
-        torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in found["torches"]),
-        numpies=tuple(map(_word, found["numpies"])),
-        shadows=tuple(map(_word, found["shadows"])),
+        torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in description["torches"]),
+        numpies=tuple(map(_word, description["numpies"])),
+        shadows=tuple(map(_word, description["shadows"])),
         locks=tuple((_word(of), _word(path)) for of, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
-        held_locks=tuple((str(path), int(inode)) for path, inode in found["held_locks"]),
-        lost_kernels=tuple((_word(name), _word(program)) for name, program in found["lost_kernels"]),
-        libstdcxx=tuple((_word(place), int(newest)) for place, newest in found["libstdcxx"]),
+        held_locks=tuple((str(path), int(inode)) for path, inode in description["held_locks"]),
+        lost_kernels=tuple((_word(name), _word(program)) for name, program in description["lost_kernels"]),
+        libstdcxx=tuple((_word(place), int(newest)) for place, newest in description["libstdcxx"]),
     )
 
 

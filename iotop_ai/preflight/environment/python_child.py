@@ -50,27 +50,27 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
     from importlib.metadata import distributions as find
 
     found: list[tuple[dict[str, Any], Any]] = []
-    for one in find(path=PATH):
+    for distribution in find(path=PATH):
         try:
-            name = one.metadata["Name"]
+            name = distribution.metadata["Name"]
             if not name or len(found) >= MOST_ENTRIES:
                 continue
-            wheel = one.read_text("WHEEL") or ""
-            direct = json.loads(one.read_text("direct_url.json") or "{}")
+            wheel = distribution.read_text("WHEEL") or ""
+            direct = json.loads(distribution.read_text("direct_url.json") or "{}")
             if not isinstance(direct, dict):
                 direct = {}
             entry = {
                 "name": name,
-                "version": one.version or "",
-                "installer": (one.read_text("INSTALLER") or "").strip(),
-                "folder": str(one.locate_file("")),
+                "version": distribution.version or "",
+                "installer": (distribution.read_text("INSTALLER") or "").strip(),
+                "folder": str(distribution.locate_file("")),
                 "tags": re.findall(r"^Tag: (\S+)", wheel, re.MULTILINE),
                 "url": url_of(direct),
                 "editable": bool((direct.get("dir_info") or {}).get("editable")),
             }
         except Exception:  # the metadata is damaged
             continue
-        found.append((entry, one))
+        found.append((entry, distribution))
     return found
 
 

@@ -107,15 +107,15 @@ def _tree(source: str) -> ast.Module:
 def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFacts:
     """Return the facts of a source text. Raises SyntaxError, ValueError or RecursionError if it is not Python."""
     tree = _tree(source)
-    found = _Module(tree)
+    module = _Module(tree)
     return ScriptFacts(
         path,
         notebook=notebook,
-        unguarded=clean(found.unguarded()),
-        workers=any(found.starts_processes(call) or found.makes_loader(call) for call in _calls(tree)),
-        method=found.method(),
-        cuda=clean(found.cuda()),
-        datasets=tuple(clean(one.name) for one in found.datasets),
+        unguarded=clean(module.unguarded()),
+        workers=any(module.starts_processes(call) or module.makes_loader(call) for call in _calls(tree)),
+        method=module.method(),
+        cuda=clean(module.cuda()),
+        datasets=tuple(clean(one.name) for one in module.datasets),
     )
 
 
@@ -140,19 +140,19 @@ class _Module:
             self._find_loaders()
 
     def _find_loaders(self) -> None:
-        for one in ast.walk(self.tree):
-            if isinstance(one, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (
-                made := self._loader_made_by(one.value)
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (
+                made := self._loader_made_by(node.value)
             ):
-                targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names = (name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
                 self.loaders |= {name.id: made for name in names}
-            elif isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id in self.functions:
-                self._pass_on(one, self.functions[one.func.id].args)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
+                self._pass_on(node, self.functions[node.func.id].args)
         for name, function in self.functions.items():
-            for one in ast.walk(function):
-                if isinstance(one, ast.Return) and (
-                    made := self._loader_made_by(one.value) or self._loader_read_by(one.value)
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and (
+                    made := self._loader_made_by(node.value) or self._loader_read_by(node.value)
                 ):
                     self.loaders[name] = made
 
@@ -205,21 +205,21 @@ class _Module:
         """Return the first call or loop that starts processes when a worker imports the module; "" if none does."""
         return self._started(self.tree, set())
 
-    def _started(self, part: ast.AST, seen: set[str]) -> str:
+    def _started(self, part: ast.AST, visited: set[str]) -> str:
         """Return the call or loop that starts processes in this part, or in functions that it calls; "" if none."""
-        for one in _running(part):
-            read = [one.iter] if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension) else []
-            if isinstance(one, ast.Call):
-                if self.starts_processes(one):
-                    return f"{_last_name(one.func)}() in line {one.lineno}"
-                read = _given(one) if _last_name(one.func) in ITERATING_CALLS else []
-            for value in read:
+        for node in _running(part):
+            iterated = [node.iter] if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) else []
+            if isinstance(node, ast.Call):
+                if self.starts_processes(node):
+                    return f"{_last_name(node.func)}() in line {node.lineno}"
+                iterated = _given(node) if _last_name(node.func) in ITERATING_CALLS else []
+            for value in iterated:
                 if loader := self._loader_read_by(value):
                     return f"iteration of {loader} in line {value.lineno}"
-            name = one.func.id if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) else ""
-            if name in self.functions and name not in seen:
-                seen.add(name)
-                if inside := self._started(self.functions[name], seen):
+            name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+            if name in self.functions and name not in visited:
+                visited.add(name)
+                if inside := self._started(self.functions[name], visited):
                     return inside
         return ""
 
@@ -280,19 +280,19 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
     "*" stands for all names of a module. A context of multiprocessing stands for the module.
     """
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Import):
-            for name in one.names:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
                 yield (name.asname, name.name) if name.asname else (name.name.split(".")[0],) * 2
-        elif isinstance(one, ast.ImportFrom):
-            for name in one.names:
-                whole = f"{one.module}.{name.name}"
+        elif isinstance(node, ast.ImportFrom):
+            for name in node.names:
+                whole = f"{node.module}.{name.name}"
                 if name.name != "*":
                     yield name.asname or name.name, whole
                 elif whole.startswith(MODULES):
                     yield "*", whole.removesuffix("*")
-        elif isinstance(one, ast.Assign) and _is_context(one.value):
-            yield from ((name.id, "multiprocessing") for name in one.targets if isinstance(name, ast.Name))
+        elif isinstance(node, ast.Assign) and _is_context(node.value):
+            yield from ((name.id, "multiprocessing") for name in node.targets if isinstance(name, ast.Name))
 
 
 def _is_context(part: ast.expr) -> bool:
@@ -303,12 +303,12 @@ def _running(part: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes that run when ``part`` runs, in order, without the bodies of functions and main guards in it."""
     todo: list[ast.AST] = [part]
     while todo:
-        one = todo.pop()
-        yield one
-        if one is not part and isinstance(one, _FUNCTIONS):
+        node = todo.pop()
+        yield node
+        if node is not part and isinstance(node, _FUNCTIONS):
             continue
-        guard = isinstance(one, ast.If) and _is_guard(one.test)
-        todo += reversed(one.orelse if guard else list(ast.iter_child_nodes(one)))  # type: ignore[attr-defined]
+        guard = isinstance(node, ast.If) and _is_guard(node.test)
+        todo += reversed(node.orelse if guard else list(ast.iter_child_nodes(node)))  # type: ignore[attr-defined]
 
 
 def _is_guard(test: ast.expr) -> bool:

@@ -19,7 +19,7 @@ def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
     third = len(points) // 3
     if len(points) < LEAST_POINTS:
         return None
-    first, middle, last = (_middle(part) for part in (points[:third], points[third:-third], points[-third:]))
+    first, middle, last = (_mean_point(part) for part in (points[:third], points[third:-third], points[-third:]))
     if last[0] <= first[0] or last[1] - first[1] < LEAST_BYTES:
         return None
     before = (middle[1] - first[1]) / max(middle[0] - first[0], 1)
@@ -27,5 +27,5 @@ def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:
     return after if before > 0 and after >= STEADY * before else None
 
 
-def _middle(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
+def _mean_point(points: Sequence[tuple[int, int]]) -> tuple[float, float]:
     return sum(x for x, _ in points) / len(points), sum(y for _, y in points) / len(points)

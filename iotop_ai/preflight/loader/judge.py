@@ -27,21 +27,21 @@ SHM_FULL, SHM_ROOM = 1 << 20, 1 << 30
 """With fewer free bytes than the first, /dev/shm counts as full. With more than the second, it has enough room."""
 
 
-def failure_of(found: Outcome) -> Failure:
+def failure_of(outcome: Outcome) -> Failure:
     """Return the reason for the failure. The more specific reasons are tried first."""
-    if found.refused:
-        remedy = "a batch_size up to the size of the dataset, or drop_last=False" if found.empty else ""
-        return Failure("empty" if found.empty else "refused", clean(found.refused), remedy)
-    output = f"{found.error}: {found.text}\n{found.trace}\n{found.stderr}"
+    if outcome.refused:
+        remedy = "a batch_size up to the size of the dataset, or drop_last=False" if outcome.empty else ""
+        return Failure("empty" if outcome.empty else "refused", clean(outcome.refused), remedy)
+    output = f"{outcome.error}: {outcome.text}\n{outcome.trace}\n{outcome.stderr}"
     for judge in (_shared_memory, _cuda, _pickle, _killed, _broken_pipe, _crash, _hang):
-        failure = judge(found, output)
+        failure = judge(outcome, output)
         if failure is not None:
             return failure
-    where = user_frame(found.trace + found.text)
+    frame = user_frame(outcome.trace + outcome.text)
     # The message of an error that torch passes on from a worker already names the error's type.
-    what = "" if "Original Traceback" in found.text else clean(found.error)
-    text = ": ".join(filter(None, (what, message_line(found.text))))
-    return Failure("error", f"{text} ({where})" if where else text)
+    error = "" if "Original Traceback" in outcome.text else clean(outcome.error)
+    text = ": ".join(filter(None, (error, message_line(outcome.text))))
+    return Failure("error", f"{text} ({frame})" if frame else text)
 
 
 def _shared_memory(found: Outcome, output: str) -> Failure | None:
@@ -161,14 +161,14 @@ def _hang_remedy(found: Outcome, ordered: list[Stuck]) -> str:
     return ""
 
 
-def waits_text(one: Stuck) -> str:
+def waits_text(process: Stuck) -> str:
     """Return what a stuck process does, such as "sleeps in data.py:12 in __getitem__ (futex_wait_queue)"."""
-    if one.exit_status is not None:
-        number = _signal_of(one)
-        return f"was killed by {signal_name(number)}" if number else f"ended with exit code {one.exit_status >> 8}"
-    word = {"D": "waits for storage", "R": "runs", "T": "is stopped"}.get(one.state, "sleeps")
-    kernel = f" ({one.wchan})" if one.wchan not in ("", "0") else ""
-    return f"{word}{f' in {one.frame}' if one.frame else ''}{kernel}"
+    if process.exit_status is not None:
+        number = _signal_of(process)
+        return f"was killed by {signal_name(number)}" if number else f"ended with exit code {process.exit_status >> 8}"
+    word = {"D": "waits for storage", "R": "runs", "T": "is stopped"}.get(process.state, "sleeps")
+    kernel = f" ({process.wchan})" if process.wchan not in ("", "0") else ""
+    return f"{word}{f' in {process.frame}' if process.frame else ''}{kernel}"
 
 
 def user_frame(text: str, *, last: bool = True) -> str:
@@ -203,8 +203,8 @@ def last_line(text: str) -> str:
     return clean(lines[-1], 200) if lines else ""
 
 
-def _signal_of(one: Stuck) -> int:
-    return 0 if one.exit_status is None else one.exit_status & 0x7F
+def _signal_of(process: Stuck) -> int:
+    return 0 if process.exit_status is None else process.exit_status & 0x7F
 
 
 def signal_name(number: int) -> str:

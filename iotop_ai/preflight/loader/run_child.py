@@ -143,36 +143,36 @@ def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
     return factory(**given), sorted(given)
 
 
-def is_a(found: Any, module: str, *path: str) -> bool:
+def is_a(value: Any, module: str, *path: str) -> bool:
     """Whether an object is an instance of a class. The class's library is not imported."""
     kind: Any = sys.modules.get(module)
     for name in path:
         kind = getattr(kind, name, None)
-    return kind is not None and isinstance(found, kind)
+    return kind is not None and isinstance(value, kind)
 
 
-def loader_of(found: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
+def loader_of(result: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
     """Return an iterable of batches, its kind, and the names of the arguments in use. Raises RefusedError."""
-    if is_a(found, "torch.utils.data", "DataLoader"):
+    if is_a(result, "torch.utils.data", "DataLoader"):
         if "num_workers" not in taken:
             raise RefusedError("it returns a DataLoader but takes no num_workers; return the Dataset, or take **kwargs")
-        return found, "torch", taken
-    if is_a(found, "tensorflow", "data", "Dataset"):
+        return result, "torch", taken
+    if is_a(result, "tensorflow", "data", "Dataset"):
         if "num_parallel_calls" not in taken:
             raise RefusedError("it returns a tf.data.Dataset but takes no num_parallel_calls")
-        return found, "tensorflow", taken
-    mapped = hasattr(found, "__getitem__") and hasattr(found, "__len__")
-    if is_a(found, "torch.utils.data", "Dataset") or (mapped and "num_workers" not in taken):
+        return result, "tensorflow", taken
+    mapped = hasattr(result, "__getitem__") and hasattr(result, "__len__")
+    if is_a(result, "torch.utils.data", "Dataset") or (mapped and "num_workers" not in taken):
         try:
             from torch.utils.data import DataLoader, IterableDataset  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise RefusedError("it returns a Dataset, but torch does not load in this Python") from None
-        given = {**arguments(request), "shuffle": not isinstance(found, IterableDataset)}
-        return DataLoader(found, **given), "torch", sorted(name for name in given if name != "shuffle")
-    if hasattr(found, "__iter__") and "num_workers" in taken:
-        return found, "iterable", taken
+        given = {**arguments(request), "shuffle": not isinstance(result, IterableDataset)}
+        return DataLoader(result, **given), "torch", sorted(name for name in given if name != "shuffle")
+    if hasattr(result, "__iter__") and "num_workers" in taken:
+        return result, "iterable", taken
     expected = "expected a Dataset, or, from a factory that takes num_workers, an iterable"
-    raise RefusedError("it returns " + type(found).__name__ + "; " + expected)
+    raise RefusedError("it returns " + type(result).__name__ + "; " + expected)
 
 
 def stages_of(dataset: Any) -> list[str]:
@@ -180,26 +180,26 @@ def stages_of(dataset: Any) -> list[str]:
     out: list[str] = []
     todo = [dataset]
     while todo and len(out) < MOST_STAGES:
-        one = todo.pop()
-        name = type(one).__name__.strip("_").split("Dataset")[0]
+        node = todo.pop()
+        name = type(node).__name__.strip("_").split("Dataset")[0]
         if name:
             out.append(name)
-        todo += one._inputs()
+        todo += node._inputs()
     return out
 
 
 def epoch_bytes_of(dataset: Any, batch_size: int) -> Any:
     """Return the bytes of all batches of a tf.data.Dataset; None if its element_spec or length leaves them unknown."""
     batches, size = int(dataset.cardinality()), 0
-    for one in sys.modules["tensorflow"].nest.flatten(dataset.element_spec):
-        shape = list(one.shape)
+    for spec in sys.modules["tensorflow"].nest.flatten(dataset.element_spec):
+        shape = list(spec.shape)
         shape[:1] = [batch_size if first is None else first for first in shape[:1]]
-        if None in shape or not one.dtype.size:
+        if None in shape or not spec.dtype.size:
             return None
         count = 1
         for length in shape:
             count *= length
-        size += count * one.dtype.size
+        size += count * spec.dtype.size
     return batches * size if batches > 0 and size else None
 
 
@@ -255,16 +255,16 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
     once: whether to stop after one epoch, because the next epoch would be read from memory. Raises EmptyError if there
     is no batch.
     """
-    found = True
-    found_any = False
-    while found:
-        found = False
+    got_batch = True
+    got_any = False
+    while got_batch:
+        got_batch = False
         for batch in loader:
-            found = found_any = True
+            got_batch = got_any = True
             yield batch
-        if found_any and once:
+        if got_any and once:
             return
-    if not found_any:
+    if not got_any:
         raise EmptyError("its loader gives no batch")
 
 

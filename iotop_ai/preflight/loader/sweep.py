@@ -41,8 +41,8 @@ class Grid(NamedTuple):
         out: dict[Configuration, None] = {}
         dimensions = (self.starts, self.interleaves, self.batch_sizes, self.prefetches, self.workers)
         for start, interleave, batch, prefetch, workers in product(*dimensions):
-            one = Configuration(workers, batch, prefetch, self.pin, start, interleave)
-            out[one if workers else one._replace(prefetch=None, start="")] = None
+            configuration = Configuration(workers, batch, prefetch, self.pin, start, interleave)
+            out[configuration if workers else configuration._replace(prefetch=None, start="")] = None
         return list(out)
 
 
@@ -74,15 +74,15 @@ def _runs(
     request: Request, wanted: list[Configuration], cold: str, root: Root, clock: Clock, show: Callable[[str, int], None]
 ) -> Iterator[Run]:
     threads = False
-    seen: set[Configuration] = set()
-    for at, one in enumerate(wanted, 1):
+    tried: set[Configuration] = set()
+    for at, configuration in enumerate(wanted, 1):
         # A pipeline of tf.data runs in threads, so the start method has no effect.
-        if threads and one._replace(start="") in seen:
+        if threads and configuration._replace(start="") in tried:
             continue
-        seen.add(one._replace(start=""))
+        tried.add(configuration._replace(start=""))
         if cold:
             _evict(cold, clock)
-        run = Session(request, one, root, clock).run(partial(show, f"{at}/{len(wanted)}"))
+        run = Session(request, configuration, root, clock).run(partial(show, f"{at}/{len(wanted)}"))
         threads = threads or (run.built is not None and run.built.kind == TENSORFLOW)
         yield run
         if run.failure is not None and run.failure.kind in SHARED_FAILURES:

@@ -63,10 +63,10 @@ class TreeWatch:
                 (self.helpers if server or any(word in line for word in _HELPERS) else self.workers).append(child)
 
     def _children(self, pid: int) -> list[int]:
-        found: list[int] = []
+        children: list[int] = []
         for thread in self._root.names(f"proc/{pid}/task"):
-            found += [int(word) for word in self._read(pid, f"task/{thread}/children").split()]
-        return found
+            children += [int(word) for word in self._read(pid, f"task/{thread}/children").split()]
+        return children
 
     def _read(self, pid: int, name: str) -> bytes:
         try:
@@ -113,16 +113,16 @@ class TreeWatch:
         if start < self._next_memory_ns:
             return
         self.find()
-        total = kept = 0
+        total = allocated = 0
         for pid in self.pids:
             fields = dict(_sizes(self._read(pid, "smaps_rollup")))
             total += fields.get(b"Pss:", 0)
-            kept += fields.get(b"Pss_Anon:", 0) + fields.get(b"Pss_Shmem:", 0)
+            allocated += fields.get(b"Pss_Anon:", 0) + fields.get(b"Pss_Shmem:", 0)
             self._read_io(pid)
         if total:
             self._most_memory = max(self._most_memory or 0, total)
-        if batches and kept and len(self._points) < _MOST_POINTS:
-            self._points.append((batches, kept))
+        if batches and allocated and len(self._points) < _MOST_POINTS:
+            self._points.append((batches, allocated))
         _, free, _ = read_shm(self._root)
         if free is not None and self.shm_free is not None:
             self.shm_free = min(self.shm_free, free)
@@ -132,8 +132,8 @@ class TreeWatch:
     def _read_io(self, pid: int) -> None:
         with suppress(ValueError, TypeError):
             if raw := self._read(pid, "io"):
-                found = parse_io(raw)
-                self._reads[pid] = found.read_bytes, found.rchar
+                counters = parse_io(raw)
+                self._reads[pid] = counters.read_bytes, counters.rchar
 
     def begin(self) -> None:
         """Restart the measurement, because the loader has warmed up."""

@@ -100,9 +100,9 @@ class StorageCheck:
                 yield End(error="the reading process ended early")
                 return
             for line in filter(None, lines.feed(more)):
-                one = parse_line(line)
-                yield one
-                if isinstance(one, End):
+                message = parse_line(line)
+                yield message
+                if isinstance(message, End):
                     return
 
     def stop(self) -> None:

@@ -57,9 +57,9 @@ class Lines:
     def _target(self, target: Target, engine: str) -> None:
         self.put("target", engine=engine, **target._asdict())
 
-    def _result(self, found: Measured) -> None:
-        latency = None if found.latency is None else found.latency._asdict()
-        self.put("result", **{**found._asdict(), "latency": latency})
+    def _result(self, result: Measured) -> None:
+        latency = None if result.latency is None else result.latency._asdict()
+        self.put("result", **{**result._asdict(), "latency": latency})
 
     def _progress(self, phase: Phase, ops: int, size_bytes: int, seconds: float) -> None:
         now = self._clock.monotonic_ns()

@@ -60,7 +60,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
                     return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s")
         if child.returncode < 0:
             return Decoding(why=f"decoding was ended by {how_it_ended(child.returncode)}")
-        found = Decoding(**json.loads(out))
+        decoding = Decoding(**json.loads(out))
     except (OSError, ValueError, TypeError):
         return Decoding(why=f"{clean(python)} does not run")
-    return found._replace(decoder=clean(found.decoder, 40), why=clean(found.why, 200))
+    return decoding._replace(decoder=clean(decoding.decoder, 40), why=clean(decoding.why, 200))

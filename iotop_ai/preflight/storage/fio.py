@@ -40,9 +40,9 @@ def find_fio() -> tuple[str, str]:
     program = find_user_program("fio")
     if program:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            done = run([program, "--version"], capture_output=True, timeout=5)
-            if not done.returncode:
-                return program, clean(done.stdout.decode(errors="replace").strip(), 40)
+            result = run([program, "--version"], capture_output=True, timeout=5)
+            if not result.returncode:
+                return program, clean(result.stdout.decode(errors="replace").strip(), 40)
     return "", ""
 
 

@@ -34,19 +34,19 @@ def gather(
 ) -> Gathered:
     """Make a report from all messages of a check. show: called for each Progress, with the report so far."""
     end = End()
-    for one in messages:
-        if isinstance(one, Progress):
-            show(report, one)
-        elif isinstance(one, Started):
-            report = report._replace(target=one.target, engine=one.engine)
-        elif isinstance(one, Found):
-            report = report._replace(dataset=one.dataset, decoding=one.decoding)
-        elif isinstance(one, Measured):
-            report = report._replace(results=(*report.results, one))
-        elif isinstance(one, str):
-            report = report._replace(notes=(*report.notes, one))
+    for message in messages:
+        if isinstance(message, Progress):
+            show(report, message)
+        elif isinstance(message, Started):
+            report = report._replace(target=message.target, engine=message.engine)
+        elif isinstance(message, Found):
+            report = report._replace(dataset=message.dataset, decoding=message.decoding)
+        elif isinstance(message, Measured):
+            report = report._replace(results=(*report.results, message))
+        elif isinstance(message, str):
+            report = report._replace(notes=(*report.notes, message))
         else:
-            end = one
+            end = message
     notes = []
     if end.left:
         notes.append(f"the check's file could not be removed: {end.left}; a later check of this folder removes it")
@@ -81,5 +81,5 @@ def compare_and_keep(report: Report, seconds: float) -> Report:
         call_with_timeout(HOME_TIMEOUT_S, folder, lambda: keep_check(folder, key, now))
     except OSError as error:
         report = report._replace(notes=(*report.notes, f"not kept for later: {clean(error.strerror or str(error))}"))
-    same = comparable(earlier, now)
-    return report._replace(changes=slower_than_before(same, now), earlier=len(same))
+    comparable_checks = comparable(earlier, now)
+    return report._replace(changes=slower_than_before(comparable_checks, now), earlier=len(comparable_checks))

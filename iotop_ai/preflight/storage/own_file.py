@@ -66,15 +66,15 @@ class Opened(NamedTuple):
 
 def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_BYTES) -> Opened:
     """Open the folder, file or device that ``path`` names. Raises OSError."""
-    found = os.stat(path)
-    if stat.S_ISBLK(found.st_mode):
+    info = os.stat(path)
+    if stat.S_ISBLK(info.st_mode):
         handle, direct = _for_reading(path)
         size = os.lseek(handle, 0, os.SEEK_END)
         return Opened("device", handle, size, direct, why="a device is only read")
-    if stat.S_ISREG(found.st_mode):
+    if stat.S_ISREG(info.st_mode):
         handle, direct = _for_reading(path)
         return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(info.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER), "--no-write")
     try:
@@ -98,13 +98,13 @@ def _open_folder_to_write(path: str) -> tuple[int, str]:
     Root writes nothing in a folder to which another user's link leads.
     """
     try:
-        way, _ = parent_of(os.path.join(path, own_name()), writing=False)
+        parent, _ = parent_of(os.path.join(path, own_name()), writing=False)
     except InputError:
         return os.open(path, _FOLDER), "root does not follow another user's link in this path"
     try:
-        return os.open(".", _FOLDER, dir_fd=way), ""
+        return os.open(".", _FOLDER, dir_fd=parent), ""
     finally:
-        os.close(way)
+        os.close(parent)
 
 
 def stored_bytes(handle: int) -> int:

@@ -58,15 +58,15 @@ def read_place(path: str, root: Root, clock: Clock) -> Place:
 
 
 def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], root: Root) -> Place:
-    found = os.stat(path)
-    if stat.S_ISBLK(found.st_mode):
-        number = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
+    info = os.stat(path)
+    if stat.S_ISBLK(info.st_mode):
+        number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         name = next((one.name for one in infos.values() if f"{one.major}:{one.minor}" == number), "")
         place = Place(clean(path), device=name, disks=leaves_below(name, infos) if name else ())
         return _with_disks(place, chain_below(name, infos), infos, root)
-    there = resolve_path_devices(path, mounts.every(), infos, root)
-    mount = there.mount
-    if mount is None or is_of_another_mount(found.st_dev, mount):
+    located = resolve_path_devices(path, mounts.every(), infos, root)
+    mount = located.mount
+    if mount is None or is_of_another_mount(info.st_dev, mount):
         return Place(clean(path), why_no_disk="no mount of this namespace holds it")
     if mount.fstype in _WITHOUT_DATA:
         raise UnknownError(f"{clean(path)} holds no data: {mount.fstype} belongs to the kernel")
@@ -74,9 +74,9 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
     remote = fuse_is_remote(mount.fstype, mount.source) if fuse else is_remote(mount.fstype, mount.source)
     place = Place(
         clean(path), mount.fstype, mount.source, mount.path, mount.read_only,
-        there.chain[0] if there.chain else "", there.devices, there.reason, remote, mount.fstype in IN_MEMORY,
+        located.chain[0] if located.chain else "", located.devices, located.reason, remote, mount.fstype in IN_MEMORY,
     )  # fmt: skip
-    return _with_disks(place, there.chain, infos, root)
+    return _with_disks(place, located.chain, infos, root)
 
 
 def _with_disks(place: Place, chain: tuple[str, ...], infos: Mapping[str, BlockInfo], root: Root) -> Place:

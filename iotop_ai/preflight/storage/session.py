@@ -132,16 +132,16 @@ class Session:
 
     def _dataset(self, phases: Sequence[Phase]) -> bool:
         """Read the dataset's files; return whether there was anything to read."""
-        looking, *readings = phases
+        scan_phase, *readings = phases
 
         def show(files: int, size: int) -> None:
-            self._emit.progress(looking, files, size, 0.0)
+            self._emit.progress(scan_phase, files, size, 0.0)
 
         def proceed() -> bool:
             show(scanned.dataset.files, scanned.dataset.size_bytes)
             return not self._stop.is_set()
 
-        scanned = scan(self._request.path, looking.seconds, self._clock, show)
+        scanned = scan(self._request.path, scan_phase.seconds, self._clock, show)
         try:
             samples = read_images(scanned, proceed)
             decoding = decode(self._request.python, samples, self._clock, proceed) if samples else Decoding()
@@ -186,9 +186,9 @@ class Session:
             return
         bounds = Bounds(self._stop, most_bytes or READ_MOST_BYTES, most_ops)
         self._run = Run(phase, operation, bounds, self._clock)
-        found = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
-        if found.ops:
-            self._emit.result(found)
+        result = self._run.measure(lambda ops, size, seconds: self._emit.progress(phase, ops, size, seconds))
+        if result.ops:
+            self._emit.result(result)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
         """Measure creating and deleting our file, and opening it with fstat. No second file is ever created."""
@@ -258,9 +258,9 @@ class Session:
                     return
                 left -= phase.seconds
 
-        for found in read_by_fio(program, handle, size, phases, self._stop, self._clock, show):
-            if found.ops:
-                self._emit.result(found)
+        for result in read_by_fio(program, handle, size, phases, self._stop, self._clock, show):
+            if result.ops:
+                self._emit.result(result)
 
 
 _ORDER = (DATASET, CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, FILES)

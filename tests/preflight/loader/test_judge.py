@@ -179,7 +179,7 @@ def test_a_broken_pipe_is_not_the_users_error(outcome: Outcome, text: str) -> No
             "CUDA is used before the workers are forked, so they cannot use it",
         ),
         (Outcome("batches", returncode=-9), "crash", "the loader's own process was killed by SIGKILL while reading"),
-        (Outcome("import", returncode=3, stderr="no licence\n"), "crash", "ended with exit code 3 while importing"),
+        (Outcome("import", returncode=3, stderr="no licence\n"), "crash", "the loader's own process ended with exit"),
         (Outcome("build", refused="it returns int"), "refused", "it returns int"),
         (Outcome("start", error="RuntimeError", text=FROM_WORKER), "error", "KeyError: 'missing' (data.py:43 in"),
         (
