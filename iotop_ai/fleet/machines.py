@@ -34,8 +34,8 @@ _EMPTY = Answer(())
 def fleet_of(answers: Mapping[str, Answer], window_s: float, unanswered: Sequence[str] = ()) -> Fleet:
     """The fleet.
 
-    answers: the answer to each query, by the query's name. unanswered: the names of the queries without an answer; their
-    figures are unknown.
+    answers: the answer to each query, by the query's name. unanswered: the names of the queries without an answer;
+    their figures are unknown.
     """
     return _Assembly(answers, window_s).fleet(tuple(unanswered))
 

@@ -53,6 +53,8 @@ def _print_once(options: FleetOptions) -> int:
     if not machines:
         words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
         print_notice(f"unknown: no machine{words}")
-    if any(one.troubled for one in machines) or (any(one.reports_trouble for one in fleet.alerts) and not options.pattern):
+    if any(one.troubled for one in machines) or (
+        any(one.reports_trouble for one in fleet.alerts) and not options.pattern
+    ):
         return 1
     return 2 if not machines or fleet.unanswered else 0
