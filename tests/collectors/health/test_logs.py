@@ -57,7 +57,7 @@ NVME: dict[str, Any] = {
 
 def test_an_nvme_with_a_running_test_is_parsed() -> None:
     facts = self_test_facts(NVME, "nvme")
-    assert (facts.can, facts.left_percent) == (True, 65)
+    assert (facts.supported, facts.left_percent) == (True, 65)
     assert self_test_log(NVME, {}) == (
         SelfTest("Extended", "Completed: failed segments", False, 812),
         SelfTest("Short", "Aborted: Self-test command", None, 811),
