@@ -43,11 +43,14 @@ def test_descendants_of_an_inner_training_process_belong_to_that_process() -> No
 def test_the_followed_descendants_include_those_of_a_full_search(turns: list[dict[int, int]]) -> None:
     followed, builder = Descendants(), TrackedDictBuilder[ProcessKey, ProcessInfo]()
     seen: dict[int, int] = {}
+    ended: set[int] = set()
     for turn in turns:
-        # A child is born to a process that exists, and keeps that parent.
-        alive = {*turn, 1, 2}
-        born = {pid: ppid if ppid in alive and ppid < pid else 1 for pid, ppid in turn.items()}
-        seen = {pid: seen.get(pid, ppid) for pid, ppid in born.items()} | {2: 1}
+        # A child is born to a process that exists. If its parent ends, process 1 adopts it. No process returns.
+        alive = {*turn, 1, 2} - ended
+        born = {pid: ppid if ppid in alive and ppid < pid else 1 for pid, ppid in turn.items() if pid in alive}
+        ended |= seen.keys() - alive
+        parents = {pid: seen.get(pid, ppid) for pid, ppid in born.items()}
+        seen = {pid: ppid if ppid in alive else 1 for pid, ppid in parents.items()} | {2: 1}
         tree = {key(1): 0, **{key(pid): ppid for pid, ppid in seen.items()}}
         found = followed.update(table_of(tree, builder), [key(2)])[key(2)]
         full = {pid for pid in seen if pid != 2 and 2 in _above(pid, seen)}
