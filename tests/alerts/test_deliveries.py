@@ -20,7 +20,7 @@ import pytest
 from iotop_ai.alerts.deliveries import outbox as outbox_module
 from iotop_ai.alerts.deliveries.command import CommandDelivery
 from iotop_ai.alerts.deliveries.mail import MailDelivery, message
-from iotop_ai.alerts.deliveries.outbox import WAITING, Delivery, NotDelivered, Outbox
+from iotop_ai.alerts.deliveries.outbox import Delivery, NotDelivered, Outbox
 from iotop_ai.alerts.deliveries.webhook import WebhookDelivery, payload
 from iotop_ai.alerts.rules import FIRING, Alert, AlertRules, Rule
 from iotop_ai.model.condition.grammar import parse_condition
@@ -207,69 +207,6 @@ def test_messages_an_hour_are_limited() -> None:
         outbox.close(60.0)
     assert len(bodies) == 2
     assert messages == ["alert disk is not sent to web: 2 messages were sent in the last hour"] * 2
-
-
-class BlockedDelivery:
-    """A delivery whose first message waits until ``go`` is set."""
-
-    name, at_most = "blocked", 1000
-    per_object = True
-
-    def __init__(self) -> None:
-        self.begun, self.go = threading.Event(), threading.Event()
-        self.sent = 0
-
-    def send(self, alert: Alert, stop: threading.Event) -> None:
-        self.begun.set()
-        while not self.go.wait(0.02):
-            if stop.is_set():
-                raise NotDelivered("ended")
-        self.sent += 1
-
-    def describe(self) -> str:
-        return ""
-
-
-def full_outbox(blocked: BlockedDelivery, messages: list[str]) -> Outbox:
-    """An outbox whose queue is full while its delivery still sends the first message."""
-    outbox = Outbox([blocked], messages.append)
-    outbox.put(alert())
-    assert blocked.begun.wait(30)
-    for _ in range(WAITING):
-        outbox.put(alert())
-    return outbox
-
-
-def test_alerts_that_still_wait_when_the_monitor_ends_are_counted() -> None:
-    blocked, messages = BlockedDelivery(), list[str]()
-    full_outbox(blocked, messages).close(0.2)
-    assert messages == ["alert disk is not sent to blocked: ended", "64 alerts are not delivered: the monitor ended"]
-
-
-def test_a_full_queue_is_delivered_before_the_monitor_ends() -> None:
-    blocked, messages = BlockedDelivery(), list[str]()
-    outbox = full_outbox(blocked, messages)
-    threading.Timer(0.3, blocked.go.set).start()
-    outbox.close(60.0)
-    assert (blocked.sent, messages) == (WAITING + 1, [])
-
-
-def test_an_alert_names_each_delivery_that_the_end_of_the_monitor_prevented() -> None:
-    blocked, messages = BlockedDelivery(), list[str]()
-    outbox = Outbox([blocked, Faulty()], messages.append)
-    outbox.put(alert())
-    outbox.close(0.2)
-    assert messages[1:] == ["alert disk is not sent to faulty: the monitor ended"]
-
-
-def test_an_alert_that_still_waits_for_its_server_when_the_monitor_ends_is_reported() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        messages: list[str] = []
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
-        outbox = Outbox([WebhookDelivery("silent", url, "json", 60.0, 12), BlockedDelivery()], messages.append)
-        outbox.put(alert())
-        outbox.close(0.2, 0.2)
-    assert messages == [f"alert disk is not sent to {name}: the monitor ended" for name in ("silent", "blocked")]
 
 
 class Recovering:

@@ -113,7 +113,7 @@ def _busy(text: str, rates: GpuRates, context: GpuContext) -> Meaning:
             text += ", tensor 0"
         if context.used >= 2:
             cause = "spinning in a collective, another rank is late" if quiet else "a collective or tiny kernels"
-            return Meaning("spinning", f"{text}: {cause}", "warn", "run iotop-ai on the nodes of the other ranks")
+            return Meaning("spinning", f"{text}: {cause}", "warn", "run iotop-ai on the other nodes")
         return Meaning("tiny", f"{text}: tiny kernels, the GPU hardly works", "warn", "use CUDA graphs, compile, batch")
     if sm is not None and sm < SM_POOR:
         return Meaning("small_kernels", f"{text}: small kernels", "warn", "use a larger batch, CUDA graphs, compile")

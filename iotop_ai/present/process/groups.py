@@ -151,9 +151,7 @@ def aggregate(rates: list[ProcessRates]) -> ProcessRates:
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
-    """Whether a process with rates counts as idle all the same: its I/O is unreadable, it uses no CPU, and it is not in
-    state D.
-    """
+    """Whether a process with rates counts as idle: it uses no CPU, is not in state D, and its I/O is unreadable."""
     if rates.cpu_ratio or key not in table.denied:
         return False
     stat = table.stat.get(key)

@@ -53,7 +53,7 @@ def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> Non
     assert joined(headline.because(last.verdict, last)) == "it accepts requests and completes none; it holds /data"
     assert (
         joined(headline.advice(last.verdict, last))
-        == "dmesg -T | grep sda: timeouts, resets? Check its server or controller"
+        == "check dmesg -T | grep sda for timeouts, and its server or controller"
     )
     assert health(last, "sda") == ("hung 35s", "bad", "no completion for 35 s, 12 in flight")
     (device,) = device_objects(last) or []

@@ -77,7 +77,7 @@ def test_workers_that_start_again_each_epoch_have_their_words() -> None:
     headline, because, advice = lines(play(*epochs(20, 4, 4))[-1])
     assert headline.startswith("train.py waits for data 1")
     assert because.startswith("all workers are restarted every 20")
-    assert advice.startswith("DataLoader(persistent_workers=True): saves ~3")
+    assert advice.startswith("use DataLoader(persistent_workers=True): it saves ~3")
 
 
 def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:

@@ -57,14 +57,14 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "train.py waits for data 80 % of the time",
             "disk sda reads of 8 KB, 88 MB/s, r_await 3 ms (typical ≤ 1); 8 workers blocked 97 %",
             "pack files into shards of 100 MB: its reads are 8 KB each;"
-            " num_workers 8 -> 16: waiting workers cost no CPU, and read at once",
+            " raise num_workers 8 -> 16: waiting workers cost no CPU and read in parallel",
         ),
         (
             "network_fs",
             "train.py waits for data 80 % of the time",
             "/nfs (nfs4) gives 84 MB/s; 8 workers blocked 97 %, no local disk delivers it",
             "copy its dataset on /nfs to a local disk before the run;"
-            " num_workers 8 -> 16: waiting workers cost no CPU, and read at once",
+            " raise num_workers 8 -> 16: waiting workers cost no CPU and read in parallel",
         ),
         (
             "io_limit",
@@ -82,32 +82,32 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "cpu_prep",
             "train.py waits for data 80 % of the time",
             "8 workers compute at 97 % CPU, 38 of 40 cores idle; blocked by disks 1 %",
-            "num_workers 8 -> 32 (40 cores x 0.8)",
+            "raise num_workers 8 -> 32 (40 cores x 0.8)",
         ),
         (
             "single_thread",
             "the GPU waits for data 86 % of the time",
             "train.py loads its data itself: it runs 86 %, blocked 0 %, 38 of 40 cores idle",
-            "num_workers 0 -> 32 (40 cores x 0.8); with pin_memory=True, persistent_workers=True",
+            "raise num_workers 0 -> 32 (40 cores x 0.8); set pin_memory=True, persistent_workers=True",
         ),
         (
             "checkpoint_write",
             "train.py waits for its checkpoint 48 % of the time",
             "sda writes 24 MB/s; blocked in 5 s of the last 10 s",
-            "save in the background (torch.distributed.checkpoint.async_save), or not to sda",
+            "save in the background (torch.distributed.checkpoint.async_save), or to another disk than sda",
         ),
         (
             "host_bound",
             "the GPU waits for train.py's main thread 60 % of the time",
             "it runs 97 % of the time and loads nothing",
-            "fewer .item(), .cpu(), print(loss): each waits for the GPU; log every 50 steps;"
-            " torch.compile or CUDA graphs, or a larger batch",
+            "use fewer .item(), .cpu(), print(loss): each waits for the GPU; log every 50 steps;"
+            " use torch.compile or CUDA graphs, or use a larger batch",
         ),
         (
             "hung",
             "train.py makes no progress",
             "for a minute its processes computed, read and wrote next to nothing, and no GPU worked",
-            "py-spy dump --pid 50 shows what it waits for; then its workers",
+            "py-spy dump --pid 50 shows what it waits for; then dump its workers",
         ),
         (
             "hung stopped",
@@ -119,7 +119,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "compiling",
             "train.py compiles its kernels 90 %",
             "a compiler runs below it",
-            "keep what it compiles between runs: TORCHINDUCTOR_CACHE_DIR on a disk that stays",
+            "keep what it compiles between runs: put TORCHINDUCTOR_CACHE_DIR on a persistent disk",
         ),
         (
             "storage_read threads",
@@ -131,7 +131,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "cpu_prep threads",
             "the GPU waits for data 60 % of the time",
             "its loader threads compute 100 % of the wait, 38 of 40 cores idle; blocked by disks 0 %",
-            "more threads or processes that load, and a deeper prefetch queue",
+            "use more threads or processes that load, and a deeper prefetch queue",
         ),
         ("healthy", "train.py finds its data ready 99 % of the time", "8 workers idle 93 %, run 5 %, blocked 2 %", ""),
         ("fs_full", "/data is full", "512 MB free, 100 % used", "delete old checkpoints and logs on /data"),
@@ -139,7 +139,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "shm_full",
             "/dev/shm of train.py is 95 % full",
             "it holds 1 GB, 8 workers hand their batches over in it",
-            "mount -o remount,size=50% /dev/shm, fewer workers, or a lower prefetch_factor",
+            "run mount -o remount,size=50% /dev/shm, or use fewer workers or a lower prefetch_factor",
         ),
     ],
 )
