@@ -92,11 +92,11 @@ def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
 @pytest.mark.parametrize(
     ("words", "meaning"),
     [
-        (("r_await",), "ms of one, its queue included"),
+        (("r_await",), "ms per request, time in the queue included"),
         (("x", "norm"), "r_await as a multiple of what is normal"),
         (("rareq-sz",), "rsize wsize dsize"),
         (("wait channel",), "kernel function in which the main thread sleeps"),
-        (("busy%",), "a kernel ran, however small"),
+        (("busy%",), "time with any kernel running"),
     ],
 )
 def test_a_column_title_is_a_topic(words: tuple[str, ...], meaning: str) -> None:
