@@ -201,7 +201,7 @@ def test_commands_ask_for_confirmation_and_accept_a_refusal(disk_folder: Path) -
         if os.geteuid() == 0:
             terminal.type(f"{program} cache drop; echo code=$?\n")
             terminal.wait_for("Type drop to continue:")
-            terminal.wait_for("reads from its disks again")
+            terminal.wait_for("reads from the disks again")
             terminal.type("no\n")
             terminal.wait_for("not done: not confirmed")
             terminal.wait_for("code=2")
