@@ -21,14 +21,14 @@ def frames(
     history: tuple[Sample, ...] = (),
     carry: FoldState | None = None,
 ) -> Iterator[Frame]:
-    """Yield one Frame per Snapshot. The Snapshots may be live, replayed, or from a list.
+    """Yield a Frame for each Snapshot except the pre-roll. The Snapshots may be live, replayed, or from a list.
 
     before, last, history, carry: the point to continue from after a seek: the previous Snapshot, its Sample, the
     Samples so far and the rules' state.
 
     A Snapshot of another boot starts a new session: nothing is paired with it, and the history and the rules' state
-    begin empty. If a Keyframe holds a state, it replaces the calculated state. At a Keyframe after a gap or at the
-    start of a session no pair can be formed, so the Keyframe's Sample is used. Pre-roll Snapshots yield no Frame.
+    begin empty. A Keyframe at the start of a session, or a Snapshot that is not later than the previous one, does so
+    too. A Keyframe's own state replaces the calculated one, and after a gap its own Sample replaces the pair.
     """
     # Imported here: importing the rules takes a fifth of the start-up time, and the first picture does not need them.
     from iotop_ai.diagnosis.engine import fold
@@ -89,8 +89,8 @@ def samples(
 def unjudged(snapshot: Snapshot) -> Frame:
     """Return a session's first Frame without running the rules; its verdict is "measuring".
 
-    The first picture is drawn from this Frame, so that it does not wait for the rules. Even findings that need no
-    window are absent.
+    The first picture is drawn from this Frame, so that it does not wait for the rules. It has no other
+    finding, not even one that needs no window.
     """
     sample = between(None, snapshot, None)
     seen, missing = signal_groups(snapshot)
@@ -102,8 +102,8 @@ def unjudged(snapshot: Snapshot) -> Frame:
 def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) -> Frame:
     """Return the last Frame of a recording. It adds the events that happened after ``newest``; nothing is read again.
 
-    The Frame repeats the Readings of ``newest`` with their original times, so no rate is renewed. The monitor's own
-    cost in this interval is unknown. at_ns, wall_ns: the time of the Frame, which is moved forward if it is too close
+    The Frame repeats the Readings of ``newest`` with their original times, so no rate is computed again. The monitor's
+    own cost in this interval is unknown. at_ns, wall_ns: the time of the Frame, which is made later if it is too close
     to ``newest``.
     """
     before = newest.snapshot

@@ -115,7 +115,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
     where = f"rule {name}"
     _only(table, _RULE_KEYS, where)
     if not isinstance(table.get("when"), str):
-        raise UsageError(f"{where}: when is missing: write a condition; docs/conditions.md describes the form")
+        raise UsageError(f"{where}: when must be a condition in quotes; docs/conditions.md describes the form")
     try:
         condition = parse_condition(table["when"])
     except UsageError as error:
@@ -139,7 +139,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
 
 
 def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
-    where = f"deliver.{_name(name, 'a delivery')}"
+    where = f"deliver.{_name(name, 'the name of a delivery')}"
     kind = next((kind for kind in _DELIVERY_KEYS if kind in table), None)
     if kind is None:
         raise UsageError(f"{where}: write one of {', '.join(_DELIVERY_KEYS)}")

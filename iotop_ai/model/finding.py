@@ -105,7 +105,7 @@ class Verdict(NamedTuple):
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float
-    """The length of the shortest window of a rule, in seconds. The verdict is final only after this time."""
+    """The length of the shortest window of a rule, in seconds. Before this time, no verdict is possible."""
     groups_seen: int
     """The number of signal groups that can be read on this machine."""
     groups_all: int

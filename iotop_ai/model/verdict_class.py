@@ -19,7 +19,7 @@ class State(StrEnum):
     BLOCKED = "BLOCKED"
     SLOWED = "SLOWED"
     FAILING = "FAILING"
-    """A disk or other hardware of the machine fails."""
+    """A disk, or the path to it, is failing."""
     WASTED = "WASTED"
     """A GPU is present, or reserved by a process, and is not used."""
     STARTING = "STARTING"
@@ -68,7 +68,7 @@ class ClassSpec(NamedTuple):
     names_disk: bool = False
     """Whether its subject is the kernel name of a disk, which the panel of disks highlights."""
     spins: bool = False
-    """Whether its GPUs look busy while they make no progress."""
+    """Whether its GPUs look busier than the progress that they make."""
 
 
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")
@@ -203,9 +203,9 @@ _BY_PRECEDENCE = (
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a failing
-disk determines the state only if no class other than ``idle`` and ``unknown`` is active, and a finding about a
-GPU with severity "info" only if no class other than ``unknown`` is active.
+"""The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a
+filesystem that is nearly full counts after the causes of lost time, and a finding that costs no time now (``is_aside``)
+after all others.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

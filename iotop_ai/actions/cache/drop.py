@@ -46,7 +46,7 @@ def drop_caches(
     folder: Path | None = None,
     sync: Callable[[], None] = os.sync,
 ) -> Dropped:
-    """Sync, then drop the caches. Blocks until the disks have written all dirty data. Never raises.
+    """Sync, then drop the caches. Blocks until the disks have written all dirty data. An OSError becomes an outcome.
 
     level: the value for vm.drop_caches. on_step: called with "sync", then with "drop". folder: the folder in which the
     time of the last drop is kept.
@@ -111,7 +111,7 @@ def _stamp(root: Root, clock: Clock, folder: Path) -> str:
     try:
         keep_file(folder, STAMP, text.encode())
     except OSError as error:
-        return f"; its time cannot be kept in {folder}: {error.strerror}"
+        return f"; the time of this drop cannot be stored in {folder}: {error.strerror}"
     return ""
 
 

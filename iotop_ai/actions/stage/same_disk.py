@@ -13,9 +13,9 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
-    """Return the target's storage if the source is on it too, such as "vda" or "the same filesystem".
+    """Return the target's storage if the source is on all of it, such as "vda" or "the same filesystem".
 
-    Returns "" if the source is on other storage, or if its storage or the target's is unknown.
+    Returns "" if a part of it is not the source's, or if its storage or the target's is unknown.
     """
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:

@@ -27,10 +27,10 @@ def verify(
 ) -> Verified:
     """Compare the copy with its original. sample: the files whose content is compared; None for all files.
 
-    on_bytes: called with the bytes compared so far.
+    on_bytes: called with the number of bytes compared so far.
 
-    A file that cannot be read on either side counts as wrong. Raises OSError when the source is missing, and InputError
-    for an untrusted folder of the target.
+    A file that cannot be read, in the original or in the copy, counts as wrong. Raises OSError when the source is
+    missing, and InputError for an untrusted folder of the target.
     """
     sampled = None if sample is None else {path for path, _ in sample}
     files = checked = checked_bytes = wrong = 0

@@ -16,12 +16,12 @@ _STATES = (
     ("STARVED", "a job waits for data, because of storage, the network, the CPUs, a single thread or the loader"),
     ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
     ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
-    ("FAILING", "a disk or other hardware fails; data is in danger"),
-    ("WASTED", "a GPU is not used, although it is free or held by a process"),
+    ("FAILING", "a disk or other hardware is failing; data is in danger"),
+    ("WASTED", "a GPU is idle, although a job or a process holds it, or no job uses it"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
     ("CALM", "there is no training job, and nothing is slow"),
-    ("BUSY", "there is no training job, but a disk, the CPUs or the memory are at their limit"),
+    ("BUSY", "there is no training job, but a disk, the CPUs or the memory is at its limit"),
     ("UNSURE", "a job is slow but the cause is not visible, or less than 10 s were watched"),
 )
 _FILTER = (
@@ -45,7 +45,7 @@ _EXITS = (
     ("0", "fine"),
     (
         "1",
-        "a check found a problem; why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
+        "a problem was found; by why and diagnose: the job is slowed, starved or blocked, hardware fails, GPUs idle",
     ),
     ("2", "no answer; one line on stderr begins with usage:, input:, unknown: or not done:"),
     ("128+n", "ended by signal n; record -- COMMAND passes the command's own code on"),
@@ -134,10 +134,12 @@ def run(args: argparse.Namespace) -> int:
         lines = list(TOPICS[topic][1]())
     elif not (lines := [] if topic in commands else list(_column(topic))):
         if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
-            for words in (args.topic, args.topic[:1]):  # record takes all words that follow as its command
+            for words in (args.topic, args.topic[:1]):  # record takes all words after it as its command, --help too
                 build_parser(words).parse_args([*words, "--help"])  # prints the help and exits
         known = ", ".join((*TOPICS, *commands))
-        raise UsageError(f"no topic and no column {topic!r}; help columns lists the columns; topics: {known}")
+        raise UsageError(
+            f"{topic!r} is not a topic, column or command; iotop-ai help columns lists the columns; topics: {known}"
+        )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 

@@ -13,7 +13,7 @@ _NO_TEXT = "by command"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of ``mark``."""
+    """Add the arguments of ``mark``."""
     parser.add_argument("text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most (default "{_NO_TEXT}")')
 
 
@@ -21,6 +21,6 @@ def run(args: argparse.Namespace) -> int:
     """Send the mark; return 0 when at least one monitor received it."""
     if not send_mark(" ".join(args.text).strip() or _NO_TEXT, os.environ):
         raise UnknownError(
-            f"no monitor of this user is running ({SOCKET_VARIABLE} names the socket of another monitor)"
+            f"no monitor of this user took the mark (set {SOCKET_VARIABLE} to the socket of another monitor)"
         )
     return 0

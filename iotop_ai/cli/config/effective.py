@@ -17,7 +17,8 @@ from iotop_ai.model.settings import Settings
 class Effective(NamedTuple):
     """The settings in effect, and the origin of each.
 
-    origins: the origin by the setting's name: "flag", "environment VARIABLE", "FILE:LINE" or "default".
+    origins: the origin by the setting's name: "flag", "flag --path", "environment VARIABLE",
+    "FILE:LINE", "FILE" or "default".
     """
 
     settings: Settings
@@ -37,7 +38,7 @@ def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: s
         from iotop_ai.cli.stderr import print_notice  # rarely needed, so not imported at the start
 
         print_notice(f"settings: {clean(str(path))}: {error.strerror}; using the defaults, read-only")
-        file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may set it, and an action cannot be undone
+        file = ConfigFile(path, {"readonly": True}, {}, ())  # the file may set readonly, and an action cannot be undone
     if file is not None and file.problems:
         raise UsageError(file.located(file.problems[0]))
     return _combined(flags, environ, file)

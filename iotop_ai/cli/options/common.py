@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
     """A sentence that names the command to use for a flag that this command lacks."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
-        """Refuse an empty value, which an unset shell variable may cause. The flag would count as not given."""
+        """Refuse an empty value, as of an unset shell variable. Otherwise the flag would count as not given."""
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
         return super()._get_values(action, arg_strings)
@@ -88,7 +88,7 @@ def parse_count(text: str) -> int:
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     """Add the flags of all commands that read the machine.
 
-    sub: whether the parser belongs to a subcommand. A subcommand without a flag keeps the value that was given before
+    sub: whether the parser belongs to a subcommand. A flag that is missing there keeps the value that was given before
     the subcommand.
     """
     absent = argparse.SUPPRESS if sub else None
@@ -111,7 +111,10 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
 
 
 def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = None) -> None:
-    """Add the flags for the paths of /proc, /sys and smartctl. absent: the value of a flag that is not given."""
+    """Add the flags for the paths of /proc, /sys and smartctl, and for whether smartctl runs.
+
+    absent: the value of a flag that is not given.
+    """
     smart = argparse.BooleanOptionalAction
     parser.add_argument(
         "--procfs",

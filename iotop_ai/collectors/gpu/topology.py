@@ -43,7 +43,7 @@ def drm_cards(root: Root) -> list[str]:
 
 
 def pci_address(bus_id: str) -> str:
-    """Return the kernel's form of NVML's bus ID: "0000:18:00.0" for "00000000:18:00.0"; "" for anything else."""
+    """NVML's bus ID in the kernel's form: "0000:18:00.0" for "00000000:18:00.0"; "" without a hexadecimal domain."""
     domain, _, rest = bus_id.lower().partition(":")
     try:
         return f"{int(domain, 16):04x}:{rest}" if rest else ""

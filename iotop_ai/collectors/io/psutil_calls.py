@@ -1,4 +1,4 @@
-"""Calls psutil, but only when the user asks for details. The ticks use our own readers."""
+"""Calls psutil for details that the user asks for, and for the number of cores where the kernel does not list them."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def physical_cores() -> int | None:
 class PsutilProcess:
     """Reads one process through psutil.
 
-    Every call raises OSError when the kernel refuses access or when the process has ended. root: the tree whose /proc
-    is read. Calls to the kernel that take only the PID (priorities, limits, CPUs) are left out when this /proc is not
-    our own, because the PID may belong to another process on this machine.
+    Every call raises OSError when the process has ended; ``environ`` and ``sockets`` also when access is refused.
+    root: the tree whose /proc is read. Calls to the kernel that take only the PID (priorities, limits, CPUs) are left
+    out when this /proc is not our own, because the PID may belong to another process on this machine.
     """
 
     def __init__(self, root: Root, pid: int) -> None:

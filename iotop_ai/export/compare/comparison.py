@@ -320,7 +320,7 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 
 def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
-    """The changes that get a row: all except the sum of lost time, and the shares that are near 0 in both runs."""
+    """The changes that get a row: all except the sum of lost time and the shares that are near 0 in both runs."""
     small = set(SHARES) - {"compute"}
     return tuple(
         change

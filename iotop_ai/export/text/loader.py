@@ -16,7 +16,7 @@ _LEAST_POINTS = 3
 
 
 def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
-    """The sweep as text, without a final newline; if no run gave an answer, only the first failure."""
+    """The sweep as text, without a final newline; if no run gave an answer, the head and the first failure."""
     kind = next((run.built.kind for run in report.runs if run.built), "")
     lines = [f"{report.target}{f' ({kind})' if kind else ''}, by {report.python}"]
     if report.cold:
@@ -53,7 +53,7 @@ def _row(run: Run, settings: tuple[str, ...]) -> tuple[str, ...]:
     rate, workers = run.samples_per_s, max(run.configuration.workers, 1)
     cpu = None if used.worker_cores is None else used.worker_cores / workers
     if run.built is not None and run.built.kind == "tensorflow":
-        cpu = used.main_cores
+        cpu = used.main_cores  # tf.data reads in threads of the main process
     return (
         *cells,
         number(rate, 0 if rate >= 100 else 1),

@@ -66,7 +66,7 @@ class DeviceBaseline(NamedTuple):
 
 
 def middle_ms(index: int) -> float:
-    """The middle of the bin ``index``, in ms."""
+    """The middle of the bin ``index``, in ms; for the last bin, which has no upper bound, that of its neighbour."""
     index = min(max(index, 0), len(BOUNDS_NS) - 2)
     return (BOUNDS_NS[index] + BOUNDS_NS[index + 1]) / 2e6
 

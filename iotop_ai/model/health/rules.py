@@ -216,10 +216,10 @@ def _self_test(state: SmartState) -> tuple[str, ...]:
 
 
 def _limits(state: SmartState) -> tuple[int | None, int | None]:
-    """The temperatures in °C from which on the disk is too warm, and critical; None without such a limit."""
+    """The temperatures in °C at or above which the disk is too warm, and critically hot; None without a limit."""
     if state.protocol == "nvme" or state.rotation_rpm == 0:
         return state.warning_celsius or FLASH_WARNING_CELSIUS, state.critical_celsius
-    # The constants are the highest temperatures that are still acceptable, hence + 1.
+    # A hard disk is too warm above the constants, hence + 1.
     own = state.critical_celsius
     return (DISK_WARNING_CELSIUS + 1, own or DISK_CRITICAL_CELSIUS + 1) if state.rotation_rpm else (None, own)
 
@@ -369,7 +369,7 @@ RULES: tuple[Rule, ...] = (
         "SSD without one",
         _warm,
     ),
-    Rule("crc", NOTE, ATA, "attribute 199 > 0 and not growing", _crc),
+    Rule("crc", NOTE, ATA, "attribute 199 > 0, without the growth of crc-grows", _crc),
 )
 """All rules by severity, the worst first; within a severity, in the order in which reasons are shown."""
 

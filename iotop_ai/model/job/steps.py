@@ -51,10 +51,14 @@ class StepRates(NamedTuple):
     data_ns: int | None
     span_ns: int | None
     rank: int | None
-    steps_per_s: Annotated[float | None, Metric("1/s", "Training steps per second, as the process counts them.")]
+    steps_per_s: Annotated[
+        float | None,
+        Metric("1/s", "Training steps per second; batches if the process counts no steps."),
+    ]
     data_wait_ms: Annotated[float | None, Metric("ms", "Mean wait of a step for its data, as the process measures it.")]
     data_wait_ratio: Annotated[
-        float | None, Metric("ratio", "Share of time in which the training loop waits for data, as it measures it.")
+        float | None,
+        Metric("ratio", "Share of time in which the training loop waits for data, as the process measures it."),
     ]
 
 
@@ -63,7 +67,7 @@ StepTable = Mapping[ProcessKey, StepCounts]
 
 
 def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
-    """The rates between two messages of one process; None if a count is unknown or fell."""
+    """The rates between two messages of one process; a rate is None if its count is unknown or fell."""
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
     span_ns = after.at_ns - before.at_ns

@@ -14,12 +14,12 @@ from iotop_ai.model.metric import Metric
 
 
 class ClockState(NamedTuple):
-    """The frequencies in kHz of the cores that report one; None if unknown.
+    """The clock frequencies in kHz of the cores that report them, and their throttle counts; None if unknown.
 
     base_khz: the frequency without turbo
     top_khz: the highest frequency with turbo
     least_khz, mean_khz, most_khz: the lowest, mean and highest current frequency of a core
-    core_throttles, package_throttles: how often heat throttled a core, and a package; counters over all of them
+    core_throttles, package_throttles: how often heat throttled the cores, and the packages; sums over all of them
     """
 
     least_khz: int | None = None

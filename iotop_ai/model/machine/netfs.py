@@ -78,7 +78,7 @@ class NetfsTable(NamedTuple):
 
 
 class NfsOpRates(NamedTuple):
-    """nfsiostat's figures of one operation; None if unknown, or for a mean if no operation completed."""
+    """nfsiostat's figures of one operation; None if unknown, and also, for means and ratios, if none completed."""
 
     ops_per_s: Annotated[float | None, Metric("1/s", "Operations per second.", "ops/s")]
     bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes sent and received per second.", "kB/s")]
@@ -88,7 +88,7 @@ class NfsOpRates(NamedTuple):
     rtt_ms: Annotated[float | None, Metric("ms", "Mean time on the wire and at the server.", "avg RTT (ms)")]
     exe_ms: Annotated[float | None, Metric("ms", "Mean time from start to end of the operation.", "avg exe (ms)")]
     queue_ms: Annotated[float | None, Metric("ms", "Mean time queued before sending.", "avg queue (ms)")]
-    error_ratio: Annotated[float | None, Metric("ratio", "Operations that ended in an error.", "errors")]
+    error_ratio: Annotated[float | None, Metric("ratio", "Share of operations that ended in an error.", "errors")]
 
 
 UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
@@ -97,7 +97,7 @@ UNKNOWN_NFS_OP = NfsOpRates(*[None] * len(NfsOpRates._fields))
 class NfsRates(NamedTuple):
     """The figures of one NFS mount.
 
-    ops: the rates of READ, WRITE and each operation that completed in the interval, by name
+    ops: the rates by operation: READ and WRITE, and others that completed in the interval
     """
 
     ops_per_s: Annotated[float | None, Metric("1/s", "RPC requests sent per second.", "ops/s")]
@@ -109,7 +109,7 @@ class NfsRates(NamedTuple):
 
 
 def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRates:
-    """nfsiostat's figures between two readings of one operation; all are None after a reset, such as a remount."""
+    """nfsiostat's figures between two readings of one operation; all are None after a reset, such as a new mount."""
     if any(b is not None and a is not None and b < a for a, b in zip(before, after, strict=True)):
         return UNKNOWN_NFS_OP
     ops = delta(before.ops, after.ops)
@@ -129,7 +129,7 @@ def nfs_op_rates(before: NfsOp, after: NfsOp, seconds: float | None) -> NfsOpRat
     )
 
 
-def _is_remount(before: NfsMount, after: NfsMount) -> bool:
+def _is_new_mount(before: NfsMount, after: NfsMount) -> bool:
     if before.age_s is not None and after.age_s is not None and after.age_s < before.age_s:
         return True
     # Fields 3 to 10 are the counters normal_read_bytes to backlog.
@@ -142,7 +142,7 @@ def nfs_rates(before: NfsMount, after: NfsMount, seconds: float | None) -> NfsRa
 
     If the age or a counter fell, another filesystem was mounted there, so the figures of the interval are unknown.
     """
-    if _is_remount(before, after):
+    if _is_new_mount(before, after):
         return NfsRates(None, None, None, None, None, {})
     sends = delta(before.sends, after.sends)
     normal = delta(before.normal_read_bytes, after.normal_read_bytes)

@@ -46,10 +46,10 @@ class Dataset(NamedTuple):
     complete: whether the scan found all files
     p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the file sizes
     sampled: the number of files in the random sample
-    known_bytes: the bytes of the sampled files of which this user can see how much is in the page cache
+    known_bytes: the total size of the sampled files whose share in the page cache this user can see
     resident_bytes: how many of the known bytes are in the page cache
     cold: the number of sampled files of which nothing is in the page cache
-    past: whether cached files are read too, past the page cache, because there are too few cold files
+    past: whether cached files are read too, bypassing the page cache, because there are too few cold files
     unreadable: the number of unreadable files
     holes: the number of other sampled files that are not read because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
@@ -109,12 +109,12 @@ class Demand(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """The rates that the storage and the decoder can deliver, in samples per second.
+    """What the storage and the decoder can deliver; ``alone`` and ``together`` are in samples per second.
 
     alone: the rate of one reader
     together: the rate of as many readers as there are workers
     decode_s: the CPU seconds per sample; 0 without decoding
-    cached: the share in the page cache, which does not have to be read
+    cached: the share of the dataset in the page cache, which does not have to be read
     """
 
     alone: float
@@ -126,11 +126,12 @@ class Supply(NamedTuple):
 class Forecast(NamedTuple):
     """The share of time in which the GPU works, 0 to 1, and its limit.
 
-    samples_per_s: the rate that the loader delivers
+    samples_per_s: the rate that the loader could deliver in the first epoch
     first: the share in the first epoch
     later: the share in later epochs, which read from memory; None if the dataset may not fit
     bound: the limit: gpu, storage or decode
-    workers: the number of workers that would keep the GPU busy; None if more workers would not help
+    workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if workers would not
+    help, or without workers
     """
 
     samples_per_s: float
@@ -170,7 +171,7 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """The larger number of workers that keeps the GPU busy; None if storage or cores do not suffice for it."""
+    """The number of workers that would keep the GPU busy; None if storage or cores do not suffice for it."""
     scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s

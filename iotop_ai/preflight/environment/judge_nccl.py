@@ -36,8 +36,8 @@ def _slow(name: str, value: str, how: str) -> Check:
 def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact: bool) -> Iterator[Check]:
     """Yield a check if no interface matches the variable's value, or if all that match are down.
 
-    value: a list of names or beginnings of names. A "^" in front excludes these interfaces, and a "=" in front makes
-    the words whole names. exact: whether the words are always whole names.
+    value: a list of names or beginnings of names. A "^" in front excludes these interfaces (not checked), and a "="
+    in front makes the words whole names. exact: whether the words are always whole names.
     """
     if not value or value.startswith("^"):
         return
@@ -48,9 +48,10 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
     ]
     existing = ", ".join(link for link, _ in links) or "none"
     if not matching:
-        text = f"{value}: this machine has no such interface (it has {existing}): ranks do not connect"
+        text = f"{value}: this machine has no such interface (it has {existing}): ranks cannot connect"
         yield Check("python", name, FAIL, text, f"unset {name}")
     elif all(state == "down" for _, state in matching):
         verb = "is" if len(matching) == 1 else "are"
-        text = f"{value}: {', '.join(link for link, _ in matching)} {verb} down (of {existing}): ranks do not connect"
+        down = ", ".join(link for link, _ in matching)
+        text = f"{value}: {down} {verb} down (existing: {existing}): ranks cannot connect"
         yield Check("python", name, FAIL, text, f"unset {name}, or: ip link set {shlex.quote(matching[0][0])} up")

@@ -175,7 +175,7 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 
 
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
-    """(why the processes listed belong to the disk, the job's name for JOB_FILES).
+    """(why these processes are listed for the disk, "NAME of USER" of the job for JOB_FILES).
 
     ONLY_DISK: no other disk moved a byte, so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
     BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are

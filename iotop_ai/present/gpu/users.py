@@ -78,7 +78,9 @@ def gpu_ranks(frame: Frame, view: View) -> dict[str, tuple[Job, Rank]]:
 
 
 def owner_text(frame: Frame, view: View, state: GpuState) -> str:
-    """The process with the most memory on the GPU: "alice python (pid 812)"; "" if there is none."""
+    """The process with the most memory on the GPU: "alice python (pid 812)"; "pid 812" if it is not in
+    /proc; "" if there is none.
+    """
     users = gpu_users(frame, view, state)
     if not users:
         return ""

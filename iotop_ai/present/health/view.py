@@ -42,7 +42,7 @@ class HealthView(NamedTuple):
     may_test: bool = False
     """Whether self-tests can be started: only on the live screen of this machine, and without --readonly."""
     may_ask: bool = False
-    """Whether the user can have the disks queried at once."""
+    """Whether the user can have the disks queried immediately."""
 
 
 class DiskRow(NamedTuple):

@@ -205,7 +205,7 @@ def failure_lines(run: Run) -> list[str]:
     if run.failure is None:
         return []
     lines = [f"{configuration_text(run.configuration)}: {plain(run.failure.text)}"]
-    return [*lines, f"  do {plain(run.failure.remedy)}"] if run.failure.remedy else lines
+    return [*lines, f"  remedy: {plain(run.failure.remedy)}"] if run.failure.remedy else lines
 
 
 def progress_text(place: str, batches: int) -> str:

@@ -260,7 +260,7 @@ _SEES_GPU = {
 _SAVES = {
     "torch": " (torch.distributed.checkpoint.async_save)",
     "jax": " (orbax.checkpoint.AsyncCheckpointer)",
-    "tensorflow": " (BackupAndRestore less often, or a thread)",
+    "tensorflow": " (in a thread), or use BackupAndRestore less often",
 }
 _SYNCS = {
     "torch": ".item(), .cpu(), print(loss)",
@@ -298,8 +298,8 @@ def _save(a: Args) -> str:
 
 def _less_memory(a: Args) -> str:
     limit = number(a, "memory_limit")
-    raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, "
-    return f"{raised}use fewer workers or a lower prefetch_factor; keep lists of the dataset as arrays"
+    raised = "" if limit is None else f"raise the memory limit of {amount(a, 'memory_limit')}, or "
+    return f"{raised}use fewer workers or a lower prefetch_factor; store the dataset's Python lists as arrays"
 
 
 def _make_room(a: Args) -> str:
@@ -333,9 +333,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "check_power": _check_power,
     "reseat": _reseat,
     "send_less": lambda a: (
-        "send less: uint8 and convert on the GPU, "
-        + ("pin_memory, " if word(a, "framework") in ("torch", "") else "")
-        + "keep the data on the GPU"
+        "send less: send uint8 and convert on the GPU, or keep the data on the GPU"
+        + ("; copy faster with pin_memory" if word(a, "framework") in ("torch", "") else "")
     ),
     "less_gpu_memory": lambda a: "use a smaller batch with gradient accumulation, activation checkpointing or bf16",
     "end_sharer": _end_sharer,
@@ -371,7 +370,9 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     ),
     "more_threads": lambda a: "use more threads or processes that load, and a deeper prefetch queue",
     "faster_simulation": lambda a: "run more environments per process, a cheaper simulation, or one on the GPU",
-    "ray_tasks": lambda a: "give Ray Data more CPUs and blocks (override_num_blocks), the trainer prefetch_batches",
+    "ray_tasks": lambda a: (
+        "give Ray Data more CPUs and blocks (override_num_blocks), the trainer more prefetch_batches"
+    ),
     "more_processes": lambda a: "use more processes if cores are idle (num_proc, the pool's size), or cheaper work",
     "stage_local": _stage,
     "raise_limit": _limit,

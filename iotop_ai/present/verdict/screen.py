@@ -101,14 +101,18 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
     out = [head(width, title, _places(width)) if facts else rule(width, title)]
     if frame.verdict.measuring:
         left = frame.verdict.needed_s - frame.verdict.watched_s
-        out.append(place(width, Cell(3, f"no rule has its whole window yet: {max(0.0, left):.0f} s more", "dim")))
+        out.append(
+            place(
+                width, Cell(3, f"still measuring: no rule has a full window yet, {max(0.0, left):.0f} s to go", "dim")
+            )
+        )
     out += [_fact(width, fact) for fact in facts]
     if not facts and not frame.verdict.measuring:
         out.append(place(width, Cell(3, "no measurement points to a cause", "dim")))
     if spent := _time(frame):
         out.append(place(width, Cell(3, "time:", "dim"), Cell(9, cut(spent, width - 10))))
     if first.gpu_hours_lost:
-        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job since a loss was first named"
+        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job since a loss was first reported"
         out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
     return out
 
@@ -194,13 +198,13 @@ def _considered(frame: Frame, view: View, width: int, seen: tuple[Considered, ..
     if fault:
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
     names = ", ".join(one for one in silent if one != "gpu_fault" or not fault)
-    for i, text in enumerate(wrap(f"no sign of {names}" if names else "no other class is known", width - 5)):
+    for i, text in enumerate(wrap(f"no sign of {names}" if names else "every other class is listed above", width - 5)):
         out.append(place(width, Cell(3 if not i else 5, text, "dim")))
     return out
 
 
 def _fault_beside(frame: Frame, view: View) -> str:
-    """The GPUs' faults that no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; else ""."""
+    """The first GPU fault that no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; else ""."""
     if not frame.snapshot.gpu.value:
         return ""
     # imported here because many machines have no GPU
@@ -208,9 +212,12 @@ def _fault_beside(frame: Frame, view: View) -> str:
     from iotop_ai.present.gpu.groups import gpus, number_runs
 
     faults = gpu_faults(frame, view)
-    faulty = [gpu for gpu in gpus(frame, view) if gpu.uuid in faults]
-    numbers = number_runs(gpu.state.number for gpu in faulty if gpu.state is not None)
-    return f"seen on GPU {numbers}, not in the verdict: {faults[faulty[0].uuid]}" if faulty else ""
+    faulty = [(gpu.state.number, faults[gpu.uuid]) for gpu in gpus(frame, view) if gpu.uuid in faults and gpu.state]
+    if not faulty:
+        return ""
+    first = faulty[0][1]
+    numbers = number_runs(number for number, fault in faulty if fault == first)
+    return f"seen on GPU {numbers}, not in the verdict: {first}"
 
 
 def _lacks(one: Considered) -> str:

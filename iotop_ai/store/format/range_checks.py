@@ -33,12 +33,12 @@ def check_snapshot(snapshot: Snapshot) -> None:
 
 
 def _check_processes(table: ProcessTable) -> None:
-    """Check the divisors, and that every process with figures has a stat and a name."""
+    """Check the clock tick and the page size, and that every process with figures has a stat and a name."""
     if table.clk_tck <= 0 or table.page_bytes <= 0 or not table.stat_at:
-        raise ShapeError("a process table out of range")
+        raise ShapeError("a process table with an impossible clock tick, page size or time")
     with_stat = table.stat.keys()
     if not (table.io.keys() <= with_stat and table.threads.keys() <= with_stat and with_stat <= table.info.keys()):
-        raise ShapeError("a process without a name")
+        raise ShapeError("a process without a stat or a name")
 
 
 def check_sample(sample: Sample) -> None:

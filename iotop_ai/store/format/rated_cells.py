@@ -1,4 +1,6 @@
-"""Counts the figures in a Snapshot's rates, to limit their memory: a short line may renew all rates of a big table."""
+"""Counts the cells of a Snapshot's rates, to limit their memory: after a short line of a recording, all rates of a big
+table may be computed again.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from iotop_ai.model.machine.rdma import RdmaRates
 from iotop_ai.model.snapshot import Snapshot
 
 _ENTRY = 3
-"""The memory of a record besides its fields, in cells: its head and its entry in a table."""
+"""The memory of a record besides its fields, in cells: the object's header and its entry in a table."""
 
 
 def _width(kind: Any) -> int:
@@ -72,7 +74,7 @@ _COUNTS: tuple[tuple[str, Callable[[Any], int]], ...] = (
 
 
 def rated_cells(snapshot: Snapshot, before: Snapshot | None) -> int:
-    """The cells of the rates that are computed again for a Snapshot, without those of processes.
+    """The cells of the rates that are computed again for a Snapshot. The rates of processes are not counted.
 
     before: the previous Snapshot
     """

@@ -68,7 +68,7 @@ def test_a_drop_whose_time_cannot_be_kept_is_not_called_undone(tmp_path: Path) -
     assert dropped.effect is not None
     assert machine.written == "1"
     assert machine.results[1].startswith("page cache dropped: ")
-    assert f"its time cannot be kept in {tmp_path / 'state'}: " in machine.results[1]
+    assert f"the time of this drop cannot be stored in {tmp_path / 'state'}: " in machine.results[1]
 
 
 def test_a_second_drop_waits_while_the_first_still_syncs(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
     ("text", "why"),
     [
         ('[[rule]]\nname = "a"\nwhen = "gpus.*.heat > 3"', "rule a: no field 'heat' in gpus"),
-        ('[[rule]]\nname = "a"', "rule a: when is missing"),
+        ('[[rule]]\nname = "a"', "rule a: when must be a condition in quotes"),
         ('[[rule]]\nname = "a b"', "a rule's name must be 1 to 40"),
         ('enable = ["gpu_cold"]', "enable: gpu_cold is not one of gpu_hot, failing_disk, data_wait, disk_busy"),
         ('[deliver.a]\ncommand = "touch x"', "deliver.a: command must be a list of words"),

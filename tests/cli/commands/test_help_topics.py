@@ -86,7 +86,8 @@ def test_the_other_topics_have_a_text(topic: str) -> None:
 def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     done = iotop("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: no topic and no column 'nope'; help columns lists the columns; topics: keys,")
+    assert done.stderr.startswith("usage: 'nope' is not a topic, column or command; iotop-ai help columns lists")
+    assert "; topics: keys," in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -381,7 +381,7 @@ def test_another_users_process_is_left_to_that_user() -> None:
 
 def test_a_memory_limit_is_named_if_it_is_the_cause() -> None:
     machine = with_job(STATE_SCENES["mem_pressure"], memory_limit=10 * GIB, memory_used=int(9.9 * GIB))
-    assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, use fewer workers")
+    assert cure_text("less_memory", machine).startswith("raise the memory limit of 10 GB, or use fewer workers")
     roomy = with_job(machine, memory_used=3 * GIB)
     assert cure_text("less_memory", roomy).startswith("use fewer workers")
 

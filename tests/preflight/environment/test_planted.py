@@ -302,7 +302,7 @@ def test_an_interface_that_is_down_is_reported_for_a_notebook(place: Place, usua
     planted = Planted({"NCCL_SOCKET_IFNAME": "=lo"}, alone, arguments=("--script", "train.ipynb"))
     found = doctor(place, planted)
     assert {"NCCL_SOCKET_IFNAME", "notebook"} <= set(found) - usual <= {"NCCL_SOCKET_IFNAME", "notebook", "cgroup"}
-    assert found["NCCL_SOCKET_IFNAME"][1] == "=lo: lo is down (of lo): ranks do not connect"
+    assert found["NCCL_SOCKET_IFNAME"][1] == "=lo: lo is down (existing: lo): ranks cannot connect"
     assert found["notebook"][1] == "workers start by spawn: they cannot load Images, which a cell defines"
 
 

@@ -67,7 +67,7 @@ def test_a_starved_job_has_these_rows() -> None:
         " 1 the GPUs ask for",
         "── last hour ─",
         " STARVED   storage_read ",
-        "of GPU time lost by this job since a loss was first named",
+        "of GPU time lost by this job since a loss was first reported",
     ):
         assert words in page, words
 
@@ -100,7 +100,7 @@ def test_a_fault_that_no_rule_claims_is_not_called_without_a_sign() -> None:
 
 
 def test_while_measuring_the_page_reports_that_no_rule_can_judge_yet() -> None:
-    assert "no rule has its whole window yet" in text(last(IDLE, 4))
+    assert "no rule has a full window yet" in text(last(IDLE, 4))
 
 
 def test_scrolling_shows_every_row_and_its_position() -> None:

@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--by",
         choices=("auto", "rsync", "own"),
         default="auto",
-        help="copy with rsync or with our own code (default: rsync; own for root)",
+        help="copy with rsync or with our own code (default: rsync if installed; own for root)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object instead of the new path")
 
@@ -56,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print only the new path to stdout, and return the exit code.
 
-    0: the dataset is copied and verified. 1: the target has too little room or is not faster, or the copy differs.
-    2: the copy was not made.
+    0: the dataset is copied and verified, or a dry run found nothing against it. 1: a copy is refused (no room, not
+    faster, other files in the way), or it differs. 2: it failed or was not confirmed.
     """
     if settings_of(args).readonly:
         raise UsageError(f"{READ_ONLY} does not allow staging")

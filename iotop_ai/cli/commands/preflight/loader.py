@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SEC",
         type=_seconds,
         default=30.0,
-        help="a loader counts as hung after this many seconds without a batch (default 30)",
+        help="an idle loader counts as hung after this many seconds without progress (default 30)",
     )
     parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each run")
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep the loader; return 0 if all is well, 1 if a configuration hangs or fails, 2 if nothing was measured."""
+    """Sweep the loader; return 0 if all is well, 1 if a configuration hangs or fails, 2 if no batch came."""
     settings = settings_of(args)
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):

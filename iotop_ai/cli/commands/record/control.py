@@ -20,7 +20,8 @@ from iotop_ai.collectors.io.marks_socket import LARGEST_BYTES, parse_message
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.sources.live.source import LiveSource
 
-_STATUS, _END = b'{"kind": "status"}', b'{"kind": "end"}'
+_STATUS, _END = b'{"kind":"status"}', b'{"kind":"end"}'
+_BLANKS = b" \t\r"
 _BLOCK = 65536
 _MOST_EARLY = 100
 
@@ -80,7 +81,7 @@ class Control:
                 rest = rest[-LARGEST_BYTES:]
                 for line in lines:
                     self._answer(line)
-                if _END in lines:
+                if any(line.translate(None, _BLANKS) == _END for line in lines):
                     break
             elif ended in ready:  # a child of that program may still hold its end of the pipe
                 break
@@ -91,7 +92,7 @@ class Control:
     def _answer(self, line: bytes) -> None:
         if len(line) > LARGEST_BYTES:
             return
-        if line == _STATUS:
+        if line.translate(None, _BLANKS) == _STATUS:
             self.write_line("status", **self._status())
             return
         message = parse_message(line, self._clock.monotonic_ns())

@@ -1,7 +1,7 @@
 """Decides which of the driver's samples are new, even after the wall clock was set back.
 
 Source: nvml.h, nvmlSample_t and nvmlProcessUtilizationSample_t: timeStamp is the CPU's time in microseconds. The driver
-takes it from the wall clock, so after the clock is set back by an hour, new samples look old for an hour.
+usually takes it from the wall clock, so after the clock is set back by an hour, new samples look old for an hour.
 """
 
 from __future__ import annotations
