@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import IDLE_BLOCK_RATES, BlockKey
@@ -41,14 +42,8 @@ _NEGLIGIBLE = 0.02
 NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
-class _SampleTotals(NamedTuple):
-    """What one Sample adds to the totals of a device."""
-
-    key: BlockKey
-    queue_s: float
-    active: bool
-    read: float
-    write: float
+_SampleTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
+"""What one Sample adds to the totals of a device: (key, queue_s, active, read rate, write rate)."""
 
 
 class _History:
@@ -70,7 +65,7 @@ def _of_sample(sample: Sample) -> list[_SampleTotals]:
     rated = sample.block
     seconds = (rated.seconds or 0.0) if rated.renewed else 0.0
     return [
-        _SampleTotals(
+        (
             key,
             (rates.queue_size or 0.0) * seconds,
             rated.renewed and rates.active,
@@ -85,12 +80,16 @@ def _of_sample(sample: Sample) -> list[_SampleTotals]:
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
     """The totals of each device that was not idle throughout the history; all others have ``NO_TOTALS``."""
-    by_device: dict[BlockKey, list[_SampleTotals]] = {}
+    sums: dict[BlockKey, list[float]] = {}
+    active: set[BlockKey] = set()
     for added in cache_part(view, _History).added(frame.history):
-        for one in added:
-            by_device.setdefault(one.key, []).append(one)
-    totals = {}
-    for key, parts in by_device.items():
-        _, queue_s, active, read, write = zip(*parts, strict=True)
-        totals[key] = DeviceTotals(sum(queue_s), any(active), sum(read), sum(write))
-    return totals
+        for key, queue_s, is_active, read, write in added:
+            of_device = sums.get(key)
+            if of_device is None:
+                of_device = sums[key] = [0.0, 0.0, 0.0]
+            of_device[0] += queue_s
+            of_device[1] += read
+            of_device[2] += write
+            if is_active:
+                active.add(key)
+    return {key: DeviceTotals(queue_s, key in active, read, write) for key, (queue_s, read, write) in sums.items()}

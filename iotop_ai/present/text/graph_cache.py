@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import TypeAlias
 
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -58,7 +57,7 @@ class GraphCache:
                 break
         if before is not None and before.earlier and len(values) >= 4:
             # In a curve, the last cell joins its left neighbour, and the first cell does not join anything.
-            firsts, lasts = _end(draw, values[:2], top, rows), _end(draw, values[-4:], top, rows)
+            firsts, lasts = draw(values[:2], top, rows), draw(values[-4:], top, rows)
             parts = zip(firsts, before.earlier, lasts, strict=True)
             out = [first + text[2:] + last[-1] for first, text, last in parts]
         else:
@@ -70,14 +69,6 @@ class GraphCache:
             pictures[:0] = [newest]
             del pictures[_MOST_PICTURES:]
         return out
-
-
-@lru_cache(maxsize=64)
-def _end(draw: Draw, values: Values, top: float, rows: int) -> list[str]:
-    """The rows of the few values at an end of a graph. At rest, and before the first sample, they are often the
-    same.
-    """
-    return draw(values, top, rows)
 
 
 _MOST_SCALES, _MOST_PICTURES = 16, 20
