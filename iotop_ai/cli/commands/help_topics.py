@@ -17,7 +17,7 @@ _STATES = (
     ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
     ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
     ("FAILING", "a disk or other hardware is failing; data is in danger"),
-    ("WASTED", "a GPU is idle, although a job or a process holds it, or no job uses it"),
+    ("WASTED", "a GPU that is free, or held by a process, is not used"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
     ("CALM", "there is no training job, and nothing is slow"),
