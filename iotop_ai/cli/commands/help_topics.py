@@ -136,9 +136,9 @@ def run(args: argparse.Namespace) -> int:
         if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
             for words in (args.topic, args.topic[:1]):  # record takes all words after it as its command, --help too
                 build_parser(words).parse_args([*words, "--help"])  # prints the help and exits
-        known = ", ".join((*TOPICS, *commands))
         raise UsageError(
-            f"{topic!r} is not a topic, column or command; iotop-ai help columns lists the columns; topics: {known}"
+            f"{topic!r} is not a topic, column or command; topics: {', '.join(TOPICS)}; iotop-ai help columns lists the"
+            f" columns, iotop-ai --help the commands"
         )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
