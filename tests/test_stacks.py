@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from iotop_ai.model.verdict_class import CLASS_SPECS
 from tests.rigs.nvml.c_library import machine
 from tests.scenarios.stacks.account import true_wait
@@ -29,6 +30,7 @@ from tests.scenarios.stacks.play import CARD, cpu_seconds, truth_of
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.run import matching_cases
 from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
+from tests.scenarios.stacks.unseen import UNSEEN
 
 HERE = Path(__file__).parent / "scenarios/stacks"
 
@@ -252,9 +254,11 @@ def test_the_page_counts_every_run() -> None:
     assert f"| {names[1]} \\* |" in page
     assert "| 100 % (21-100 %) | 5 %, 5 % |" in "\n".join(summary(runs))
     assert line(runs[0]).startswith("right ")
+    assert "this is not a held-out test" in page
+    assert f"(version {RULES_VERSION})" in document(runs, [], "", unseen=True)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
+@pytest.mark.parametrize("case", [*CASES.values(), *UNSEEN.values()], ids=(*CASES, *UNSEEN))
 def test_a_case_names_only_what_exists(case: Case) -> None:
     assert case.stack in STACKS
     assert (HERE / case.script).exists()

@@ -55,6 +55,10 @@ STACKS: dict[str, Stack] = {
         ("nbclient==0.11.0", "ipykernel==7.4.0", "ipython==9.18.1"), ("nbclient", "ipykernel", "torch"), "torch"
     ),
     "frames": Stack(("pandas==3.1.1", "polars==2.1.0", "pyarrow==26.0.1"), ("pandas", "polars", "pyarrow")),
+    "dali": Stack(("nvidia-dali-cuda120==2.4.0", *SHARED), ("nvidia.dali",)),
+    "spdl": Stack(("spdl==0.8.0", *SHARED), ("spdl.pipeline",)),
+    "litdata": Stack(("litdata==0.2.76", *SHARED), ("litdata", "torch"), "torch"),
+    "streaming": Stack(("mosaicml-streaming==0.13.0", "pillow==13.0.0"), ("streaming", "torch"), "torch"),
     "ray": Stack(("ray[data,train]==2.60.0", "pandas==3.1.1", *SHARED), ("ray.data", "ray.train", "torch"), "torch"),
 }
 """The stacks by name, in the order of their importance for the verdict."""

@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 
+from iotop_ai.diagnosis.thresholds import RULES_VERSION
 from tests.scenarios.stacks.score import (
     ACCEPTABLE,
     RIGHT,
@@ -21,7 +22,12 @@ from tests.scenarios.stacks.score import (
     wilson,
 )
 
-HEAD = """# How often the verdict is right on real training stacks
+KNOWN_TITLE = "How often the verdict is right on real training stacks"
+UNSEEN_TITLE = "How often the verdict is right on training stacks that no rule was made with"
+KNOWN = "whose rules were made with runs of these stacks at hand: this is not a held-out test"
+HELD_OUT = """whose rules (version {rules}) were made before these stacks
+were installed here for the first time: this is a held-out test"""
+HEAD = """# {title}
 
 Each run is a trainer as its stack's documentation shows it, from the package registry. A library in the place of NVML
 shows the GPU busy while the trainer is in its step, and the trainer's own clock gives the truth: the time in `next()`
@@ -35,7 +41,7 @@ python -m tests.scenarios.stacks.install
 
 Measured on {machine}.
 Other programs took {others} of its CPU in the median run. Each trainer was watched once, for 25 to 40 s, all by one
-version of the program, whose rules were made with runs of these stacks at hand: this is not a held-out test.
+version of the program, {rules}.
 
 - **right**: the verdict of `iotop-ai diagnose --json --job PID` names the cause; below {little} of time lost it says
   that all is well. **acceptable**: a class with the same cure, the true cause below {little}, "all is well" below
@@ -143,19 +149,22 @@ def every_run(runs: Sequence[Scored]) -> list[str]:
     return lines
 
 
-def document(runs: Sequence[Scored], failed: Sequence[str], command: str) -> str:
-    """Return the text of docs/stacks.md."""
+def document(runs: Sequence[Scored], failed: Sequence[str], command: str, *, unseen: bool = False) -> str:
+    """Return the text of docs/stacks.md. unseen: of docs/stacks-unseen.md."""
     machine = f"a virtual machine with {os.cpu_count()} cores, Linux {platform.release()}, Python"
     head = HEAD.format(
+        title=UNSEEN_TITLE if unseen else KNOWN_TITLE,
+        rules=HELD_OUT.format(rules=RULES_VERSION) if unseen else KNOWN,
         command=command,
         machine=f"{machine} {platform.python_version()}",
         others=percent(median([run.record["others"] for run in runs])),
         little="5 %",
         small="10 %",
     )
+    options = f"tests/scenarios/stacks/{'unseen' if unseen else 'cases'}.py"
     lines = [head, "## By stack and by cause", "", *summary(runs), "", "## Every run", ""]
     lines += [
-        "Options: `tests/scenarios/stacks/cases.py`. The rest of the account is compute and shares below 3 %.",
+        f"Options: `{options}`. The rest of the account is compute and shares below 3 %.",
         "",
         *every_run(runs),
     ]

@@ -2,7 +2,8 @@
 
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
 the cases whose name, stack or cause contains the word, --list lists the cases, --again judges existing recordings with
-the current code, and --write writes docs/stacks.md.
+the current code, and --write writes docs/stacks.md. --unseen takes the stacks that no rule was made with instead, and
+their page.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from tests.scenarios.stacks.install import why_no_stack
 from tests.scenarios.stacks.play import judged, play
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.score import Scored, scored
+from tests.scenarios.stacks.unseen import UNSEEN
 
 RESULTS = REPO / "tests/scenarios/stacks/results"
-DOCUMENT = REPO / "docs/stacks.md"
+DOCUMENT, UNSEEN_DOCUMENT = REPO / "docs/stacks.md", REPO / "docs/stacks-unseen.md"
 AROUND_S = 35
 """The seconds that a run needs besides being watched: to write its data, to import, and to find its step."""
-CAUSES = {name: case.cause for name, case in CASES.items()}
+CAUSES = {name: case.cause for name, case in (*CASES.items(), *UNSEEN.items())}
 
 
 def why_not(case: Case) -> str:
@@ -44,29 +46,29 @@ def why_not(case: Case) -> str:
     return why_no_stack(case.stack) or why_no_fuse_disk() or why_no_library() or why_no_link()
 
 
-def matching_cases(only: Sequence[str] | None) -> dict[str, Case]:
+def matching_cases(only: Sequence[str] | None, cases: Mapping[str, Case] = CASES) -> dict[str, Case]:
     """Return the cases that contain one of the words. Raises ValueError for a word that no case contains."""
     out = {}
     for word in only or [""]:
-        found = {n: c for n, c in CASES.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
+        found = {n: c for n, c in cases.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}
         if not found:
             raise ValueError(f"no case has {word!r} in its name; --list lists them")
         out |= found
-    return {name: case for name, case in CASES.items() if name in out}
+    return {name: case for name, case in cases.items() if name in out}
 
 
 def _file(folder: Path, name: str) -> Path:
     return folder / f"{name.replace(' ', '_')}.json"
 
 
-def results(folder: Path) -> tuple[list[Scored], list[str]]:
-    """Return every run of a folder in the order of the cases, and the reasons why others have no result."""
+def results(folder: Path, cases: Mapping[str, Case]) -> tuple[list[Scored], list[str]]:
+    """Return every run of these cases in their order, and the reasons why others have no result."""
     records: list[dict[str, Any]] = [
-        json.loads(path.read_text()) for path in (_file(folder, name) for name in CASES) if path.exists()
+        json.loads(path.read_text()) for path in (_file(folder, name) for name in cases) if path.exists()
     ]
-    missing = CASES.keys() - {record["name"] for record in records}
+    missing = cases.keys() - {record["name"] for record in records}
     failed = [f"{r['name']}: {r['error']}" for r in records if "error" in r]
-    return scored(records, CAUSES), failed + [f"{name}: not run" for name in CASES if name in missing]
+    return scored(records, CAUSES), failed + [f"{name}: not run" for name in cases if name in missing]
 
 
 def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
@@ -113,10 +115,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help=f"default {RESULTS.relative_to(REPO)}")
     parser.add_argument("--again", action="store_true", help="judge the recordings in the results, make none")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--write", action="store_true", help="write docs/stacks.md from all results")
+    parser.add_argument("--unseen", action="store_true", help="the stacks that no rule was made with")
+    parser.add_argument("--write", action="store_true", help="write the page in docs/ from all results")
     a = parser.parse_args(argv)
+    every = UNSEEN if a.unseen else CASES
     try:
-        cases = matching_cases(a.only)
+        cases = matching_cases(a.only, every)
     except ValueError as error:
         parser.error(str(error))
     if a.list:
@@ -135,11 +139,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         play_all(playable, a)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    runs, failed = results(a.results)
+    runs, failed = results(a.results, every)
     print("\n".join([*summary(runs), *failed]))
     if a.write:
-        words = ["python", "-m", "tests.scenarios.stacks.run", "--seconds", str(a.seconds)]
-        DOCUMENT.write_text(document(runs, failed, shlex.join(words)))
+        words = ["python", "-m", "tests.scenarios.stacks.run", *(["--unseen"] if a.unseen else [])]
+        command = shlex.join([*words, "--seconds", str(a.seconds)])
+        (UNSEEN_DOCUMENT if a.unseen else DOCUMENT).write_text(document(runs, failed, command, unseen=a.unseen))
     return 0 if runs and all(run.result in ("right", "acceptable") for run in runs) else 1
 
 

@@ -1,0 +1,27 @@
+"""Cases of stacks that no rule was made with. Their first run is the only one that tells how the rules generalise."""
+
+from __future__ import annotations
+
+from tests.scenarios.stacks.case import Case
+from tests.scenarios.stacks.cases import cpu, disk, healthy
+
+DALI, SPDL = ("dali", "train_dali.py"), ("spdl", "train_spdl.py")
+LITDATA, STREAMING = ("litdata", "train_litdata.py"), ("streaming", "train_streaming.py")
+SHARDS = 320
+"""The megabytes of a data set in shards: 20 shards, so that an epoch lasts longer than the calibration."""
+UNSEEN: dict[str, Case] = {
+    "DALI disk": disk(*DALI, "futex", 0.6),
+    "DALI disk little": disk(*DALI, "sleep", 0.15),
+    "DALI decode": cpu(*DALI, "spin", 0.4),
+    "DALI healthy": healthy(*DALI, "futex", 0.8),
+    "SPDL disk": disk(*SPDL, "poll", 0.5),
+    "SPDL disk little": disk(*SPDL, "futex", 0.2),
+    "SPDL decode": cpu(*SPDL, "futex", 0.35),
+    "SPDL healthy": healthy(*SPDL, "sleep", 0.8),
+    "LitData disk": disk(*LITDATA, "futex", 0.5),
+    "LitData decode": cpu(*LITDATA, "poll", 0.3)._replace(megabytes=SHARDS),
+    "LitData healthy": healthy(*LITDATA, "futex", 0.8)._replace(megabytes=SHARDS),
+    "Streaming disk": disk(*STREAMING, "sleep", 0.4),
+    "Streaming decode": cpu(*STREAMING, "futex", 0.25)._replace(megabytes=SHARDS),
+    "Streaming healthy": healthy(*STREAMING, "poll", 0.8)._replace(megabytes=SHARDS),
+}
