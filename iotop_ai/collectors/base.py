@@ -36,8 +36,8 @@ class Collector(Protocol[T_co]):
     """Reads one subsystem of the machine.
 
     field: the name of the Snapshot's field that this collector fills. every_s: the seconds between two reads; 0 to read
-    in every tick. A collector that reads on a thread of its own may also have a method ``at_ns() -> int | None``, which
-    returns the time of the value that ``read`` returned last.
+    in every tick. A collector may also have a method ``at_ns() -> int | None``, which returns the time of the value
+    that ``read`` returned last. Without it, the time is the value's own ``io_at_ns``, or else the end of the read.
     """
 
     field: str
@@ -46,8 +46,8 @@ class Collector(Protocol[T_co]):
     def read(self) -> T_co:
         """Return the current value.
 
-        Raises Unavailable when the value is missing for a normal reason. Any other exception makes the Reading
-        ``failed``.
+        Raises Unavailable when the value is missing for a normal reason. An OSError for a missing file makes the
+        Reading ``absent``, and one for a missing permission ``denied``. Any other exception makes it ``failed``.
         """
         ...
 
@@ -77,14 +77,14 @@ def take_reading(collector: Collector[T], clock: Clock, at_step_ns: int = 1, too
     """Read the collector once. An exception becomes a Reading without a value, so it does not end the monitor.
 
     at_step_ns: the time of the value is rounded down to a multiple of this step. took_step_ns: the duration of the read
-    is rounded up to a multiple of this step.
+    is rounded up to a multiple of this step. A Reading without a value is not rounded.
     """
     start = clock.monotonic_ns()
     try:
         value = collector.read()
-    except Unavailable as why:
+    except Unavailable as unavailable:
         end = clock.monotonic_ns()
-        return Reading(None, why.status, clean(why.reason), clean(why.remedy), end, end - start)
+        return Reading(None, unavailable.status, clean(unavailable.reason), clean(unavailable.remedy), end, end - start)
     except OSError as error:
         end = clock.monotonic_ns()
         status = {errno.ENOENT: Status.ABSENT, errno.EACCES: Status.DENIED, errno.EPERM: Status.DENIED}.get(

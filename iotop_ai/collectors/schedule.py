@@ -9,9 +9,9 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.reading import Reading
 
 EARLY_NS = 20_000_000
-"""How early a tick may come, in nanoseconds, for a collector that is due at this tick.
+"""How long before its due time a collector may run, in nanoseconds.
 
-Without this tolerance, the collector would wait for the next tick whenever its own tick came slightly early.
+Without this tolerance, a tick that comes slightly early would leave the collector out until the next tick.
 """
 
 

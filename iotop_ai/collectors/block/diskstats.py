@@ -31,7 +31,7 @@ def disk_of(name: str, names: Container[str]) -> str:
 
 
 def parse_line(line: bytes) -> tuple[int, int, str, BlockCounters] | None:
-    """Return (major, minor, name, counters) of a line; None for an incomplete line.
+    """Return (major, minor, name, counters) of a line; None for a line that is incomplete or malformed.
 
     Sample: `` 254       0 vda 32443 9626 2122210 4852 8818 14773 1892664 3423 0 3600 8578 3971 51 90360 243 1530 58``.
     Lines have 14 columns before Linux 4.18, 18 from 4.18 to 5.4, and 20 since then; further columns are ignored. Before
@@ -134,7 +134,7 @@ class BlockCollector:
         return True
 
     def _rebuild(self, lines: list[bytes]) -> None:
-        before = {line: key for line, key in zip(self._lines, self._keys, strict=True) if key is not None}
+        old_keys = {line: key for line, key in zip(self._lines, self._keys, strict=True) if key is not None}
         parsed = [parse_line(line) for line in lines]
         self.numbers = {entry[2]: entry[:2] for entry in parsed if entry is not None}
         names = frozenset(self.numbers)
@@ -152,18 +152,18 @@ class BlockCollector:
             if disk not in disks:
                 disks[disk] = self._diskseq(disk, keep=False)
             key = BlockKey(name, disks[disk])
-            same = before.get(line) == key and self._table.get(key)
-            table[key] = same or counters
+            unchanged = self._table.get(key) if old_keys.get(line) == key else None
+            table[key] = unchanged or counters
             keys.append(key)
         if table.keys() != self._table.keys():
             self.generation += 1
         for name in self._kept.keys() - names:
             self._kept.pop(name).close()
-        self.changed = frozenset(key.name for key, now in table.items() if self._table.get(key) is not now)
+        self.changed = frozenset(key.name for key, new in table.items() if self._table.get(key) is not new)
         self._table, self._keys = table, keys
 
     def _diskseq(self, disk: str, keep: bool) -> int:
-        """Return the number in /sys/block/DISK/diskseq; 0 before Linux 5.15 and without /sys.
+        """Return the number in /sys/block/DISK/diskseq; 0 when it cannot be read, as before Linux 5.15.
 
         keep: whether to keep the file open, because the disk does I/O.
         """
@@ -184,7 +184,7 @@ class BlockCollector:
                 self._unnumbered.add(disk)
             return 0
         except OSError:
-            # Too many open files, for example, does not mean that the disk was replaced; a kept file that failed does.
+            # Too many open files do not show that the disk was replaced; a failed read of a kept file does.
             return 0 if kept is not None else next((key.diskseq for key in self._table if key.name == disk), 0)
         try:
             number = int(file.read_record())

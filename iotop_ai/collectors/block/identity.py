@@ -214,7 +214,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
 
 
 def read_serial(root: Root, base: str) -> str:
-    """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name.
+    """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name; "" without both.
 
     The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user can read.
     """
@@ -277,10 +277,11 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
     return _link_text(now), _link_text(best)
 
 
-def _link(root: Root, folder: str, kind: str) -> tuple[int, int] | None:
+def _link(root: Root, folder: str, prefix: str) -> tuple[int, int] | None:
     """Return (generation, lanes) from ``16.0 GT/s PCIe`` (or ``16 GT/s``) and ``4``; None without such a link."""
-    generation = parse_generation(root.text_or(f"{folder}{kind}_link_speed"))
-    width = root.number_or_none(f"{folder}{kind}_link_width")
+    generation = parse_generation(root.text_or(f"{folder}{prefix}_link_speed"))
+    width = root.number_or_none(f"{folder}{prefix}_link_width")
+    # No link has 64 lanes or more; the kernel writes 255 for an unknown width.
     return None if generation is None or not width or width >= 64 else (generation, width)
 
 

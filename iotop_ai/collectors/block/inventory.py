@@ -1,6 +1,6 @@
 """Lists the block devices with their identity and stacking.
 
-The list is refreshed in small parts, and never by reading all of /sys at once.
+The first read covers all devices; later reads cover new devices and a few old ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from iotop_ai.model.block.tree import devices_of_mount, mount_of
 from iotop_ai.model.machine.filesystem import is_remote
 
 REFRESH_NS = 30_000_000_000
+"""The age at which a device is read again, in nanoseconds."""
 _MOST_MOUNTS = 8
+"""The most mounts that are listed for a device."""
 NO_POOLS: Mapping[str, str] = {}
 _CONTAINER_FILES = frozenset(("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log"))
 """Files on which container runtimes mount a file of the host."""
@@ -101,6 +103,7 @@ class BlockInfoCollector:
             self._generation = self._block.generation
             keys = {key.name: key for key in self._block.keys}
         else:
+            # Without /proc/diskstats, the list is read again as often as the temperatures.
             if self._asked_ns is not None and now - self._asked_ns < REFRESH_NS:
                 return False
             names = self._root.names("sys/class/block")
@@ -117,6 +120,7 @@ class BlockInfoCollector:
     def _refresh(self, now: int) -> bool:
         """Read again a few devices whose facts are older than 30 s; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
+        # With a tick per second, a 25th per tick reads all devices again within the 30 s.
         most = max(8, len(self._unjoined) // 25)
         changed = False
         for _, name in old[:most]:
@@ -147,12 +151,12 @@ class BlockInfoCollector:
         for info in self._unjoined.values():
             for slave in info.slaves:
                 holders.setdefault(slave, []).append(info.name)
-        at = mounts_by_device(self._root, self._unjoined, mounts, self._members.pools)
+        device_mounts = mounts_by_device(self._root, self._unjoined, mounts, self._members.pools)
         celsius = self._temperatures.celsius
         joined = {
             name: info._replace(
                 holders=tuple(holders.get(name, ())),
-                mounts=tuple(at.get(name, ())),
+                mounts=tuple(device_mounts.get(name, ())),
                 temperature_celsius=celsius.get(self._keys[name]),
             )
             for name, info in self._unjoined.items()
@@ -191,22 +195,22 @@ def mounts_by_device(
     """Return the mounts by the kernel name of their devices.
 
     The devices of a mount are found by its device number; for btrfs and bcachefs, by the filesystem's list of devices;
-    for ZFS, by ``zfs``, which has the pool of each device by device number. A bind mount is listed only if the whole
-    filesystem is not mounted, as in a container that has only a part of a disk.
+    for ZFS, by ``zfs``, which has the pool of each device by device number; otherwise by its source. A bind mount is
+    listed only if the whole filesystem is not mounted, as in a container that has only a part of a disk.
     """
     by_number = {f"{i.major}:{i.minor}": i.name for i in infos.values() if i.major}
     by_source = {f"/dev/{i.name}": i.name for i in infos.values()}
     by_source |= {
         f"/dev/mapper/{root.text_or(f'sys/block/{n}/dm/name')}": n for n, i in infos.items() if i.kind == "dm"
     }
-    pools = _btrfs_members(root)
+    filesystems = _btrfs_members(root)
     by_device: dict[str, list[Mount]] = {}
     for mount in mounts:
         if mount.device in by_number:
             names = [by_number[mount.device]]
         elif mount.fstype in ("btrfs", "bcachefs"):
             named = [by_source[s] for s in mount.source.split(":") if s in by_source]
-            names = next((pool for pool in pools if set(named) & set(pool)), named)
+            names = next((members for members in filesystems if set(named) & set(members)), named)
         elif mount.fstype == "zfs":
             pool = mount.source.split("/")[0]
             names = [by_number[number] for number, name in zfs.items() if name == pool and number in by_number]

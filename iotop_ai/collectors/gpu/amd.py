@@ -26,7 +26,7 @@ _METRICS_BYTES = 4096
 class AmdCards:
     """The cards of the amdgpu driver, by an ID that stays the same after a restart.
 
-    The ID is the board's own ID, or else its PCI address.
+    The ID is "AMD-" and the board's own ID, or else its PCI address, or else its DRM name ("card0").
     """
 
     def __init__(self, root: Root, clock: Clock, smi: Any = None) -> None:
@@ -99,7 +99,7 @@ class AmdCards:
         return state if handle is None else with_smi(self._smi, handle, state)
 
     def detail(self, card: str) -> GpuDetail:
-        """Read the limits of a card."""
+        """Read the limits and the VBIOS version of a card."""
         folder = self._folders[card]
         hwmon = self._hwmon(folder)
         sensor, _ = self._core_sensor(hwmon)
@@ -116,7 +116,7 @@ class AmdCards:
         )
 
     def bus_id(self, card: str) -> str:
-        """Return the PCI address of a card."""
+        """Return the PCI address of a card; "" when it is unknown."""
         return self._slot(self._folders[card])
 
     def _id(self, folder: str, name: str) -> str:
@@ -146,7 +146,7 @@ class AmdCards:
         return self._throttles.setdefault(card, ThrottleDecoder()).bits(raw)
 
     def _link(self, folder: str) -> str:
-        """Return the folder of the device that reports the link of the slot."""
+        """Return the folder of the device that reports the link of the slot, or else the card's own folder."""
         edge, _ = edge_of(self._root, self._slot(folder))
         return f"{DEVICES}/{edge}" if edge and self._root.exists(f"{DEVICES}/{edge}/current_link_speed") else folder
 
@@ -185,7 +185,7 @@ def _percent(value: int | None) -> int | None:
 
 
 def load_smi() -> Any:
-    """Return the module amdsmi, initialised; None when it is not installed or does not find a driver."""
+    """Return the module amdsmi, initialised; None when it is not installed or cannot be initialised."""
     try:
         import amdsmi  # type: ignore[import-not-found, unused-ignore]
 
@@ -207,9 +207,10 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """Return the state with amdsmi's values for the fields that are still None.
+    """Return the state with amdsmi's values for the utilization, the memory activity and the power.
 
-    Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not have is "N/A".
+    A value from sysfs is kept. Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not
+    have is "N/A".
     """
 
     def ask(function: str, key: str) -> int | None:

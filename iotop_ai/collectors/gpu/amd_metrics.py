@@ -27,8 +27,9 @@ _RESIDENCIES: dict[tuple[int, int], int] = {(1, 6): 32, (1, 7): 40, (1, 8): 40}
 """The offset of accumulation_counter by (format revision, content revision).
 
 prochot, ppt, socket_thm, vr_thm and hbm_thm follow this counter. For 1.6, this is the layout of September 2024; the
-layout of May 2024, with the counter at 104, was withdrawn."""
+layout of May 2024, with the counter offset 104, was withdrawn."""
 _RESIDENCY_BITS = (47, 0, 32, 38, 34)
+"""The SMU_THROTTLER_*_BIT of each of these five counters."""
 
 
 class ThrottleDecoder:
@@ -40,29 +41,30 @@ class ThrottleDecoder:
     def bits(self, raw: bytes) -> int | None:
         """Return the SMU_THROTTLER_* bits that are set in a table; None when the table does not report them.
 
-        OTHER stands for a reason whose meaning depends on the model.
+        The first table of a format with counters does not report them either. OTHER stands for a reason whose meaning
+        depends on the model.
         """
         if len(raw) < 4:
             return None
         version = (raw[2], raw[3])
-        if (at := _INDEPENDENT.get(version)) is not None:
-            return _unpack(raw, at, "<Q")
-        if (at := _MODEL_SPECIFIC.get(version)) is not None:
-            status = _unpack(raw, at, "<I")
+        if (offset := _INDEPENDENT.get(version)) is not None:
+            return _unpack(raw, offset, "<Q")
+        if (offset := _MODEL_SPECIFIC.get(version)) is not None:
+            status = _unpack(raw, offset, "<I")
             return status and OTHER
-        at = _RESIDENCIES.get(version)
-        if at is None or len(raw) < at + 24:
+        offset = _RESIDENCIES.get(version)
+        if offset is None or len(raw) < offset + 24:
             return None
-        before, self._before = self._before, struct.unpack_from("<6I", raw, at)
+        before, self._before = self._before, struct.unpack_from("<6I", raw, offset)
         if before is None or self._before[0] <= before[0] or NOT_REPORTED & 0xFFFFFFFF in self._before:
             return None
         grown = (new != old for new, old in zip(self._before[1:], before[1:], strict=True))
         return sum(1 << bit for bit, grew in zip(_RESIDENCY_BITS, grown, strict=True) if grew)
 
 
-def _unpack(raw: bytes, at: int, form: str) -> int | None:
+def _unpack(raw: bytes, offset: int, form: str) -> int | None:
     size = struct.calcsize(form)
-    if len(raw) < at + size:
+    if len(raw) < offset + size:
         return None
-    (value,) = struct.unpack_from(form, raw, at)
+    (value,) = struct.unpack_from(form, raw, offset)
     return None if value == NOT_REPORTED & ((1 << 8 * size) - 1) else int(value)

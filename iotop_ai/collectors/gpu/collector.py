@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 RETRY_S = 5.0
 LONGEST_RETRY_S = 60.0
 HUNG_S = 15.0
+"""How long the thread may take for one GPU, in seconds, before the driver counts as hung."""
 OPENING_S = 60.0
 """How long nvmlInit may take, in seconds.
 
@@ -89,7 +90,7 @@ class GpuCollector:
         self._asked_ns: int | None = None
         self._alive_ns: int | None = None
         self._patience_s = OPENING_S
-        self._first = threading.Event()
+        self._answered = threading.Event()
         self._wake = threading.Event()
         self._stopping = False
         self._thread = LazyThread("gpu", self._run)
@@ -122,7 +123,7 @@ class GpuCollector:
         return table
 
     def details(self) -> tuple[GpuDetails, int | None]:
-        """Return (the newest details, the time when they were read). Raises Unavailable like ``read``."""
+        """Return (the newest details, the time when they were read). Raises Unavailable when there is no sweep."""
         newest = self._newest
         if isinstance(newest, Unavailable):
             raise Unavailable(newest.status, newest.reason, newest.remedy)
@@ -151,14 +152,14 @@ class GpuCollector:
             self._last_xid[xid.uuid] = xid
 
     def at_ns(self) -> int | None:
-        """Return the end time of the sweep that ``read`` returned last."""
+        """Return the end time of the sweep that ``read`` returned last; None before the first."""
         return self._returned_ns
 
     def wait(self, seconds: float) -> bool:
         """Wait at most ``seconds`` until NVML has answered or refused once; return whether it has."""
         with contextlib.suppress(Unavailable):
             self._start()
-        return self._thread.started and self._first.wait(seconds)
+        return self._thread.started and self._answered.wait(seconds)
 
     def costs(self) -> dict[str, CallCost]:
         """Return the cost of each NVML call."""
@@ -191,7 +192,7 @@ class GpuCollector:
                 log.exception("reading the GPUs failed")
                 self._close_library(Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}")))
             self._alive_ns = None
-            self._first.set()
+            self._answered.set()
             self._pause(began_ns)
         self._stop_watch()
         self._nvml.close()
@@ -214,7 +215,10 @@ class GpuCollector:
             self._newest = unavailable
 
     def _publish_drm_alone(self) -> bool:
-        """Publish the cards of AMD and Intel, and why NVIDIA GPUs are not read; return whether a card was found."""
+        """Publish the cards of AMD and Intel, if there are any, and why NVIDIA GPUs are not read.
+
+        Returns whether there is a card.
+        """
         unread = self._unread()
         cards = None if self._drm is None else self._drm.read(len(self._table))
         if self._drm is not None and cards:
@@ -223,7 +227,10 @@ class GpuCollector:
         return bool(cards)
 
     def _unread(self) -> dict[str, Reading[GpuState]]:
-        """Return a Reading with the reason for each GPU that NVML listed; if it listed none, one entry or none."""
+        """Return a Reading with the reason for each GPU that NVML listed before; {} while the library is open.
+
+        If NVML has not listed any GPUs, there is one entry with the reason; without a driver, there is none.
+        """
         unavailable, now_ns = self._unavailable, self._clock.monotonic_ns()
         if unavailable is None:
             return {}

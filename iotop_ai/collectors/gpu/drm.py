@@ -37,7 +37,7 @@ class DrmSweep:
         self._names: tuple[str, ...] = ()
         self._amd_count = 0
         self._clients = DrmClients(root, clock)
-        self._all = not root.live or os.geteuid() == 0
+        self._sees_all_users = not root.live or os.geteuid() == 0
         self.details: dict[str, Reading[GpuDetail]] = {}
         self.details_at_ns: int | None = None
 
@@ -59,9 +59,15 @@ class DrmSweep:
             state = state._replace(
                 number=first + state.number + (self._amd_count if self._driver_of[card] is self._intel else 0)
             )
-            state = with_use(state, used.get(state.bus_id), rocm.get(state.bus_id), self._clients.at_ns, all_=self._all)
+            state = with_use(
+                state,
+                used.get(state.bus_id),
+                rocm.get(state.bus_id),
+                self._clients.at_ns,
+                all_users=self._sees_all_users,
+            )
             end_ns = self._clock.monotonic_ns()
-            reason, remedy = ("", "") if self._all else (OTHERS_HIDDEN, "run as root")
+            reason, remedy = ("", "") if self._sees_all_users else (OTHERS_HIDDEN, "run as root")
             out[card] = Reading(state, Status.OK, reason, remedy, end_ns, end_ns - start_ns)
         return out
 
@@ -84,21 +90,23 @@ class DrmSweep:
 
 
 def with_use(
-    state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_: bool
+    state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_users: bool
 ) -> GpuState:
     """Return the state with the processes that use the GPU.
 
-    all_: whether the processes of all users were seen. Otherwise the engine times are left out, because the times of
-    only some processes would be too low.
+    rocm: the bytes of GPU memory of ROCm's processes by PID. all_users: whether the processes of all users were seen.
+    Otherwise the engine times are left out, because the times of only some processes would be too low.
     """
     by_pid = {process.pid: process for process in (use.processes if use is not None else ())}
-    for pid, held in (rocm or {}).items():
+    for pid, held_bytes in (rocm or {}).items():
         client = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
         # The compute time of ROCm is unknown; a share of 0 % would be wrong.
-        by_pid[pid] = client._replace(kind="compute", memory_bytes=max(held, client.memory_bytes or 0), sm_percent=None)
+        by_pid[pid] = client._replace(
+            kind="compute", memory_bytes=max(held_bytes, client.memory_bytes or 0), sm_percent=None
+        )
     # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
-    state = state._replace(processes=tuple(by_pid[pid] for pid in sorted(by_pid)) if by_pid or all_ else None)
-    if not all_ or use is None or not use.busy_ns:
+    state = state._replace(processes=tuple(by_pid[pid] for pid in sorted(by_pid)) if by_pid or all_users else None)
+    if not all_users or use is None or not use.busy_ns:
         return state
     times: dict[str, Any] = {name: use.busy_ns.get(name) for name in ENGINE_TIMES}
     return state._replace(engines_at_ns=at_ns, **times)

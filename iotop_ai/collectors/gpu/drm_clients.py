@@ -25,8 +25,9 @@ ENGINES = {
     "enc": "encoder_ns", "enc_1": "encoder_ns",
     "jpeg": "jpeg_ns",
 }  # fmt: skip
-"""Our name for each engine of amdgpu, i915 and xe."""
+"""The field of GpuState that counts the busy time of each engine of amdgpu, i915 and xe."""
 _MAIN = ("graphics_ns", "compute_ns")
+"""The engines whose busy time is a process's share of the GPU."""
 _KFD = "sys/class/kfd/kfd"
 
 
@@ -34,6 +35,7 @@ class Client(NamedTuple):
     """One open device of a process.
 
     number: the client's ID. engines: (busy, total) by engine, either (ns, None) or (cycles, all cycles).
+    capacities: the number of engines behind one name, if it is more than 1.
     """
 
     device: str
@@ -85,7 +87,7 @@ class DeviceUse(NamedTuple):
     """The use of one GPU.
 
     processes: the processes with their memory and their share of the time since the last sweep. busy_ns: the busy time
-    by our engine name, which only grows.
+    by the field of GpuState; it only grows.
     """
 
     processes: tuple[GpuProcess, ...]
@@ -126,9 +128,9 @@ class DrmClients:
                 if client is not None:
                     clients.setdefault((client.device, client.number), (pid, client))
         processes: dict[str, dict[int, GpuProcess]] = {}
-        busy: dict[tuple[str, str, str], tuple[int, int]] = {}
+        last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
-            main_ns = self._note(client, self.at_ns, span_ns, busy)
+            main_ns = self._note(client, self.at_ns, span_ns, last_busy)
             share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
@@ -139,7 +141,7 @@ class DrmClients:
                 share if old is None or share is None else min(100, share + (old.sm_percent or 0)),
             )
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
-        self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | busy
+        self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | last_busy
         for _, client in clients.values():
             for name, (_, whole) in client.engines.items():
                 if whole is not None:
@@ -154,7 +156,8 @@ class DrmClients:
     ) -> int | None:
         """Add the work of a client's engines since the previous sweep; return the main engines' busy ns.
 
-        None at the first sweep of an engine that counts cycles, because the count at the previous sweep is unknown.
+        None at the first sweep of a main engine that counts cycles, because the count at the previous sweep is unknown.
+        last_busy: receives the new counts.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
         for name, (number, whole) in client.engines.items():
@@ -174,7 +177,7 @@ class DrmClients:
         return main_ns if is_known else None
 
     def _find_open_devices(self) -> None:
-        """Search a part of the processes for open devices. The first call searches all processes."""
+        """Search the known clients and a part of the other processes for open devices; at first, all processes."""
         first, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
@@ -204,8 +207,8 @@ def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
         )
         location = words.get("location_id", "")
         if number and location.isdecimal() and words.get("domain", "0").isdecimal():
-            at = int(location)
-            devices[number] = f"{int(words.get('domain', '0')):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
+            bdf = int(location)
+            devices[number] = f"{int(words.get('domain', '0')):04x}:{bdf >> 8 & 255:02x}:{bdf >> 3 & 31:02x}.{bdf & 7}"
     out: dict[str, dict[int, int]] = {device: {} for device in devices.values()}
     for pid in root.names(f"{_KFD}/proc") if devices else []:
         for number, device in devices.items():

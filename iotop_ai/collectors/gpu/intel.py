@@ -58,12 +58,12 @@ class IntelCards:
             uuid=card,
             number=list(self._folders).index(card),
             name=f"Intel GPU {self._root.text_or(f'{folder}/device/device').removeprefix('0x')}",
-            temperature_celsius=_divided(self._first(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
+            temperature_celsius=_divided(self._first_number(f"{hwmon}/temp2_input", f"{hwmon}/temp1_input"), 1000),
             memory_celsius=_divided(number(f"{hwmon}/temp3_input"), 1000),
             power_limit_mw=_divided(number(f"{hwmon}/power1_max"), 1000),
             energy_mj=_divided(energy, 1000),
-            sm_mhz=self._first(f"{xe}/act_freq", f"{i915}/rps_act_freq_mhz"),
-            sm_max_mhz=self._first(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
+            sm_mhz=self._first_number(f"{xe}/act_freq", f"{i915}/rps_act_freq_mhz"),
+            sm_max_mhz=self._first_number(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
             clock_reasons=self._reasons(f"{xe}/throttle/", "reason_", f"{i915}/throttle_reason_", ""),
             pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
             pcie_width=number(f"{link}/current_link_width"),
@@ -74,7 +74,7 @@ class IntelCards:
         )
 
     def detail(self, card: str) -> GpuDetail:
-        """Read the limits of a card."""
+        """Read the default power limit of a card."""
         rated = self._root.number_or_none(f"{self._hwmon(self._folders[card])}/power1_rated_max")
         return GpuDetail(card, default_limit_mw=_divided(rated, 1000))
 
@@ -98,13 +98,14 @@ class IntelCards:
             return bits or (None if status else 0)
         return None
 
-    def _first(self, *files: str) -> int | None:
+    def _first_number(self, *files: str) -> int | None:
         values = (self._root.number_or_none(file) for file in files)
         return next((value for value in values if value is not None), None)
 
     def _hwmon(self, folder: str) -> str:
         names = self._root.names(f"{folder}/device/hwmon")
-        return f"{folder}/device/hwmon/{names[0]}" if names else f"{folder}/device/hwmon/none"
+        # Without a sensor, the folder "none" does not exist either, so every value in it is None.
+        return f"{folder}/device/hwmon/{names[0] if names else 'none'}"
 
 
 def _divided(value: int | None, unit: int) -> int | None:

@@ -29,8 +29,8 @@ class PidMapping:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._own = root.own_pid
-        self._first = root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
+        self._own_pid = root.own_pid
+        self._in_first_namespace = root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
         self._local: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
         self._sweep = 0
 
@@ -53,8 +53,8 @@ class PidMapping:
         if missing:
             direct = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
             lost = [pid for pid in missing if pid not in direct]
-            if lost and not self._first:
-                mapped = {f.pid for f in direct.values()} | {f.pid for _, f in self._local.values()}
+            if lost and not self._in_first_namespace:
+                mapped = {local.pid for local in direct.values()} | {local.pid for _, local in self._local.values()}
                 direct |= self._by_device(lost, minor, mapped)
             for pid in missing:
                 self._local[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
@@ -72,7 +72,7 @@ class PidMapping:
         status = self._status(pid)
         if status is None:
             return None
-        if self._first or self._has_open(pid, minor):
+        if self._in_first_namespace or self._has_open(pid, minor):
             return LocalProcess(pid, status.get("Cpus_allowed_list", ""))
         return None
 
@@ -88,11 +88,11 @@ class PidMapping:
                 holding[int(name)] = status
         out: dict[int, LocalProcess] = {}
         for pid in lost:
-            for own, status in holding.items():
+            for local_pid, status in holding.items():
                 if str(pid) in status.get("NSpid", "").split():
-                    out[pid] = LocalProcess(own, status.get("Cpus_allowed_list", ""))
+                    out[pid] = LocalProcess(local_pid, status.get("Cpus_allowed_list", ""))
         left = [pid for pid in lost if pid not in out]
-        free = [own for own in holding if own not in {local.pid for local in out.values()}]
+        free = [local_pid for local_pid in holding if local_pid not in {local.pid for local in out.values()}]
         if len(left) == len(free) == 1:
             out[left[0]] = LocalProcess(free[0], holding[free[0]].get("Cpus_allowed_list", ""))
         return out
@@ -107,7 +107,7 @@ class PidMapping:
         """
         folder = f"proc/{pid}/fd"
         links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]
-        if pid == self._own and _CUDA not in links:
+        if pid == self._own_pid and _CUDA not in links:
             return False
         if minor is not None:
             return f"{_DEVICE}{minor}" in links

@@ -25,8 +25,9 @@ _ADDRESS = pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 class PciTopology(NamedTuple):
     """Where a GPU is connected.
 
-    cpus: the list of the local CPUs. slot_max_generation, slot_max_width: the limits of the bridge above the card. A
-    value is None or "" when it is unknown, as in a virtual machine or for an APU.
+    cpus: the list of the local CPUs. device_max_width: the limit of the card's port. slot_max_generation,
+    slot_max_width: the limits of the bridge above the card. A value is None or "" when it is unknown, as in a virtual
+    machine or for an APU.
     """
 
     numa_node: int | None = None
@@ -43,7 +44,7 @@ def drm_cards(root: Root) -> list[str]:
 
 
 def pci_address(bus_id: str) -> str:
-    """NVML's bus ID in the kernel's form: "0000:18:00.0" for "00000000:18:00.0"; "" without a hexadecimal domain."""
+    """Return NVML's bus ID in the kernel's form: "0000:18:00.0" for "00000000:18:00.0"; "" without a hex domain."""
     domain, _, rest = bus_id.lower().partition(":")
     try:
         return f"{int(domain, 16):04x}:{rest}" if rest else ""
@@ -100,4 +101,5 @@ def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
 
 def _width(root: Root, folder: str) -> int | None:
     width = root.number_or_none(f"{folder}/max_link_width")
+    # The kernel writes 255 for an unknown width.
     return width if width and 0 < width < 255 else None

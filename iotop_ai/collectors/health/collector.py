@@ -80,7 +80,7 @@ class SmartCollector:
     ) -> None:
         self._root = root
         self._generation = generation
-        self._listed = generation()
+        self._seen_generation = generation()
         self._unchecked = False
         """Whether disks were added, removed or replaced since the thread last listed them."""
         self._can_query = root.live or (root.has_given_trees and not root.foreign)
@@ -98,17 +98,17 @@ class SmartCollector:
         self._tests_since: dict[str, int] = {}
         self._sudo: dict[str, bool] = {}
         self._table: dict[str, Reading[SmartState]] | None = None
-        self._read_at: int | None = None
-        self._changed_at: int | None = None
+        self._read_at_ns: int | None = None
+        self._changed_at_ns: int | None = None
         self._unavailable: Unavailable | None = None
-        self._first = threading.Event()
+        self._first_round = threading.Event()
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._interval_s = max(1.0, settings.smart_interval_s)
         self._due_ns = 0
         self._suspended = False
         self._stopping = False
-        self._now = False
+        self._refresh_asked = False
         self._urgent = False
         self._thread = LazyThread("smart", self._run)
 
@@ -116,7 +116,8 @@ class SmartCollector:
         """Return the newest answers.
 
         Raises Unavailable with the status pending until the disks are known, absent when there are disks but no
-        smartctl, and off when SMART is switched off in the settings.
+        smartctl, off when SMART is switched off in the settings, and failed when the disks cannot be listed or the
+        thread cannot start.
         """
         self._start()
         unavailable = self._unavailable
@@ -124,31 +125,33 @@ class SmartCollector:
             raise Unavailable(unavailable.status, unavailable.reason, unavailable.remedy)
         if self._table is None:
             raise Unavailable(Status.PENDING, "the disks are not listed yet")
-        table, self._read_at = self._table, self._changed_at
-        if (listed := self._generation()) != self._listed:
-            self._listed, self._unchecked = listed, True
+        table, self._read_at_ns = self._table, self._changed_at_ns
+        if (generation := self._generation()) != self._seen_generation:
+            self._seen_generation, self._unchecked = generation, True
             self._wake.set()
         return self._without_replaced(table) if self._unchecked else table
 
     def _without_replaced(self, table: SmartTable) -> SmartTable:
         """Leave out disks whose names belong to other disks now; the thread may notice this minutes later."""
         known = self._diskseqs
-        now = {name: self._diskseq(name) for name in table}
-        kept = {name: reading for name, reading in table.items() if now[name] in (None, known.get(name, now[name]))}
+        current = {name: self._diskseq(name) for name in table}
+        kept = {
+            name: reading for name, reading in table.items() if current[name] in (None, known.get(name, current[name]))
+        }
         if len(kept) == len(table):
             return table
-        self._read_at = self._clock.monotonic_ns()
+        self._read_at_ns = self._clock.monotonic_ns()
         return kept
 
     def at_ns(self) -> int | None:
-        """Return the time of the newest answer in the table that ``read`` returned last."""
-        return self._read_at
+        """Return when the table that ``read`` returned last was changed; None before the first table."""
+        return self._read_at_ns
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most ``seconds`` until every disk was queried once; return whether this has happened."""
+        """Wait at most ``seconds`` for the end of the first round of queries; return whether it has ended."""
         with contextlib.suppress(Unavailable):
             self._start()
-        return self._thread.started and self._first.wait(seconds)
+        return self._thread.started and self._first_round.wait(seconds)
 
     def suspend_queries(self, suspend: bool) -> None:
         """Suspend or resume the queries. suspend: True while a disk is saturated; a round that is due waits."""
@@ -158,7 +161,7 @@ class SmartCollector:
 
     def refresh(self) -> None:
         """Query every disk now because the user asked for it, even while the queries are suspended."""
-        self._now = True
+        self._refresh_asked = True
         self._wake.set()
 
     def pause(self, seconds: float) -> None:
@@ -191,7 +194,7 @@ class SmartCollector:
                     log.exception("reading the SMART states failed")
                     if self._table is None:
                         self._unavailable = Unavailable(Status.FAILED, clean(f"{type(error).__name__}: {error}"))
-                self._first.set()
+                self._first_round.set()
                 self._wake.wait(self._poll_s())
                 self._wake.clear()
         finally:
@@ -202,7 +205,7 @@ class SmartCollector:
         disks = self._disks()
         known -= self._replaced(disks)
         names = frozenset(disk.name for disk in disks)
-        self._urgent, self._now = self._now, False
+        self._urgent, self._refresh_asked = self._refresh_asked, False
         now_ns = self._clock.monotonic_ns()
         due = self._urgent or now_ns >= self._due_ns or self._installed_since()
         tests = {name for name, at_ns in self._tests_due.items() if now_ns >= at_ns}
@@ -281,7 +284,7 @@ class SmartCollector:
 
     def _publish(self, table: dict[str, Reading[SmartState]]) -> None:
         # Make a new mapping each time, since read() has returned the previous one.
-        self._changed_at = self._clock.monotonic_ns()
+        self._changed_at_ns = self._clock.monotonic_ns()
         self._table = dict(table)
 
     def _wait_until_free(self) -> bool:
@@ -289,7 +292,7 @@ class SmartCollector:
         while self._suspended and not (self._urgent or self._stopping):
             self._wake.wait(_POLL_S)
             self._wake.clear()
-            self._urgent, self._now = self._now, False
+            self._urgent, self._refresh_asked = self._refresh_asked, False
         return not self._stopping
 
     def _unsupported(self, disk: Disk) -> Reading[SmartState]:
@@ -351,18 +354,18 @@ class SmartCollector:
             if why.status is Status.ASLEEP and old is not None and old.value is not None:
                 return old._replace(status=Status.ASLEEP, reason=why.reason)
             if why.status is Status.DENIED:
-                unjudged, remedy = without_smart(self._root, disk), self._permission(smartctl, disk)
-                return Reading(unjudged, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
+                facts, remedy = without_smart(self._root, disk), self._permission_remedy(smartctl, disk)
+                return Reading(facts, why.status, why.reason, remedy, end_ns, end_ns - start_ns)
             if why.reason == VOLUME and self._behind:
                 return Reading(None, why.status, VOLUME_ASKED, "", end_ns, end_ns - start_ns)
-            known = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None
-            return Reading(known, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
+            unjudged = _unjudged(response, disk) if why.status is Status.UNSUPPORTED else None
+            return Reading(unjudged, why.status, why.reason, why.remedy, end_ns, end_ns - start_ns)
         state = self._with_past(state, disk)
         end_ns = self._clock.monotonic_ns()
         return Reading(state, Status.OK, "", "", end_ns, end_ns - start_ns)
 
     def _with_past(self, state: SmartState, disk: Disk) -> SmartState:
-        """Return the state with its history and the kernel's error counts, judged by all of them."""
+        """Return the state with its history and the kernel's error counts, judged again if there is a history."""
         errors, timeouts = kernel_counts(self._root, disk.name)
         state = state._replace(io_errors=errors, io_timeouts=timeouts)
         if self._history is None:
@@ -381,7 +384,7 @@ class SmartCollector:
             raise why
         return parse_state(answer, pysmart_values if isinstance(pysmart_values, dict) else None, disk.device, disk.kind)
 
-    def _permission(self, smartctl: str, disk: Disk) -> str:
+    def _permission_remedy(self, smartctl: str, disk: Disk) -> str:
         uid = os.getuid()
         try:
             user = pwd.getpwuid(uid).pw_name
@@ -391,7 +394,7 @@ class SmartCollector:
 
 
 def _unjudged(response: Mapping[str, Any], disk: Disk) -> SmartState | None:
-    """Return the identity and temperature of a SCSI disk without SMART; None when they are unknown."""
+    """Return the identity and temperature of a disk without SMART; None when smartctl does not report them."""
     answer = parse_json(str(response.get("out", "")))
     if answer is None or not ({"model_name", "scsi_model_name"} & answer.keys()):
         return None

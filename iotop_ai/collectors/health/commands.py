@@ -39,7 +39,7 @@ _SUDOERS_PATH = pattern(r"(?:/[A-Za-z0-9_.+,:= -]+)+")
 
 
 def is_device(device: str) -> bool:
-    """Whether the text is a device node that smartctl can read."""
+    """Whether the text has the form of a device node that smartctl can read."""
     return _DEVICE.fullmatch(device) is not None
 
 
@@ -93,6 +93,6 @@ def sudoers_line(
     if why := _why_replaceable(smartctl):
         return f"no sudoers line for {clean(smartctl)}: {why}; install smartmontools as root, or run as root"
     calls = [argv("scan", smartctl)] if "scan" in commands else []
-    each = [command for command in commands if command != "scan"]
-    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in each]
+    per_disk = [command for command in commands if command != "scan"]
+    calls += [argv(command, smartctl, kind, device) for kind, device in disks for command in per_disk]
     return f"{sudoers_user(user, uid)} ALL=(root) NOPASSWD: " + ", ".join(sudoers_command(call) for call in calls)

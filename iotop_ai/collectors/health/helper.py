@@ -7,9 +7,10 @@
 
 A response has the id of the request. If the request could not be served, it has ``error``. Otherwise it has ``out``,
 ``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (by sudo), and for
-``read`` also ``pysmart_values``, the values that pySMART found. The helper is a separate process because importing
-pySMART sets LANG and the logger class of the whole process, and because a smartctl that hangs in the kernel must block
-only its caller. The helper ends when stdin ends or at SIGTERM, and then kills a running smartctl.
+``read`` also ``pysmart_values``, the values that pySMART found (null when there are none; if pySMART failed,
+``pysmart_error`` has the reason). The helper is a separate process because importing pySMART sets LANG and the logger
+class of the whole process, and because a smartctl that hangs in the kernel must block only its caller. The helper ends
+when stdin ends or at SIGTERM, and then kills a running smartctl.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class SafeSmartctl(Smartctl):  # type: ignore[misc]
 
 
 def pysmart_values(smartctl: str, kind: str, device: str, prefix: list[str], timeout_s: float) -> dict[str, Any] | None:
-    """Return the values that pySMART finds; None for a type unknown to pySMART and when smartctl printed nothing."""
+    """Return the values that pySMART finds; None for a type unknown to pySMART or without output."""
     if not smartctl_isvalid_type(kind):
         return None
     caller = SafeSmartctl(smartctl, kind, device, prefix, timeout_s)

@@ -48,6 +48,7 @@ THINNING: tuple[tuple[int, int], ...] = (
 MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
 _LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
+"""The fields whose change alone is not a reason to store a reading."""
 _SUFFIX = ".json"
 
 
@@ -65,8 +66,8 @@ class HealthHistory:
     """The histories in one state folder. Only one thread at a time may use them."""
 
     def __init__(self, folder: Path | str, clock: Clock) -> None:
-        self._place = os.path.join(folder, FOLDER)
-        self._state = folder
+        self._path = os.path.join(folder, FOLDER)
+        self._state_folder = folder
         self._clock = clock
         self._pause = threading.Event()
 
@@ -75,18 +76,18 @@ class HealthHistory:
         """The folder of the histories."""
         from pathlib import Path
 
-        return Path(self._place)
+        return Path(self._path)
 
     def with_history(self, state: SmartState) -> SmartState:
-        """Store the state; return the state with ``earlier``, ``recent``, ``past`` and ``history_note`` filled in."""
+        """Store the state; return it with ``read_wall_s``, ``earlier``, ``recent``, ``past`` and ``history_note``."""
         wall_s = self._clock.wall_ns() // 1_000_000_000
         if not state.serial:
             return state._replace(read_wall_s=wall_s, history_note="no history: the disk reports no serial number")
         now = point_of(state, wall_s)
         try:
-            known = call_with_timeout(FOLDER_WAIT_S, self._state, lambda: self._remember(state, now))
+            known = call_with_timeout(FOLDER_WAIT_S, self._state_folder, lambda: self._remember(state, now))
         except OSError as error:
-            note = f"no history: {self._place}: {error.strerror}"
+            note = f"no history: {self._path}: {error.strerror}"
             return state._replace(read_wall_s=wall_s, history_note=clean(note))
         past = past_of((*(p for p in known.points if p.wall_s < wall_s), now), wall_s)
         return state._replace(
@@ -98,9 +99,12 @@ class HealthHistory:
         )
 
     def history_of(self, state: SmartState) -> DiskHistory | None:
-        """Return the history of a disk; None when it has none. Raises OSError."""
+        """Return the history of a disk; None when it has none. Raises OSError.
+
+        A history that cannot be parsed has no points, and a note that says so.
+        """
         try:
-            handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
@@ -113,7 +117,7 @@ class HealthHistory:
     def all_histories(self) -> tuple[DiskHistory, ...]:
         """Return all histories that can be read, ordered by serial number; () when there are none."""
         try:
-            names = sorted(os.listdir(self._place))
+            names = sorted(os.listdir(self._path))
         except OSError:
             return ()
         histories = []
@@ -125,7 +129,7 @@ class HealthHistory:
         return tuple(sorted(histories, key=lambda known: (known.serial, known.model, known.wwn)))
 
     def _read_or_none(self, name: str) -> DiskHistory | None:
-        handle = os.open(self._place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        handle = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._read(handle, name)
         except ValueError:
@@ -135,8 +139,8 @@ class HealthHistory:
 
     def _remember(self, state: SmartState, now: HealthPoint) -> DiskHistory:
         """Add ``now`` to the disk's file; return the history without ``now``. Raises OSError."""
-        os.close(open_folder(self._state))
-        handle = open_folder(self._place)
+        os.close(open_folder(self._state_folder))
+        handle = open_folder(self._path)
         name = _names(state)[0]
         try:
             with self._locked(handle) as locked:
@@ -148,7 +152,7 @@ class HealthHistory:
                 except ValueError as error:
                     note = f"the history could not be read ({error})"
                     if locked:
-                        note += f" and was set aside as {os.path.join(self._place, self._set_aside(handle, name))}"
+                        note += f" and was set aside as {os.path.join(self._path, self._set_aside(handle, name))}"
                     known = None
                 points = () if known is None else known.points
                 if locked and worth_keeping(points, now):
@@ -176,7 +180,7 @@ class HealthHistory:
                 return
 
     def _read_own(self, folder: int, name: str, state: SmartState) -> DiskHistory | None:
-        """Return the content of a file; None when it belongs to a disk of another model."""
+        """Return the content of a file; None when it is missing or belongs to a disk of another model."""
         known = self._read(folder, name)
         return known if known is not None and known.model in ("", state.model) else None
 

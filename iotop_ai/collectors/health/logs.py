@@ -115,6 +115,7 @@ def _nvme_test(row: Mapping[str, Any]) -> SelfTest:
 
 def _scsi_test(row: Mapping[str, Any]) -> SelfTest:
     result = integer(row, "result", "value")
+    # 0 means completed without error. 3 to 7 mean an unknown error or a failed segment.
     passed = True if result == 0 else False if result in (3, 4, 5, 6, 7) else None
     status = RUNNING if result == _SCSI_RUNNING else text(row, "result", "string")
     return SelfTest(text(row, "code", "string"), status, passed, integer(row, "power_on_time", "hours"))

@@ -34,7 +34,7 @@ _LEAST_TRIP_CELSIUS = 45
 """The least plausible critical temperature of a SCSI disk. A lower one is ignored."""
 _MISSING = pattern(r"no such (?:file|device)", re.IGNORECASE)
 _UNKNOWN_KIND = pattern(r"unable to detect|unknown usb bridge|unsupported|specify device type", re.IGNORECASE)
-_VOLUME = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
+_VOLUME_MESSAGE = pattern(r"open device: /dev/(\S{1,32}).*please try adding '-d ([a-z0-9]{1,16}),N'")
 VOLUME = "a RAID volume: it has no health of its own"
 _LIMITS = pattern(r"^(Warning|Critical)\s+Comp\. Temp\. Threshold:\s+(\d+) Celsius", re.MULTILINE)
 _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past": "past"}
@@ -83,7 +83,7 @@ def refusal(answer: Mapping[str, Any], stderr: str = "") -> Unavailable | None:
     if exit_status & _NO_DATA:
         if _DENIED.search(text):
             return Unavailable(Status.DENIED, "reading SMART needs root")
-        if volume := _VOLUME.search(text):
+        if volume := _VOLUME_MESSAGE.search(text):
             remedy = f"--smart-type {volume[1]}={volume[2]},N for each disk N behind it (see smartctl(8))"
             return Unavailable(Status.UNSUPPORTED, VOLUME, remedy)
         if _UNKNOWN_KIND.search(text):
@@ -141,8 +141,8 @@ def parse_state(
         error_log_entries=_error_log_entries(answer, log),
         unsafe_shutdowns=_int(log, "unsafe_shutdowns"),
         warning_temperature_minutes=_int(log, "warning_temp_time"),
-        written_bytes=_units(log, "data_units_written"),
-        read_bytes=_units(log, "data_units_read"),
+        written_bytes=_data_bytes(log, "data_units_written"),
+        read_bytes=_data_bytes(log, "data_units_read"),
         exit_status=_int(answer, "smartctl", "exit_status"),
         messages=messages_of(answer) or _pysmart_messages(pysmart_values),
         device_type=kind,
@@ -236,7 +236,7 @@ def _scsi_uncorrected(answer: object) -> int | None:
     return sum(counts) if counts else None
 
 
-def _units(log: object, key: str) -> int | None:
+def _data_bytes(log: object, key: str) -> int | None:
     units = _int(log, key)
     return None if units is None else units * NVME_UNIT_BYTES
 

@@ -49,6 +49,7 @@ def smart_disks(root: Root) -> tuple[Disk, ...]:
     disks = []
     for name in root.names("sys/block"):
         why = next((reason for prefix, reason in NEVER_QUERIED if re.fullmatch(prefix + r"[a-z0-9]+", name)), "")
+        # The boot areas of an eMMC (mmcblk0boot0) belong to its disk.
         if why and "boot" not in name:
             disks.append(Disk(name, "", "", why))
         elif _NVME_HEAD.fullmatch(name):
@@ -143,7 +144,7 @@ def _hex(text: str) -> int | None:
 
 
 def without_smart(root: Root, disk: Disk) -> SmartState:
-    """Return what sysfs shows about a disk that we may not query: model, firmware, temperature and errors.
+    """Return what sysfs shows about a disk that we may not query: its identity, temperature and errors.
 
     The health of this state is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
     """

@@ -216,7 +216,7 @@ def check_socket_variable(environment: Mapping[str, str]) -> None:
 
 
 def _own_path(environment: Mapping[str, str]) -> str | None:
-    """Return the path of this monitor's socket in the user's folder; None when the user has no such folder."""
+    """Return the path of this monitor's socket; make its folder. None for a user without a runtime folder."""
     folder = marks_folder(environment, os.geteuid())
     if folder is None:
         return None

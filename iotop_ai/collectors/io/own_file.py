@@ -21,7 +21,7 @@ from iotop_ai.model.errors import InputError
 _PATH_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHARED = stat.S_IWOTH | stat.S_ISVTX
 """The mode bits of a folder like /tmp: every user may write to it, but may replace only their own files."""
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """The errors of a filesystem that does not support hard links."""
@@ -148,7 +148,7 @@ def why_not_own_file(status: os.stat_result) -> str:
         return "it is not a regular file"
     if status.st_uid != os.geteuid():
         return f"it belongs to user {status.st_uid}"
-    if status.st_mode & _OTHERS:
+    if status.st_mode & _WRITABLE_BY_OTHERS:
         return "other users can write to it (chmod go-w)"
     if status.st_nlink != 1:
         return "it has a second name (a hard link)"
@@ -177,9 +177,9 @@ def create_part(name: str, folder: int, label: str = "") -> int:
 
 
 def try_lock(fd: int, *, wait: bool = False) -> bool:
-    """Lock a file; return False when another process holds the lock, and True if the filesystem has no locks.
+    """Lock a file; return whether this succeeded: True also if the filesystem has no locks.
 
-    wait: wait until the other process releases the lock.
+    wait: wait until another process releases the lock, in place of returning False.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -249,9 +249,9 @@ def is_named(fd: int, name: str, folder: int | None = None) -> bool:
 def open_as_root(path: str) -> int:
     """Open a recording when we are root, and return its descriptor.
 
-    Only a file that root itself created is accepted, because a link of another user could lead to any file. A file of
-    the user who became root through sudo is accepted too, because that user could read it before. Raises OSError, and
-    InputError with a message that names --allow-root.
+    A symbolic link is refused, and so is a regular file that belongs to another user or that other users can write to,
+    because it could lead root to any file. A file of the user who became root is accepted, because that user could
+    read it before. Raises OSError, and InputError with a message that names --allow-root.
     """
     flag = "use --allow-root"
     folder, name = parent_of(path, writing=False)
@@ -268,7 +268,7 @@ def open_as_root(path: str) -> int:
     why = ""
     if status.st_uid not in (0, invoking_user(os.environ)):
         why = f"it belongs to user {status.st_uid}"
-    elif status.st_mode & _OTHERS:
+    elif status.st_mode & _WRITABLE_BY_OTHERS:
         why = "other users can write to it"
     if why and stat.S_ISREG(status.st_mode):
         os.close(fd)

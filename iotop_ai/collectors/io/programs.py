@@ -24,7 +24,7 @@ SYSTEM_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 def find_program(name: str) -> str:
     """Return the absolute path of a program in a trusted folder; "" when it is not found."""
-    return _first(name, TRUSTED_FOLDERS)
+    return _first_executable(name, TRUSTED_FOLDERS)
 
 
 def find_user_program(name: str) -> str:
@@ -35,9 +35,9 @@ def find_user_program(name: str) -> str:
     if os.geteuid() == 0:
         return find_program(name)
     path = os.environ.get("PATH", SYSTEM_PATH)
-    return _first(name, tuple(folder for folder in path.split(":") if folder.startswith("/")))
+    return _first_executable(name, tuple(folder for folder in path.split(":") if folder.startswith("/")))
 
 
-def _first(name: str, folders: tuple[str, ...]) -> str:
+def _first_executable(name: str, folders: tuple[str, ...]) -> str:
     paths = (f"{folder}/{name}" for folder in folders)
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), "")

@@ -22,6 +22,7 @@ _LIMITS = (
     ("file size", resource.RLIMIT_FSIZE, "B"),
     ("core file", resource.RLIMIT_CORE, "B"),
 )
+"""(the shown name, the number of the limit, its unit)."""
 _IO_CLASSES = ("none", "realtime", "best", "idle")
 _PROTOCOLS = {("AF_INET", "SOCK_STREAM"): "tcp", ("AF_INET6", "SOCK_STREAM"): "tcp6", ("AF_INET", "SOCK_DGRAM"): "udp"}
 

@@ -107,7 +107,7 @@ class Root:
     def view(self) -> str:
         """The name, in /proc, of a process that has the machine's mounts and namespaces.
 
-        The name is "self", or "1" with --procfs or --sysfs.
+        The name is "self", or "1" with --procfs or --sysfs if the mounts of PID 1 can be read.
         """
         return "1" if self.has_given_trees and self.exists("proc/1/mountinfo") else "self"
 
@@ -172,7 +172,7 @@ class Root:
             return None
 
     def names(self, relative: str) -> list[str]:
-        """Return the sorted names of the entries of a directory; [] when the directory is missing."""
+        """Return the sorted names of the entries of a directory; [] when it is missing or cannot be listed."""
         try:
             return sorted(os.listdir(self.join(relative)))
         except OSError:

@@ -32,10 +32,13 @@ class ClocksCollector:
         self._next = 0
         self._khz: dict[str, int | None] = {}
         self._packages: set[str] = set()
-        self._counting: set[str] = set()
+        """The first CPU of each package with a throttle count."""
+        self._cores: set[str] = set()
+        """The first CPU of each core with a throttle count."""
         self._counts: dict[tuple[str, str], int] = {}
         """The newest known throttle counts by (CPU, name)."""
-        self._base: tuple[int | None, int | None] = (None, None)
+        self._fixed_khz: tuple[int | None, int | None] = (None, None)
+        """(the base clock, the highest clock)."""
 
     def read(self) -> ClockState:
         """Return the clocks.
@@ -52,18 +55,18 @@ class ClocksCollector:
         self._next = (self._next + len(turn)) % len(cpus)
         for cpu in turn:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
-            if cpu in self._counting:
+            if cpu in self._cores:
                 self._count(cpu, _OF_CORE)
         khz = [value for value in self._khz.values() if value is not None]
         # The sum of the counts is complete only after every core has been read once.
-        counts = [self._counts.get((cpu, _OF_CORE)) for cpu in self._counting]
+        counts = [self._counts.get((cpu, _OF_CORE)) for cpu in self._cores]
         packages = [self._count(cpu, _OF_PACKAGE) for cpu in self._packages]
         least, mean, most = (min(khz), sum(khz) // len(khz), max(khz)) if khz else (None, None, None)
         return ClockState(
             least,
             mean,
             most,
-            *self._base,
+            *self._fixed_khz,
             core_throttles=_sum(counts),
             package_throttles=_sum(packages),
         )
@@ -77,19 +80,19 @@ class ClocksCollector:
             if self._root.exists(f"{CPUS}/{name}/cpufreq") or self._root.exists(f"{CPUS}/{name}/thermal_throttle")
         ]
         packages: dict[str, str] = {}
-        first: dict[str, str] = {}
+        cores: dict[str, str] = {}
         for name in cpus:
             packages.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/physical_package_id"), name)
             # All threads of a core show the same throttle count.
-            first.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
+            cores.setdefault(self._root.text_or(f"{CPUS}/{name}/topology/thread_siblings_list", name), name)
         self._packages = {name for name in packages.values() if self._root.exists(f"{CPUS}/{name}/{_OF_PACKAGE}")}
-        self._counting = {name for name in first.values() if self._root.exists(f"{CPUS}/{name}/{_OF_CORE}")}
+        self._cores = {name for name in cores.values() if self._root.exists(f"{CPUS}/{name}/{_OF_CORE}")}
         if cpus:
             folder = f"{CPUS}/{cpus[0]}"
             base = self._number(f"{folder}/cpufreq/base_frequency")
             nominal_mhz = self._number(f"{folder}/acpi_cppc/nominal_freq") if base is None else None
             base = nominal_mhz * 1000 if nominal_mhz else base
-            self._base = (base, self._number(f"{folder}/cpufreq/cpuinfo_max_freq"))
+            self._fixed_khz = (base, self._number(f"{folder}/cpufreq/cpuinfo_max_freq"))
         self._cpus = cpus
 
     def _count(self, cpu: str, name: str) -> int | None:

@@ -120,9 +120,9 @@ class NvmlCalls:
         if call is None:
             self._never.add(key)
             return None
-        first = () if bare else (self.handles[uuid] if handle is None else handle,)
+        handle_args = () if bare else (self.handles[uuid] if handle is None else handle,)
         try:
-            return self.timed(label, call, *first, *args, **keywords)
+            return self.timed(label, call, *handle_args, *args, **keywords)
         except self.api.NVMLError as error:
             if error.value in (GPU_IS_LOST, RESET_REQUIRED):
                 raise gpu_unavailable(error) from None

@@ -11,14 +11,17 @@ _SHUTDOWN, _SLOWDOWN, _MEMORY_MAX = 0, 1, 2
 _CORRECTED, _UNCORRECTED = 0, 1
 _VOLATILE, _AGGREGATE = 0, 1
 _RECOVERY = 230
+"""NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
 _MOST_LINKS = 36
+"""NVML_NVLINK_MAX_LINKS."""
 _SRAM = 7
+"""NVML_MEMORY_LOCATION_SRAM."""
 _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_crc_errors": ((38, 45), (163,)),
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""By our name: (the fields with the total of all links, the fields of a single link, for drivers without a total)."""
+"""By field of GpuDetail: (NVML's fields with the total of all links, the fields of one link for drivers without it)."""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:
@@ -179,6 +182,7 @@ def _links(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
 
 
 def _fabric(calls: NvmlCalls, uuid: str) -> tuple[int | None, int | None]:
+    """Return (state, status) of the NVLink fabric; None without a fabric (state 0)."""
     kind = getattr(calls.api, "c_nvmlGpuFabricInfo_v2_t", None)
     if kind is None or calls.never(uuid, "nvmlDeviceGetGpuFabricInfoV"):
         return None, None

@@ -22,12 +22,16 @@ METRICS = {
     "gpm_nvlink_rx_mib_per_s": 60,
     "gpm_nvlink_tx_mib_per_s": 61,
 }
-_QUERY, _SAMPLE, _METRICS = "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
+"""The number of the NVML_GPM_METRIC_* by field of GpuState."""
+_QUERY_SUPPORT, _SAMPLE_GET, _METRICS_GET = "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"
 _MOST_INSTANCES = 16
 
 
 class SamplePair:
-    """Two samples that are filled alternately, and the figures from the newest difference between them."""
+    """Two samples that are filled alternately, and the figures from the newest difference between them.
+
+    at_ns: when ``old`` was filled; None until then.
+    """
 
     def __init__(self, first: Any, second: Any) -> None:
         self.old, self.new = first, second
@@ -87,6 +91,7 @@ class GpmReader:
                 self._calls.get("", "nvmlGpmSampleFree", sample, bare=True)
 
     def _read(self, uuid: str, instance: int) -> dict[str, float | None]:
+        """Return the figures since the previous sample. instance: -1 for the whole GPU."""
         pair = self._pairs.get((uuid, instance)) or self._begin(uuid, instance)
         if pair is None:
             return dict.fromkeys(METRICS)
@@ -94,7 +99,7 @@ class GpmReader:
         if pair.at_ns is not None and clock.monotonic_ns() - pair.at_ns < LEAST_NS:
             return pair.figures
         if instance < 0:
-            sampled = self._calls.get(uuid, _SAMPLE, pair.new)
+            sampled = self._calls.get(uuid, _SAMPLE_GET, pair.new)
         else:
             label = f"nvmlGpmMigSampleGet.{instance}"
             sampled = self._calls.get(uuid, "nvmlGpmMigSampleGet", instance, pair.new, label=label, removable=True)
@@ -108,13 +113,13 @@ class GpmReader:
 
     def _begin(self, uuid: str, instance: int) -> SamplePair | None:
         calls = self._calls
-        if calls.never(uuid, _QUERY) or (instance < 0 and calls.never(uuid, _SAMPLE)):
+        if calls.never(uuid, _QUERY_SUPPORT) or (instance < 0 and calls.never(uuid, _SAMPLE_GET)):
             return None
-        support = calls.get(uuid, _QUERY)
+        support = calls.get(uuid, _QUERY_SUPPORT)
         if support is None:
             return None
         if not support.isSupportedDevice:
-            calls.give_up(uuid, _QUERY)
+            calls.give_up(uuid, _QUERY_SUPPORT)
             return None
         first = calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
         second = None if first is None else calls.get(uuid, "nvmlGpmSampleAlloc", bare=True)
@@ -134,7 +139,7 @@ class GpmReader:
             request.metrics[i].metricId = number
         out: dict[str, float | None] = dict.fromkeys(METRICS)
         # The samples are of two instances if the older instance was removed and its number was given to another.
-        if self._calls.get(uuid, _METRICS, request, bare=True, removable=True) is not None:
+        if self._calls.get(uuid, _METRICS_GET, request, bare=True, removable=True) is not None:
             for i, name in enumerate(METRICS):
                 value = request.metrics[i].value
                 if request.metrics[i].nvmlReturn == 0 and value >= 0:

@@ -1,4 +1,4 @@
-"""The only user of pynvml: opens one session and identifies GPUs by UUID.
+"""The only importer of pynvml: opens one session and identifies GPUs by UUID.
 
 Source: nvml.h (https://docs.nvidia.com/deploy/nvml-api/).
 """
@@ -42,7 +42,7 @@ class Nvml:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._calls = NvmlCalls(clock)
-        self._numbers: dict[int, str] = {}
+        self._uuid_by_number: dict[int, str] = {}
         self._mig: dict[str, bool | None] = {}
         self._reader = StateReader(self._calls)
 
@@ -84,7 +84,8 @@ class Nvml:
     def gpus(self) -> dict[str, GpuUnavailable | None]:
         """Return the error of each GPU that the driver lists, by UUID; {} without a GPU.
 
-        The error is None for a GPU that answers. Raises Unavailable when the driver cannot list the GPUs.
+        The error is None for a GPU that answers. A GPU with an unknown UUID is listed as "gpu N". Raises Unavailable
+        when the driver cannot list the GPUs.
         """
         calls, api = self._calls, self._calls.api
         errors: dict[str, GpuUnavailable | None] = {}
@@ -98,10 +99,10 @@ class Nvml:
                 uuid = text_of(calls.timed("nvmlDeviceGetUUID", api.nvmlDeviceGetUUID, handle))
             except api.NVMLError as error:
                 # A GPU that does not answer is listed under the UUID that its number had before.
-                errors.setdefault(self._numbers.get(number, f"gpu {number}"), gpu_unavailable(error, number))
+                errors.setdefault(self._uuid_by_number.get(number, f"gpu {number}"), gpu_unavailable(error, number))
                 continue
             calls.handles[uuid], errors[uuid] = handle, None
-            self._numbers = {n: u for n, u in self._numbers.items() if u != uuid} | {number: uuid}
+            self._uuid_by_number = {n: u for n, u in self._uuid_by_number.items() if u != uuid} | {number: uuid}
         return errors
 
     def state(self, uuid: str) -> GpuState:
@@ -116,7 +117,7 @@ class Nvml:
         bus = calls.once(uuid, "nvmlDeviceGetPciInfo")
         base = GpuState(
             uuid=uuid,
-            number=next((n for n, other in self._numbers.items() if other == uuid), 0),
+            number=next((n for n, other in self._uuid_by_number.items() if other == uuid), 0),
             name=text_of(calls.once(uuid, "nvmlDeviceGetName")),
             sm_max_mhz=calls.once(uuid, "nvmlDeviceGetMaxClockInfo", _SM, label="nvmlDeviceGetMaxClockInfo.sm"),
             memory_max_mhz=calls.once(
@@ -140,7 +141,7 @@ class Nvml:
         return number
 
     def watch(self) -> XidWatch | None:
-        """Return a listener for Xid events of the listed GPUs, not yet started; None while the library is closed."""
+        """Return a listener for Xid events of the listed GPUs, not yet started; None while no GPU has a handle."""
         api = self._calls.api
         return None if api is None or not self._calls.handles else XidWatch(self._clock, api, self._calls.handles)
 

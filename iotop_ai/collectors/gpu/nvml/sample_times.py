@@ -10,7 +10,7 @@ from iotop_ai.collectors.io.clock import Clock
 
 LEAST_STEP_NS = 100_000_000
 """The least step back of the clock that matters, in ns: after a smaller step, the next samples are newer again."""
-LATEST_US = 1_000_000
+MOST_AHEAD_US = 1_000_000
 """How far a sample may be ahead of our clock after a step, in microseconds.
 
 Samples from before the step are further ahead.
@@ -18,13 +18,13 @@ Samples from before the step are further ahead.
 
 
 class SampleTimes:
-    """The newest time stamp of one GPU's samples."""
+    """Keeps the newest time stamp of one GPU's samples."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._asked_ns = clock.monotonic_ns()
         self._offset_ns = clock.wall_ns() - self._asked_ns
-        self._newest_us = self._asked_us = 0
+        self._newest_us = self._after_us = 0
         self._latest_us: int | None = None
         self._set_back = False
 
@@ -32,19 +32,19 @@ class SampleTimes:
         """Begin a reading: return the time stamp after which samples are new, in microseconds."""
         wall_ns, now_ns = self._clock.wall_ns(), self._clock.monotonic_ns()
         now_us, offset_ns = wall_ns // 1000, wall_ns - now_ns
-        asked_us = now_us - (now_ns - self._asked_ns) // 1000
+        previous_ask_us = now_us - (now_ns - self._asked_ns) // 1000
         stepped = offset_ns < self._offset_ns - LEAST_STEP_NS
         # If the driver does not use the wall clock, a step does not affect its time stamps.
         if stepped and self._newest_us > now_us:
-            self._newest_us, self._set_back = asked_us, True
+            self._newest_us, self._set_back = previous_ask_us, True
         self._asked_ns, self._offset_ns = now_ns, offset_ns
-        self._latest_us = now_us + LATEST_US if self._set_back else None
-        self._asked_us = self._newest_us
+        self._latest_us = now_us + MOST_AHEAD_US if self._set_back else None
+        self._after_us = self._newest_us
         return self._newest_us
 
     def is_new(self, stamp_us: int) -> bool:
         """Whether a sample is newer than those of the previous reading. Marks a new sample as seen."""
-        if stamp_us <= self._asked_us or (self._latest_us is not None and stamp_us > self._latest_us):
+        if stamp_us <= self._after_us or (self._latest_us is not None and stamp_us > self._latest_us):
             return False
         self._newest_us = max(self._newest_us, stamp_us)
         return True

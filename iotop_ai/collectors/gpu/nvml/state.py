@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, member_of, number_of
+from iotop_ai.collectors.gpu.nvml.calls import NEVER, NvmlCalls, member_of, number_of
 from iotop_ai.collectors.gpu.nvml.gpm import GpmReader
 from iotop_ai.collectors.gpu.nvml.processes import GpuProcessReader
 from iotop_ai.collectors.gpu.nvml.sample_times import SampleTimes
@@ -37,9 +37,9 @@ FIELDS = {
     "nvlink_tx_kib": 138,
     "nvlink_rx_kib": 139,
 }
-"""The NVML_FI_DEV_* number by our name. The scope of the two NVLink fields makes NVML sum them over all links."""
+"""The NVML_FI_DEV_* number by field of GpuState. The scope of the two NVLink fields makes NVML sum all links."""
 ENGINES = {"decoder_percent": "Decoder", "encoder_percent": "Encoder", "jpeg_percent": "Jpg", "ofa_percent": "Ofa"}
-"""The word in nvmlDeviceGet*Utilization by our name."""
+"""The word in nvmlDeviceGet*Utilization by field of GpuState."""
 _NARROW_IS_UNKNOWN = ("pcie_tx_bytes", "pcie_rx_bytes")
 """Byte counters that are unknown if they have only 32 bits.
 
@@ -217,7 +217,7 @@ class StateReader:
         for name, value in zip(list(names), values, strict=True):
             if value.nvmlReturn == 0:
                 out[name] = self._value(name, value)
-            elif value.nvmlReturn in (2, 3, 13, 25, 26):  # this field is not supported, so do not ask for it again
+            elif value.nvmlReturn in NEVER:  # this field is not supported, so do not ask for it again
                 names.remove(name)
         return out
 
