@@ -62,7 +62,7 @@ class RecordedFrames:
         return self._header or self.source.header
 
     def _moment(self, text: str) -> int:
-        if self.source.streams:
+        if self.source.is_stream:
             return parse_moment_ns(text)
         begin_ns, end_ns = self.source.span()
         found = parse_time_ns(text, begin_ns, end_ns)
@@ -82,7 +82,7 @@ class RecordedFrames:
 
         For a stream, whose end is unknown, only the time is given.
         """
-        if self.source.streams:
+        if self.source.is_stream:
             return clock(wall_ns)
         first_ns, last_ns = self.source.span()
         begin_ns = first_ns if self.begin_ns is None else max(first_ns, self.begin_ns)

@@ -44,7 +44,7 @@ def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
             names += matching_devices(word, infos)
         if settings.path:
             try:
-                names += devices_of_path(settings.path, mounts.every(), infos, root)
+                names += devices_of_path(settings.path, mounts.all_mounts(), infos, root)
             except FileNotFoundError:
                 raise UsageError(f"no folder {clean(settings.path)!r}") from None
     except OSError as error:

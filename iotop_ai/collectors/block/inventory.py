@@ -33,7 +33,7 @@ class MountSource(Protocol):
     mounts: tuple[Mount, ...]
     generation: int
 
-    def every(self) -> tuple[Mount, ...]:
+    def all_mounts(self) -> tuple[Mount, ...]:
         """Return all mounts, including the kernel's own mounts and those in memory."""
 
 
@@ -163,7 +163,7 @@ class BlockInfoCollector:
         }
         file_loops = [info for info in joined.values() if info.kind == "loop" and info.detail != "loop"]
         # The file of a loop device may be on a mount in memory, which ``mounts`` does not list.
-        all_mounts = self._mounts.every() if file_loops and self._mounts else ()
+        all_mounts = self._mounts.all_mounts() if file_loops and self._mounts else ()
         for info in file_loops:
             joined[info.name] = with_backing_devices(info, all_mounts, joined)
         return joined

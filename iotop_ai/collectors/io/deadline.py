@@ -13,7 +13,8 @@ from typing import Self
 class Deadline:
     """A context manager that shuts a connection down after ``seconds``.
 
-    A pending read then gets the end of the stream. late: whether the connection was shut down. Raises OSError on entry when this user has too many threads.
+    A pending read then gets the end of the stream. late: whether the time is over. Raises OSError on entry when this
+    user has too many threads.
     """
 
     def __init__(self, seconds: float) -> None:

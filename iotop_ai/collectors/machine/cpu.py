@@ -34,8 +34,9 @@ def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:
 class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
-    The first reading has None for the number of physical cores, because counting them reads a file for each core. So
-    has every reading of trees that are not our own. psutil counts them only if the kernel does not give its topology, because importing psutil costs a megabyte.
+    The number of physical cores is None in the first reading, because counting them reads a file for each core, and in
+    every reading of trees that are not our own. psutil counts them only if the kernel does not give its topology,
+    because importing psutil costs a megabyte.
     """
 
     field = "cpu"

@@ -89,10 +89,10 @@ class Tree:
         return stat.S_ISDIR(self._stat.st_mode) or stat.S_ISREG(self._stat.st_mode)
 
     def __iter__(self) -> Iterator[Entry]:
-        at = None if self._pinned is None else self._pinned.folder
+        parent = None if self._pinned is None else self._pinned.folder
         name = self.top if self._pinned is None else self._pinned.name
         if not stat.S_ISDIR(self._stat.st_mode):
-            folder = os.open(os.path.dirname(self.top) if at is None else ".", FOLDER, dir_fd=at)
+            folder = os.open(os.path.dirname(self.top) if parent is None else ".", FOLDER, dir_fd=parent)
             try:
                 yield Entry(folder, os.path.basename(name), "", self._stat)
             finally:
@@ -101,7 +101,7 @@ class Tree:
         # The stack is explicit, because a tree may be deeper than Python's recursion limit.
         stack: list[tuple[int, str, list[str]]] = []
         try:
-            self._enter(stack, at, name, "", self._stat)
+            self._enter(stack, parent, name, "", self._stat)
             while stack:
                 folder, path, names = stack[-1]
                 if not names:
@@ -190,7 +190,10 @@ def open_below(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bo
 
 
 class FileSample:
-    """A sample of up to ``most`` files of a tree, chosen at random with equal chances. The random seed is fixed."""
+    """A sample of up to ``most`` files of a tree, chosen at random with equal chances. The random seed is fixed.
+
+    paths: pairs of (path, size in bytes).
+    """
 
     def __init__(self, most: int = 64) -> None:
         self._random = Random(1)

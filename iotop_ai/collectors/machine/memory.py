@@ -45,8 +45,8 @@ def parse_vmstat(raw: bytes) -> dict[bytes, int]:
 def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page_bytes: int) -> MemoryState:
     """Make the record from the values of both files. A value that this kernel does not print is None.
 
-    Before Linux 5.9, ``workingset_refault`` counts only file pages. Before 4.13, ``allocstall`` is counted separately
-    for each memory zone, and before 4.8 ``pgscan_direct_*`` are too.
+    Before Linux 5.9, ``workingset_refault`` counts only file pages. Each memory zone may have its own
+    ``allocstall``, and before 4.8 its own ``pgscan_direct``; they are summed.
     """
     count = vmstat.get
     file_refaults = count(b"workingset_refault_file", count(b"workingset_refault"))
@@ -69,7 +69,7 @@ def memory_state(meminfo: Mapping[bytes, int], vmstat: Mapping[bytes, int], page
 
 
 class MemoryCollector:
-    """Reads the levels of /proc/meminfo and the counters of /proc/vmstat at the same moment."""
+    """Reads the levels of /proc/meminfo and the counters of /proc/vmstat in the same tick."""
 
     field = "memory"
     every_s = 0.0

@@ -45,7 +45,10 @@ def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
 
 
 def every_mount(raw: bytes) -> tuple[Mount, ...]:
-    """Return all mounts, including the kernel's own mounts and those in memory."""
+    """Return all mounts, including the kernel's own mounts and those in memory.
+
+    A mount that a later mount at the same path hides is left out.
+    """
     by_path: dict[str, Mount] = {}
     for line in raw.split(b"\n"):
         left, dash, right = line.partition(b" - ")
@@ -132,7 +135,7 @@ class MountsCollector:
                 self.generation += 1
         return self.mounts
 
-    def every(self) -> tuple[Mount, ...]:
+    def all_mounts(self) -> tuple[Mount, ...]:
         """Return all mounts at the newest read, including the kernel's own mounts and those in memory."""
         return every_mount(self._raw)
 

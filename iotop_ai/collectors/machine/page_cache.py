@@ -75,9 +75,9 @@ class PageCache:
             answer = _CacheStat()
             if not self._libc.syscall(CACHESTAT, handle, ctypes.byref(_Range(0, 0)), ctypes.byref(answer), 0):
                 self.how = "cachestat"
-                whole = -(-status.st_size // PAGE_BYTES)
+                file_pages = -(-status.st_size // PAGE_BYTES)
                 return Resident(
-                    min(min(answer.cache, whole) * PAGE_BYTES, status.st_size),
+                    min(min(answer.cache, file_pages) * PAGE_BYTES, status.st_size),
                     (answer.dirty + answer.writeback) * PAGE_BYTES,
                 )
             error_number = ctypes.get_errno()

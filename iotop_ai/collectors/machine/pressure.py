@@ -43,10 +43,10 @@ def own_cgroup(cgroup: bytes, mountinfo: bytes) -> tuple[str, str] | None:
         fields = head.split()
         if not tail.startswith(b"cgroup2 ") or len(fields) < 5:
             continue
-        mounted = fields[3].rstrip(b"/")
-        if mounted and path != mounted and not path.startswith(mounted + b"/"):
+        mounted_root = fields[3].rstrip(b"/")
+        if mounted_root and path != mounted_root and not path.startswith(mounted_root + b"/"):
             continue
-        inside = path[len(mounted) :].strip(b"/")
+        inside = path[len(mounted_root) :].strip(b"/")
         directory = b"/".join(filter(None, (fields[4].strip(b"/"), inside)))
         return clean_bytes(path), directory.decode("utf-8", "surrogateescape")
     return None

@@ -42,7 +42,7 @@ class Acknowledged:
 
     @property
     def path(self) -> Path:
-        """Return the path of the file."""
+        """The path of the file."""
         from pathlib import Path
 
         return Path(self._file)

@@ -6,6 +6,7 @@ Source: XDG Base Directory Specification, https://specifications.freedesktop.org
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pwd
 import stat
@@ -51,8 +52,8 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
 def settings_file(environ: Mapping[str, str], given: str | None = None) -> str:
     """Return the path of the settings file, which may not exist.
 
-    The path is ``given``, or $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config. For root, ~ is root's own home
-    even if sudo kept the caller's HOME.
+    The path is ``given``, or $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config. For root, ~/.config is in root's
+    own home even if sudo kept the caller's HOME.
     """
     if given or environ.get(CONFIG_VARIABLE):
         return os.path.expanduser(given or environ[CONFIG_VARIABLE])
@@ -82,7 +83,7 @@ def open_folder(folder: Path | str) -> int:
     try:
         status = os.fstat(handle)
         if status.st_uid != os.geteuid():
-            raise PermissionError(1, "belongs to another user", str(folder))
+            raise PermissionError(errno.EPERM, "belongs to another user", str(folder))
         if stat.S_IMODE(status.st_mode) & 0o077:
             os.fchmod(handle, 0o700)
     except OSError:
@@ -131,5 +132,5 @@ def read_file(folder: Path | str, name: str, limit: int) -> bytes:
     handle = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(22, "not a regular file", name)
+            raise OSError(errno.EINVAL, "not a regular file", name)
         return file.read(limit)

@@ -64,7 +64,7 @@ def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], r
         name = next((one.name for one in infos.values() if f"{one.major}:{one.minor}" == number), "")
         place = Place(clean(path), device=name, disks=leaves_below(name, infos) if name else ())
         return _with_disks(place, chain_below(name, infos), infos, root)
-    located = resolve_path_devices(path, mounts.every(), infos, root)
+    located = resolve_path_devices(path, mounts.all_mounts(), infos, root)
     mount = located.mount
     if mount is None or is_of_another_mount(info.st_dev, mount):
         return Place(clean(path), why_no_disk="no mount of this namespace holds it")

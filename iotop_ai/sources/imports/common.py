@@ -20,7 +20,7 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A step back in a log's times by this many ns may be the end of summer time; a smaller step is a correction."""
+"""A step back in a log's times by more than this many ns may be the end of summer time; others are corrections."""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 
@@ -47,7 +47,7 @@ class LoggedTime(NamedTuple):
     numbers: the three numbers of the date, in the order of the text
     year_first: whether the date begins with the year
     surely_day_first: whether the date certainly begins with the day, because its separator is "."
-    seconds: the seconds since midnight
+    seconds, microseconds: the time since midnight
     offset: the offset from UTC, such as "+0100"; "" without one
     """
 
@@ -68,16 +68,16 @@ _LOGGED_TIME = re.compile(
 def parse_logged_time(text: str) -> LoggedTime | None:
     """Parse a time as iostat -t and nvidia-smi write it in the usual locales; None for any other text."""
     text = text.strip()
-    found = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
-    if found is None:
+    match = _LOGGED_TIME.fullmatch(text) if len(text) <= _LONGEST_LOGGED_TIME else None
+    if match is None:
         return None
-    hour, am_or_pm = int(found[5]), (found[9] or "").lower()
+    hour, am_or_pm = int(match[5]), (match[9] or "").lower()
     if am_or_pm:
         hour = hour % 12 + (12 if am_or_pm == "p" else 0)
-    numbers = (int(found[1]), int(found[3]), int(found[4]))
-    seconds = hour * 3600 + int(found[6]) * 60 + int(found[7])
-    micro = int((found[8] or "0").ljust(6, "0"))
-    return LoggedTime(numbers, len(found[1]) == 4, found[2] == ".", seconds, micro, found[10] or "")
+    numbers = (int(match[1]), int(match[3]), int(match[4]))
+    seconds = hour * 3600 + int(match[6]) * 60 + int(match[7])
+    micro = int((match[8] or "0").ljust(6, "0"))
+    return LoggedTime(numbers, len(match[1]) == 4, match[2] == ".", seconds, micro, match[10] or "")
 
 
 def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None, before_ns: int | None = None) -> int:
@@ -142,8 +142,8 @@ def snapshot(
 ) -> Snapshot:
     """Make a Snapshot with the Readings of a log. All other Readings are off, with the reason."""
     missing: Reading[Any] = Reading(None, Status.OFF, f"not in the {origin} log")
-    every: dict[str, Any] = {name: readings.get(name, missing) for name in _READINGS}
-    return Snapshot(seq, at_ns, wall_ns, interval_s, host, (), OwnCost(0, None, None, None, None), **every)
+    all_readings: dict[str, Any] = {name: readings.get(name, missing) for name in _READINGS}
+    return Snapshot(seq, at_ns, wall_ns, interval_s, host, (), OwnCost(0, None, None, None, None), **all_readings)
 
 
 def host_of(origin: str, run: int, name: str, kernel: str = "") -> Host:
@@ -172,6 +172,7 @@ _KINDS = (
     (re.compile(r"zd\d+"), "zvol"),
     (re.compile(rf"{_LETTERED}|nvme\d+n\d+|mmcblk\d+(boot\d)?|(nbd|rbd|pmem|drbd|bcache)\d+|dasd[a-z]+"), "disk"),
 )
+"""(a pattern for whole device names, the kind of these devices)."""
 _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virtio"), (re.compile(r"mmcblk"), "mmc"))
 
 

@@ -16,7 +16,7 @@ class DateOrder(NamedTuple):
     """The order of day and month in a log.
 
     day_first: whether the log writes 21/11/2026 rather than 11/21/2026
-    assumed: why this order is assumed; "" if the dates prove it
+    assumed: why this order is assumed; "" if the dates prove it or are the same in both orders
     """
 
     day_first: bool

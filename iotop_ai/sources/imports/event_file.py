@@ -30,7 +30,7 @@ class StepEvent(NamedTuple):
 
 
 def is_event_file(begin: bytes) -> bool:
-    """Whether a file that begins with these bytes is an event file: its first record contains "brain.Event:2"."""
+    """Whether a file that begins with these bytes is an event file: its first record names the version."""
     return b"brain.Event:" in begin[:64]
 
 
@@ -63,6 +63,7 @@ def _event(data: bytes) -> StepEvent | None:
             step = int.from_bytes(value, "little")
         elif number == _SUMMARY:
             has_summary = True
+    # A negative step is read as a number close to 2**64.
     return StepEvent(wall_s, step) if has_summary and step < 1 << 62 else None
 
 

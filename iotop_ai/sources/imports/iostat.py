@@ -37,6 +37,7 @@ _KIB = 1024
 MOST_NAMES = 65_536
 """The most device names in all runs of a log together."""
 _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
+"""The bytes of each unit in the names of the columns of throughput."""
 
 
 class LogSummary(NamedTuple):
@@ -62,9 +63,9 @@ class LogSummary(NamedTuple):
 
 def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
     """Read a log once and return its facts. Raises InputError for a log without a report."""
-    count, named, timed, idle, missing = 0, 0, True, False, False
+    count, name_count, timed, has_idle, has_missing = 0, 0, True, False, False
     dates = DateOrderFinder()
-    steps: Counter[int] = Counter()
+    intervals_s: Counter[int] = Counter()
     names: dict[int, dict[str, None]] = {}
     columns: dict[int, frozenset[str]] = {}
     last: Report | None = None
@@ -78,27 +79,27 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
         timed = timed and report.logged_time is not None
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
-        missing = missing or any(name not in report.devices for name in run_names)
+        has_missing = has_missing or any(name not in report.devices for name in run_names)
         new = len(report.devices.keys() - run_names.keys())
-        named += new
-        if named > MOST_NAMES or len(run_names) + new > MOST_DEVICES:
+        name_count += new
+        if name_count > MOST_NAMES or len(run_names) + new > MOST_DEVICES:
             raise InputError(f"more than {MOST_DEVICES} devices in a run of iostat, or {MOST_NAMES} in all")
         run_names.update(dict.fromkeys(report.devices))
-        idle = idle or any(not any(row.values()) for row in report.devices.values())
+        has_idle = has_idle or any(not any(row.values()) for row in report.devices.values())
         if (
             last is not None
             and last.run == report.run
             and last.logged_time is not None
             and report.logged_time is not None
         ):
-            steps[(report.logged_time.seconds - last.logged_time.seconds) % 86400] += 1
+            intervals_s[(report.logged_time.seconds - last.logged_time.seconds) % 86400] += 1
         last = report
     if not count:
         raise InputError("no report of iostat -x")
-    interval_s = options.interval_s or (float(steps.most_common(1)[0][0]) if steps else None) or None
-    sparse = missing and not idle
-    every = {run: tuple(run_names) for run, run_names in names.items()}
-    return LogSummary(count, interval_s, timed, dates, sparse, every, columns, day)
+    interval_s = options.interval_s or (float(intervals_s.most_common(1)[0][0]) if intervals_s else None) or None
+    sparse = has_missing and not has_idle
+    names_by_run = {run: tuple(run_names) for run, run_names in names.items()}
+    return LogSummary(count, interval_s, timed, dates, sparse, names_by_run, columns, day)
 
 
 class CounterBuilder:
@@ -128,8 +129,10 @@ class CounterBuilder:
         """Add to the four counters of reads (r), writes (w) or discards (d)."""
         done = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
         self.add(letter + "merges", _product(rates.get(f"{letter}rqm/s"), seconds))
-        size = next((rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None)
-        self.add(letter + "sectors", None if size is None else size * seconds / SECTOR_BYTES)
+        bytes_per_s = next(
+            (rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None
+        )
+        self.add(letter + "sectors", None if bytes_per_s is None else bytes_per_s * seconds / SECTOR_BYTES)
         self.add(letter + "ms", _product(rates.get(f"{letter}_await"), done))
 
     def add_interval(self, rates: dict[str, float], seconds: float) -> None:
@@ -139,10 +142,11 @@ class CounterBuilder:
         flushed = self.add("fios", _product(rates.get("f/s"), seconds))
         self.add("fms", _product(rates.get("f_await"), flushed))
         self.add("queue", _product(rates.get("aqu-sz"), seconds * 1000))
+        # The column is in percent, and the counter in ms.
         self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
-        """Return the counters as in /proc/diskstats; None for discards, flushes or requests in flight if not logged."""
+        """Return the counters as in /proc/diskstats; None for requests in flight and what the log does not have."""
 
         def four(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
@@ -184,7 +188,7 @@ def iostat_snapshots(
 
     Each run gives one Snapshot before its first interval and one for each interval. The first report of a run has
     iostat's mean since boot; it is left out unless ``keep_first`` is set. Raises InputError for another kind of file,
-    and UsageError if times are missing.
+    and UsageError if the length of an interval is unknown.
 
     say: called with a sentence about each assumption
     """
@@ -236,19 +240,19 @@ class _Import:
         """Yield all Snapshots of the log."""
         for number, report in enumerate(iostat_reports(self._path), 1):
             try:
-                logged_ns = self._logged_time(report)
+                report_ns = self._report_time(report)
             except InputError as error:
                 raise InputError(f"{self._path}: report {number}: {error}") from None
             if report.run != self._run:
-                yield self._begin(report, logged_ns)
+                yield self._begin(report, report_ns)
                 if not self._options.keep_first:
                     continue
-            seconds = self._step(logged_ns)
+            seconds = self._elapsed_s(report_ns)
             self._at_ns += round(seconds * _NS)
-            self._wall_ns = self._at_ns if logged_ns is None else logged_ns
-            yield self._interval(report, seconds)
+            self._wall_ns = self._at_ns if report_ns is None else report_ns
+            yield self._end_interval(report, seconds)
 
-    def _logged_time(self, report: Report) -> int | None:
+    def _report_time(self, report: Report) -> int | None:
         """Return the report's time, shifted to the user's start time; None if the log has no times."""
         if not self._summary.timed or report.logged_time is None:
             return None
@@ -258,9 +262,9 @@ class _Import:
             self._shift_ns = 0 if self._options.start_ns is None else self._options.start_ns - logged_ns
         return logged_ns + self._shift_ns
 
-    def _begin(self, report: Report, logged_ns: int | None) -> Snapshot:
+    def _begin(self, report: Report, report_ns: int | None) -> Snapshot:
         """Return the Snapshot before the first interval of a run."""
-        start_ns = logged_ns
+        start_ns = report_ns
         if start_ns is None:
             start_ns = (self._options.start_ns or 0) if self._run < 0 else self._at_ns + round(self._interval_s * _NS)
         if self._options.keep_first:
@@ -273,21 +277,21 @@ class _Import:
         self._builders = {self._key(name): CounterBuilder() for name in names}
         return self._snapshot(report)
 
-    def _step(self, logged_ns: int | None) -> float:
+    def _elapsed_s(self, report_ns: int | None) -> float:
         """Return the length in seconds of the interval that ends now.
 
         Logged times are whole seconds, so a difference of 1 s from the usual interval is due to rounding.
         """
-        if logged_ns is None:
+        if report_ns is None:
             return self._interval_s
-        apart_s = (logged_ns - self._wall_ns) / _NS
+        apart_s = (report_ns - self._wall_ns) / _NS
         return self._interval_s if apart_s <= 0 or abs(apart_s - self._interval_s) <= 1 else apart_s
 
     def _key(self, name: str) -> BlockKey:
         """Return the key of a device. A device that was missing in a report has a new key afterwards."""
         return BlockKey(name, self._generations.setdefault(name, 0))
 
-    def _interval(self, report: Report, seconds: float) -> Snapshot:
+    def _end_interval(self, report: Report, seconds: float) -> Snapshot:
         if not self._summary.sparse:
             for key in [k for k in self._builders if k.name not in report.devices]:
                 del self._builders[key]

@@ -37,6 +37,7 @@ _BANNER = re.compile(r"Linux (\S+) \((.+?)\)\s+(\S+)\s+\S+\s+\(\d+ \S+\)")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 _TERMS = {"%util": "util", "avgqu-sz": "aqu-sz"}
+"""The keys of iostat's JSON for the column titles that differ from them."""
 _NEEDED = ("r/s", "w/s", "r_await", "w_await", "util")
 
 
@@ -107,7 +108,8 @@ class _TextParser:
         self._columns: list[str] = []
         self._report: Report | None = None
         self._in_table = False
-        self._torn = 0
+        self._torn_line = 0
+        """The number of the line that is incomplete; 0 without one."""
 
     def line(self, number: int, line: str) -> Iterator[Report]:
         """Parse a line. Yield the previous report if this line ends it."""
@@ -116,9 +118,9 @@ class _TextParser:
         banner = _BANNER.match(line, max(0, line.rfind("Linux ")))
         if banner is not None and banner.start():
             # The last line of a killed run has no line end, so the banner of the next run is on the same line.
-            self._torn = number
-        if self._torn and banner is None:
-            raise InputError(f"{self._path}: line {self._torn}: not a line of iostat -x")
+            self._torn_line = number
+        if self._torn_line and banner is None:
+            raise InputError(f"{self._path}: line {self._torn_line}: not a line of iostat -x")
         if not words:
             self._in_table = False
         elif banner is not None:
@@ -153,7 +155,7 @@ class _TextParser:
         numbers = words[1:]
         if len(numbers) != len(self._columns) or not all(map(_NUMBER.fullmatch, numbers)):
             # The last line of a log may be incomplete; anywhere else, such a line is an error.
-            self._torn = number
+            self._torn_line = number
             return
         values = [float(text.replace(",", ".")) for text in numbers]
         try:
@@ -167,10 +169,10 @@ class _TextParser:
 
         It is left out if one of its lines is incomplete, because devices may be missing after that line.
         """
-        if self._report is not None and not self._torn:
+        if self._report is not None and not self._torn_line:
             yield self._report
         self._report = None
-        self._in_table, self._torn = False, 0
+        self._in_table, self._torn_line = False, 0
 
 
 def _json_reports(path: str) -> Iterator[Report]:
@@ -182,7 +184,7 @@ def _json_reports(path: str) -> Iterator[Report]:
         if os.fstat(file.fileno()).st_size > LARGEST_JSON:
             raise InputError(f"{path}: more than 128 MiB of JSON; log as text instead")
         text = file.read().decode("utf-8", "replace")
-    found = 0
+    report_count = 0
     decoder = json.JSONDecoder(parse_constant=_refuse)
     for run, part in enumerate(_runs(text), 1):
         if run > MOST_RUNS:
@@ -193,22 +195,22 @@ def _json_reports(path: str) -> Iterator[Report]:
         date = re.search(r'"date"\s*:', part)
         day = None if date is None else _day(_string(part[date.end() :]))
         start = re.search(r'"statistics"\s*:\s*\[', part)
-        at = len(part) if start is None else start.end()
-        while at < len(part):
+        position = len(part) if start is None else start.end()
+        while position < len(part):
             try:
-                raw, at = decoder.raw_decode(part, _skip_separators(part, at))
+                raw, position = decoder.raw_decode(part, _skip_separators(part, position))
                 report = _json_report(run, host, kernel, raw)._replace(day=day)
             except InputError as error:
-                raise InputError(f"{path}: report {found + 1}: {error}") from None
+                raise InputError(f"{path}: report {report_count + 1}: {error}") from None
             except json.JSONDecodeError as error:
-                if part[at:].lstrip(", \t\r\n").startswith("]") or error.pos > len(part) - _TORN:
+                if part[position:].lstrip(", \t\r\n").startswith("]") or error.pos > len(part) - _TORN:
                     break
-                raise InputError(f"{path}: report {found + 1}: damaged JSON") from None
+                raise InputError(f"{path}: report {report_count + 1}: damaged JSON") from None
             except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-                raise InputError(f"{path}: report {found + 1}: not a report of iostat -x") from None
-            found += 1
+                raise InputError(f"{path}: report {report_count + 1}: not a report of iostat -x") from None
+            report_count += 1
             yield report
-    if not found:
+    if not report_count:
         raise InputError(f"{path}: no JSON of iostat -x")
 
 
@@ -218,7 +220,7 @@ def _day(text: str) -> LoggedTime | None:
 
 def _runs(text: str) -> Iterator[str]:
     """Yield the text after each "nodename", up to the next "nodename"."""
-    ends = (found.span() for found in re.finditer(r'"nodename"\s*:', text))
+    ends = (match.span() for match in re.finditer(r'"nodename"\s*:', text))
     start = next(ends, (0, 0))[1]
     for begin, end in ends:
         yield text[start:begin]
@@ -228,19 +230,20 @@ def _runs(text: str) -> Iterator[str]:
 
 
 def _refuse(name: str) -> float:
+    """Refuse the constants NaN and Infinity."""
     raise ValueError
 
 
-def _skip_separators(text: str, at: int) -> int:
+def _skip_separators(text: str, position: int) -> int:
     """Return the index after any white space and commas."""
-    while at < len(text) and text[at] in " \t\r\n,":
-        at += 1
-    return at
+    while position < len(text) and text[position] in " \t\r\n,":
+        position += 1
+    return position
 
 
 def _string(text: str) -> str:
-    found = re.match(r'\s*"([^"\\]{0,200})"', text)
-    return "" if found is None else clean(found[1])
+    match = re.match(r'\s*"([^"\\]{0,200})"', text)
+    return "" if match is None else clean(match[1])
 
 
 def _json_report(run: int, host: str, kernel: str, raw: dict[str, Any]) -> Report:

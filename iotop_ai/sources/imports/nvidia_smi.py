@@ -40,14 +40,15 @@ _LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
 Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
 """
 _SAMPLED = 50
+"""The number of rounds that show the interval of the log."""
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?)(?:\s*(?:%|MiB|W|MHz|C|mJ))?")
 _LOST = re.compile(r"\[?(GPU is lost|GPU requires reset|Unknown Error)\]?", re.IGNORECASE)
 
 
 def number(text: str, most: float = _LARGEST_VALUE) -> float | None:
     """Parse a number with or without a unit; None for texts such as [N/A] and [Not Supported]. Raises ValueError."""
-    found = _NUMBER.fullmatch(text)
-    if found is not None and abs(value := float(found[1])) < most:
+    match = _NUMBER.fullmatch(text)
+    if match is not None and abs(value := float(match[1])) < most:
         return value
     if not text or (text[0] == "[" and text[-1] == "]") or text == "N/A" or _LOST.fullmatch(text):
         return None
@@ -109,6 +110,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 If several columns have the same field, the first value counts.
 """
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
+"""The names of each column that identifies a GPU, the best column first."""
 
 
 def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
@@ -196,14 +198,14 @@ def _state(identity: str, position: int, cells: dict[str, str]) -> GpuState:
 
 def _lost(cells: dict[str, str]) -> str:
     """Return why most values of a GPU are missing; "" if most are present."""
-    reasons = [found[1] for cell in cells.values() if (found := _LOST.fullmatch(cell)) is not None]
+    reasons = [match[1] for cell in cells.values() if (match := _LOST.fullmatch(cell)) is not None]
     return reasons[0] if len(reasons) * 2 > len(cells) else ""
 
 
 def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot]:
     """Return the Snapshots of a log, one for each round of GPUs. The Reading of a GPU has the time of its row.
 
-    Raises InputError for another kind of file, and UsageError if times are missing.
+    Raises InputError for another kind of file, and UsageError if its times or its interval are unknown.
     """
     sample = list(islice(rounds(path, nvidia_smi_rows(path, options)), _SAMPLED))
     if not sample:
@@ -212,8 +214,8 @@ def nvidia_smi_snapshots(path: str, options: ImportOptions) -> Iterator[Snapshot
     timed = all(ns is not None for ns in times)
     if not timed and options.start_ns is None:
         raise UsageError("the log has no timestamp column; give --start and --interval")
-    steps = sorted(b - a for a, b in pairwise(times) if a is not None and b is not None and b > a)
-    interval_s = options.interval_s or (steps[len(steps) // 2] / _NS if steps else None)
+    intervals_ns = sorted(b - a for a, b in pairwise(times) if a is not None and b is not None and b > a)
+    interval_s = options.interval_s or (intervals_ns[len(intervals_ns) // 2] / _NS if intervals_ns else None)
     if interval_s is None:
         raise UsageError("this log does not show the length of an interval; give --interval")
     return _snapshots(path, options, interval_s)

@@ -19,6 +19,7 @@ _QUERY_NS = 500 * _MS
 _SHORTEST_LOOP_NS = 100 * _MS
 """Rows that are closer together than this, in ns, may belong to different GPUs of one query."""
 _MOST_PAUSES = 0.05
+"""The greatest share of longer pauses between the rows of a log that counts as the log of one GPU."""
 
 
 class Row(NamedTuple):
@@ -58,11 +59,10 @@ def rounds(path: str, rows: Iterator[Row]) -> Iterator[list[Row]]:
     spacing = _spacing(sample)
     if spacing is None:
         raise InputError(_unclear(path))
-    for number, found in enumerate(_spaced(rows, spacing), 1):
-        last, whole = found
-        if len(whole) > spacing.gpus or (len(whole) < spacing.gpus and not last):
+    for number, (may_be_incomplete, group) in enumerate(_spaced(rows, spacing), 1):
+        if len(group) > spacing.gpus or (len(group) < spacing.gpus and not may_be_incomplete):
             raise InputError(f"{_unclear(path)} (round {number})")
-        yield [_numbered(row, place, spacing.gpus) for place, row in enumerate(whole)]
+        yield [_numbered(row, place, spacing.gpus) for place, row in enumerate(group)]
 
 
 def _unclear(path: str) -> str:
@@ -81,23 +81,24 @@ def _named(rows: Iterator[Row]) -> Iterator[list[Row]]:
 
 
 def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list[Row]]]:
-    """Split the rows where the time between them exceeds the limit. Yield (whether it may be incomplete, its rows).
+    """Split the rows into rounds, where the time between two rows exceeds the limit.
 
-    A round may be incomplete at the end of a log, or where another log begins or the clock was set back.
+    Yields (whether the round may be incomplete, its rows). A round may be incomplete at the end of a log, or where
+    another log begins or the clock was set back.
     """
-    found: list[Row] = []
+    group: list[Row] = []
     for row in rows:
-        if found:
-            step = _step(found[-1], row)
-            if step is None or not 0 <= step <= spacing.limit_ns:
-                yield step is None or step < 0, found
-                found = []
-        found.append(row)
-    if found:
-        yield True, found
+        if group:
+            gap_ns = _gap_ns(group[-1], row)
+            if gap_ns is None or not 0 <= gap_ns <= spacing.limit_ns:
+                yield gap_ns is None or gap_ns < 0, group
+                group = []
+        group.append(row)
+    if group:
+        yield True, group
 
 
-def _step(before: Row, row: Row) -> int | None:
+def _gap_ns(before: Row, row: Row) -> int | None:
     """Return the time between two rows in ns; None if another log begins between them."""
     return None if row.begins else (row.logged_ns or 0) - (before.logged_ns or 0)
 
@@ -106,19 +107,20 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
     """Find out how to separate the rounds of a log that does not identify the GPUs; None if that is impossible."""
     if any(row.logged_ns is None for row in sample):
         return None
-    found = (_step(*pair) for pair in pairwise(sample))
-    steps = sorted(max(step, _MS) for step in found if step is not None and step >= 0)
-    wide = [(high / low, low, high) for low, high in pairwise(steps) if high >= _FACTOR * low]
+    all_gaps = (_gap_ns(*pair) for pair in pairwise(sample))
+    gaps_ns = sorted(max(gap, _MS) for gap in all_gaps if gap is not None and gap >= 0)
+    wide = [(high / low, low, high) for low, high in pairwise(gaps_ns) if high >= _FACTOR * low]
     for _, low, high in sorted(wide, reverse=True):
         limit_ns = math.isqrt(low * high)
-        counts = {len(whole) for last, whole in _spaced(iter(sample), _Spacing(0, limit_ns)) if not last}
-        rounds_seen = sum(step > limit_ns for step in steps)
+        split = _spaced(iter(sample), _Spacing(0, limit_ns))
+        counts = {len(group) for may_be_incomplete, group in split if not may_be_incomplete}
+        rounds_seen = sum(gap > limit_ns for gap in gaps_ns)
         if len(counts) == 1 and rounds_seen >= (1 if low <= _QUERY_NS else 3):
             return _Spacing(counts.pop(), limit_ns)
-    if not steps:
+    if not gaps_ns:
         return _Spacing(1, 0)
-    pauses = sum(step > _FACTOR * steps[len(steps) // 2] for step in steps)
-    if steps[0] >= _SHORTEST_LOOP_NS and pauses <= max(1, _MOST_PAUSES * len(steps)):
+    pauses = sum(gap > _FACTOR * gaps_ns[len(gaps_ns) // 2] for gap in gaps_ns)
+    if gaps_ns[0] >= _SHORTEST_LOOP_NS and pauses <= max(1, _MOST_PAUSES * len(gaps_ns)):
         return _Spacing(1, 0)
     return None
 

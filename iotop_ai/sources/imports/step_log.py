@@ -19,6 +19,7 @@ from iotop_ai.sources.imports.event_file import is_event_file, step_events
 MOST_POINTS = 2_000_000
 LARGEST_STATE = 256 << 20
 LONGEST_LINE = 1 << 16
+"""The longest line that is searched for a step, in bytes."""
 PRINTED, STATE, EVENTS = "printed lines", "trainer_state.json", "TensorBoard events"
 _SECOND = 1_000_000_000
 _STEP = re.compile(
@@ -40,6 +41,7 @@ _BAR = re.compile(r"\b(\d{1,12})/(\d{1,12}|\?) \[(?:(\d{1,5}):)?(\d{1,2}):(\d{2}
 """The progress bar of tqdm: "450/1000 [02:30<03:03,  3.02it/s]"."""
 _MOST_PER_S = 1e9
 _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
+"""A number outside this range is not a Unix time in seconds."""
 
 
 class StepSeries(NamedTuple):
@@ -63,7 +65,7 @@ class StepPoint(NamedTuple):
 
     wall_ns: the Unix time of the step in ns; None if the log has no time
     elapsed_s: the seconds since the step's progress bar began; None without a bar
-    total: the number of steps of the bar; "?" if the bar does not know it
+    total: the number of steps of the bar; "?" if the bar does not know it; "" without a bar
     series: the count that the step belongs to
     """
 
@@ -98,8 +100,8 @@ def read_step_log(path: str) -> StepLog:
             begin = file.read(256)
             file.seek(0)
             if is_event_file(begin):
-                found = ((event.step, event.wall_s) for event in step_events(file))
-                points = (StepPoint(step, round(wall_s * _SECOND)) for step, wall_s in found if _is_epoch(wall_s))
+                events = (event for event in step_events(file) if _is_epoch(event.wall_s))
+                points = (StepPoint(event.step, round(event.wall_s * _SECOND)) for event in events)
                 log = StepLog(EVENTS, _limited(points))
             elif os.path.basename(path) == STATE or b'"log_history"' in begin:
                 log = _state(file.read(LARGEST_STATE + 1))
@@ -137,12 +139,12 @@ def _state(data: bytes) -> StepLog:
         raise InputError(f"larger than {LARGEST_STATE >> 20} MiB")
     try:
         raw = json.loads(data)
-        history = [one for one in raw["log_history"] if isinstance(one, dict)]
-        steps = [one["step"] for one in history if isinstance(one.get("step"), int)]
+        history = [entry for entry in raw["log_history"] if isinstance(entry, dict)]
+        steps = [entry["step"] for entry in history if isinstance(entry.get("step"), int)]
         last = raw.get("global_step")
     except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(f"not a {STATE}") from None
-    rates: list[Any] = [rate for one in history if type(rate := one.get("train_steps_per_second")) in (int, float)]
+    rates: list[Any] = [rate for entry in history if type(rate := entry.get("train_steps_per_second")) in (int, float)]
     per_s = next((float(rate) for rate in reversed(rates) if 0 < rate < _MOST_PER_S), None)
     points = [*steps, *([last] if isinstance(last, int) and last > 0 else [])]
     return StepLog(STATE, _limited(StepPoint(step, None) for step in points if 0 <= step < 1 << 62), per_s)
@@ -150,10 +152,10 @@ def _state(data: bytes) -> StepLog:
 
 def _printed(data: bytes) -> Iterator[StepPoint]:
     """Yield the steps in printed lines. A progress bar overwrites its line with carriage returns."""
-    for found in re.finditer(rb"[^\r\n]+", data):
-        if found.end() - found.start() > LONGEST_LINE:
+    for match in re.finditer(rb"[^\r\n]+", data):
+        if match.end() - match.start() > LONGEST_LINE:
             continue
-        line = found[0].decode("utf-8", "replace")
+        line = match[0].decode("utf-8", "replace")
         point = _from_json(line) if line[:1] == "{" else None
         point = point or _from_bar(line) or _from_text(line)
         if point is not None:
@@ -162,26 +164,26 @@ def _printed(data: bytes) -> Iterator[StepPoint]:
 
 def _from_json(line: str) -> StepPoint | None:
     try:
-        found = json.loads(line)
+        record = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         return None
-    keyword = next((key for key in _STEP_KEYS if type(found.get(key)) is int), None)
-    if keyword is None or not 0 <= found[keyword] < 1 << 62:
+    keyword = next((key for key in _STEP_KEYS if type(record.get(key)) is int), None)
+    if keyword is None or not 0 <= record[keyword] < 1 << 62:
         return None
-    rank = next((str(found[key]) for key in _RANK_KEYS if type(found.get(key)) is int), "")
-    phases = [found[key] for key in _PHASE_KEYS if isinstance(found.get(key), str)]
+    rank = next((str(record[key]) for key in _RANK_KEYS if type(record.get(key)) is int), "")
+    phases = [record[key] for key in _PHASE_KEYS if isinstance(record.get(key), str)]
     series = StepSeries(not any(map(_EVALUATION.search, phases)), rank, keyword)
-    wall_ns = next((ns for key in _EPOCH_KEYS if (ns := _time_ns(found.get(key))) is not None), None)
-    return StepPoint(found[keyword], wall_ns, series=series)
+    wall_ns = next((ns for key in _EPOCH_KEYS if (ns := _time_ns(record.get(key))) is not None), None)
+    return StepPoint(record[keyword], wall_ns, series=series)
 
 
 def _time_ns(value: Any) -> int | None:
     """Return the Unix time in ns from a number of seconds, or from a text with date and time; None for other values."""
     if isinstance(value, str):
-        found = _MOMENT.fullmatch(value.strip())
-        return None if found is None else _parsed(found[0])
+        match = _MOMENT.fullmatch(value.strip())
+        return None if match is None else _parsed(match[0])
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_epoch(value):
         return None
     return round(value * _SECOND)
@@ -192,25 +194,25 @@ def _is_epoch(seconds: float) -> bool:
 
 
 def _from_bar(line: str) -> StepPoint | None:
-    found = None
-    for found in _BAR.finditer(line):  # noqa: B007 - the last of several bars in a line
+    bar = None
+    for bar in _BAR.finditer(line):  # noqa: B007 - the last of several bars in a line
         pass
-    if found is None:
+    if bar is None:
         return None
-    hours, minutes, seconds = int(found[3] or 0), int(found[4]), int(found[5])
-    return StepPoint(int(found[1]), None, hours * 3600.0 + minutes * 60 + seconds, found[2])
+    hours, minutes, seconds = int(bar[3] or 0), int(bar[4]), int(bar[5])
+    return StepPoint(int(bar[1]), None, hours * 3600.0 + minutes * 60 + seconds, bar[2])
 
 
 def _from_text(line: str) -> StepPoint | None:
-    found = _STEP.search(line)
-    if found is None:
+    match = _STEP.search(line)
+    if match is None:
         return None
     moment = _MOMENT.search(line)
-    before = line[: found.start()]
+    before = line[: match.start()]
     rank = _RANK.search(before)
     trains = _EVALUATION.search(before) is None
-    series = StepSeries(trains, "" if rank is None else rank[1] or rank[2], found[1].lower())
-    return StepPoint(int(found[2].replace(",", "")), None if moment is None else _parsed(moment[0]), series=series)
+    series = StepSeries(trains, "" if rank is None else rank[1] or rank[2], match[1].lower())
+    return StepPoint(int(match[2].replace(",", "")), None if moment is None else _parsed(moment[0]), series=series)
 
 
 def _parsed(moment: str) -> int | None:

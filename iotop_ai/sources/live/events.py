@@ -40,7 +40,7 @@ def derive_events(
     texts: list[tuple[str, str]] = []
     if before.memory.value is not None and after.memory.value is not None:
         killed = [ended.name for ended in ends.values() if ended.code == _KILLED]
-        texts += _memory(before.memory.value, after.memory.value, killed, unlogged)
+        texts += _memory_events(before.memory.value, after.memory.value, killed, unlogged)
     of_jobs = job_ends(before, after, killed_before)
     if not (texts or ends or of_jobs):
         return []
@@ -61,7 +61,7 @@ def _ends(old: ProcessTable, new: ProcessTable) -> dict[ProcessKey, Ended]:
     }
 
 
-def _memory(
+def _memory_events(
     old: MemoryState, new: MemoryState, killed: list[str], unlogged: Callable[[int], int]
 ) -> list[tuple[str, str]]:
     out = []
@@ -81,7 +81,10 @@ def _grown(old: int | None, new: int | None) -> int:
 
 
 class DescendantTracker:
-    """Follows the descendants of a process. ``update`` has to be called with each Snapshot."""
+    """Follows the descendants of a process. ``update`` has to be called for each Snapshot.
+
+    members: the descendants that run, at the newest ``update``
+    """
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

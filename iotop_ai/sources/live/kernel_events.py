@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from iotop_ai.model.gpu.state import GpuState
 
 SAME_NS = 5_000_000_000
-"""The log and NVML report the same Xid within this time, in ns. Both are read once a second."""
+"""The log and NVML report the same Xid within this time, in ns. By default, both are read once a second."""
 
 
 def bus(address: str) -> str:
@@ -31,8 +31,10 @@ class KernelEvents:
         self._uuids: dict[str, str] = {}
         self._xids: dict[tuple[str, int], int] = {}
         self._logged_kills = 0
+        """The number of OOM kills in the log that ``unlogged`` has not taken into account yet."""
         self._at_ns = 0
-        self._kills: dict[int | None, int] = {}
+        self._killed_at_ns: dict[int | None, int] = {}
+        """The time of the last OOM kill by PID; the PID is None if the kill is not in the log."""
 
     def merge(
         self,
@@ -49,10 +51,10 @@ class KernelEvents:
         if self._xids:
             self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
         self._at_ns = at_ns
-        if self._kills:
+        if self._killed_at_ns:
             from iotop_ai.model.job.exits import may_end_by_kill  # only an OOM kill needs it
 
-            self._kills = {pid: ns for pid, ns in self._kills.items() if may_end_by_kill(pid, at_ns - ns)}
+            self._killed_at_ns = {pid: ns for pid, ns in self._killed_at_ns.items() if may_end_by_kill(pid, at_ns - ns)}
         out = []
         for entry in log:
             text = entry.text
@@ -69,7 +71,7 @@ class KernelEvents:
                     text = text.replace(entry.subject, uuid, 1)
             if entry.kind == OOM_KILL:
                 self._logged_kills += 1
-                self._kills[entry.pid] = at_ns
+                self._killed_at_ns[entry.pid] = at_ns
             out.append(Event(at_ns, wall_ns, entry.kind, text, pid=entry.pid))
         out += [
             Event(xid.at_ns, xid.wall_ns, XID, f"{xid.uuid or 'a GPU'}: Xid {xid.number}")
@@ -90,7 +92,7 @@ class KernelEvents:
         logged = min(kills, self._logged_kills)
         self._logged_kills -= logged
         if kills > logged:
-            self._kills[None] = self._at_ns
+            self._killed_at_ns[None] = self._at_ns
         return kills - logged
 
     def killed_before(self, pid: int) -> bool:
@@ -98,4 +100,4 @@ class KernelEvents:
 
         An OOM kill that is not in the log may concern any process.
         """
-        return pid in self._kills or None in self._kills
+        return pid in self._killed_at_ns or None in self._killed_at_ns

@@ -51,6 +51,7 @@ _LATER = {
     "gpu_slow": "NVML has not answered yet",
     "smart": "the disks are not listed yet",
 }
+"""The reasons of the pending Readings before ``begin``, by field."""
 SLEPT_NS = 100_000_000
 """The shortest suspend that counts, in ns. Smaller differences arise because two clocks are not read at once."""
 
@@ -299,7 +300,7 @@ class LiveSource:
         return self._rounder.reading(scheduled.field, reading, step)
 
     def _suspended(self) -> int | None:
-        """Return how long the machine has been suspended since boot. Growth below SLEPT_NS is ignored."""
+        """Return how long the machine has been suspended since boot, in ns. Changes below SLEPT_NS are ignored."""
         now_ns, last_ns = self._clock.suspended_ns(), self._suspended_ns
         if last_ns is None or abs(now_ns - last_ns) >= SLEPT_NS:
             self._suspended_ns = now_ns
@@ -388,7 +389,7 @@ class LiveSource:
             return (*(events if number > seq else ()), *self._events)
 
     def watch(self, pid: int) -> None:
-        """Report from now on how the descendants of this process end."""
+        """Report from now on each descendant of this process that ends with an exit code other than 0."""
         from iotop_ai.sources.live.events import DescendantTracker
 
         self._descendants = DescendantTracker(pid)

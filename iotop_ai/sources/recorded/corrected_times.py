@@ -18,7 +18,7 @@ from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 
 TOLERANCE_NS = CLOCK_STEP_NS
-"""The smallest step of the clock, in ns, that is corrected."""
+"""The largest step back of the clock, in ns, that is not corrected."""
 
 Place = tuple[str, int]
 """What identifies a Snapshot: its boot ID and its monotonic time."""
@@ -34,8 +34,8 @@ class Anchor(NamedTuple):
 
     def corrected(self, at_ns: int, wall_ns: int) -> int:
         """Return the corrected wall time at a later time of the same boot."""
-        elapsed_ns = self.corrected_ns + at_ns - self.at_ns
-        return wall_ns if wall_ns >= elapsed_ns - TOLERANCE_NS else elapsed_ns
+        expected_ns = self.corrected_ns + at_ns - self.at_ns
+        return wall_ns if wall_ns >= expected_ns - TOLERANCE_NS else expected_ns
 
 
 class CorrectedTimes(NamedTuple):
@@ -84,7 +84,7 @@ class ClockCorrector:
         """Whether the clock was set back before this time, or another boot began."""
         if self.anchor is None:
             return False
-        if self._is_other(boot_id, at_ns):
+        if self._is_other_boot(boot_id, at_ns):
             return True
         return self.anchor.corrected(at_ns, wall_ns) - wall_ns - self._offset_ns > TOLERANCE_NS
 
@@ -99,7 +99,7 @@ class ClockCorrector:
             self._offset_ns = corrected_ns - wall_ns
         elif known is not None:
             corrected_ns = known.corrected_ns
-        elif self._is_other(boot_id, at_ns):
+        elif self._is_other_boot(boot_id, at_ns):
             corrected_ns, key = max(wall_ns, self.newest_ns), True
         else:
             corrected_ns = anchor.corrected(at_ns, wall_ns)
@@ -117,7 +117,7 @@ class ClockCorrector:
         text = f"the clock was set back by {back_ns / 1e9:.0f} s; later times are corrected"
         return corrected_ns, Event(at_ns, corrected_ns, CLOCK_SET_BACK, text)
 
-    def _is_other(self, boot_id: str, at_ns: int) -> bool:
+    def _is_other_boot(self, boot_id: str, at_ns: int) -> bool:
         return self.anchor is not None and (boot_id != self.anchor.boot_id or at_ns < self.anchor.at_ns)
 
     def snapshot(self, snapshot: Snapshot, *, key: bool) -> Snapshot:
@@ -152,13 +152,13 @@ def with_corrected_times(
         return
     clock = ClockCorrector(times or AS_RECORDED)
     for item in items:
-        key = item if isinstance(item, Keyframe) else None
+        keyframe = item if isinstance(item, Keyframe) else None
         snapshot = item.snapshot if isinstance(item, Keyframe) else item
         if times and clock.anchor is None and (snapshot.host.boot_id, snapshot.at_ns) not in times.anchors:
             yield item
             continue
-        snapshot = clock.snapshot(snapshot, key=key is not None)
-        yield snapshot if key is None else key._replace(snapshot=snapshot)
+        snapshot = clock.snapshot(snapshot, key=keyframe is not None)
+        yield snapshot if keyframe is None else keyframe._replace(snapshot=snapshot)
 
 
 def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
@@ -168,11 +168,11 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
     steps: dict[Place, Event] = {}
     set_backs: dict[tuple[int, int], list[Event]] = {}
 
-    def add(place: tuple[int, int], boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> None:
+    def add(position: tuple[int, int], boot_id: str, at_ns: int, wall_ns: int, *, key: bool) -> None:
         _, step = clock.add(boot_id, at_ns, wall_ns, key=key)
         if step is not None:
             steps[boot_id, at_ns] = step
-            set_backs.setdefault(place, []).append(step)
+            set_backs.setdefault(position, []).append(step)
 
     def add_others(p: int, b: int) -> None:
         """Add the Snapshots of a block that follow its keyframe."""

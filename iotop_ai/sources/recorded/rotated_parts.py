@@ -16,7 +16,7 @@ from iotop_ai.store.read.file import FileRecording
 LOOK_S = 0.25
 """The interval, in seconds, at which a growing file is checked."""
 GRACE_S = 2.0
-"""How long a reader waits, in seconds, for the next file of a rotation after it has read an end line."""
+"""How long a reader waits for the next file of a rotation, or for the first keyframe in it, in seconds."""
 _CHUNK = 1 << 20
 _NAME = re.compile(r"(.*?)((?:\.iotop)?\.jsonl)(?:\.gz)?")
 _PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
@@ -26,16 +26,17 @@ def parts_of(path: str) -> list[str]:
     """Return the rotated parts that lie next to a recording and belong to its owner, oldest first.
 
     A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl, and packed later.
+    While NAME.iotop.jsonl is missing, as during a rotation, the parts may have any owner.
     """
     folder, name = os.path.split(path)
-    found = _NAME.fullmatch(name)
-    if found is None:
+    name_match = _NAME.fullmatch(name)
+    if name_match is None:
         return []
-    part = re.compile(re.escape(found[1]) + _PART + re.escape(found[2]) + r"(\.gz)?")
+    part_name = re.compile(re.escape(name_match[1]) + _PART + re.escape(name_match[2]) + r"(\.gz)?")
     parts: dict[tuple[str, int], str] = {}
     owner = _owner(path)
     for other in sorted(os.listdir(folder or ".")):
-        match = part.fullmatch(other)
+        match = part_name.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
             # While a part is being packed, both files exist. The plain file sorts first, and it is complete.
             parts.setdefault((match[1], int(match[2] or 1)), os.path.join(folder, other))
@@ -158,7 +159,7 @@ class Tail:
     def __init__(self, fd: int, path: str, offset: int, wait: Callable[[float], bool]) -> None:
         self._fd = fd
         self._path = path
-        self._at = offset
+        self._offset = offset
         self._wait = wait
         self._closed = False
 
@@ -188,13 +189,13 @@ class Tail:
         """
         size = _CHUNK
         while True:
-            chunk = os.pread(self._fd, size, self._at)
+            chunk = os.pread(self._fd, size, self._offset)
             whole, end, _ = chunk.rpartition(b"\n")
             if end:
-                start = self._at
+                start = self._offset
                 for line in whole.split(b"\n"):
                     start += len(line) + 1
-                    self._at = start
+                    self._offset = start
                     yield line
                 size = _CHUNK
             elif len(chunk) < size:
@@ -205,11 +206,11 @@ class Tail:
                 size *= 4
 
     def _replaced(self) -> bool:
-        own = os.fstat(self._fd)
-        if own.st_nlink == 0:
+        opened = os.fstat(self._fd)
+        if opened.st_nlink == 0:
             return True
         try:
             named = os.stat(self._path)
         except FileNotFoundError:
             return False
-        return (named.st_dev, named.st_ino) != (own.st_dev, own.st_ino)
+        return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)

@@ -51,7 +51,7 @@ class LinePlayer:
         self._new_session = False
 
     def play(self, item: Item | None, *, skip_pre: bool = False) -> Snapshot | Keyframe | None:
-        """Return the Snapshot of a snap line; None for any other line.
+        """Return the Snapshot or Keyframe of a snap line; None for any other line.
 
         skip_pre: whether to leave out the pre-roll, as in all parts but the first
         """
@@ -91,13 +91,13 @@ class ReplaySource:
         self, path: str, *, allow_root: bool = False, follow: bool = False, fd: int = 0, correct_times: bool = False
     ) -> None:
         self.path = path
-        self.streams = path == STREAM
+        self.is_stream = path == STREAM
         self._fd = fd
         self._follow = follow
         self._closing = threading.Event()
         self._from_ns: int | None = None
         self._span: Span | None = None
-        self._parts: list[FileRecording] = [] if self.streams else open_chain(path, allow_root=allow_root)
+        self._parts: list[FileRecording] = [] if self.is_stream else open_chain(path, allow_root=allow_root)
         self._correct_times = correct_times
         self.times = corrected_times_of(self._parts) if correct_times else AS_RECORDED
         self._player = LinePlayer(self._parts[0].header if self._parts else None)
@@ -114,7 +114,7 @@ class ReplaySource:
 
     def span(self) -> Span:
         """Return the times of the first and the last Snapshot outside the pre-roll. Raises UsageError for a stream."""
-        if self.streams:
+        if self.is_stream:
             raise UsageError("a stream has no known end; give the time with its date, or name a file")
         if self._span is None:
             self._span = self._find_span()
@@ -140,8 +140,10 @@ class ReplaySource:
         self._from_ns = wall_ns
 
     def __iter__(self) -> Iterator[Snapshot | Keyframe]:
-        items = self._stream() if self.streams else self._files()
-        for item in with_corrected_times(items, None if self.streams else self.times) if self._correct_times else items:
+        items = self._stream() if self.is_stream else self._files()
+        for item in (
+            with_corrected_times(items, None if self.is_stream else self.times) if self._correct_times else items
+        ):
             snapshot = item.snapshot if isinstance(item, Keyframe) else item
             if self._from_ns is None or snapshot.wall_ns >= self._from_ns:
                 yield item
@@ -199,8 +201,8 @@ class ReplaySource:
                 part.close()
                 part, block, skip_pre = following, 0, True
         finally:  # also after an error, or when the caller stops early
-            for one in (*self._parts, *([] if part is None else [part])):
-                one.close()
+            for opened in (*self._parts, *([] if part is None else [part])):
+                opened.close()
 
     def _growing(self, part: FileRecording, block: int, budget: ReaderBudget) -> Iterator[Item]:
         return Tail(part.fileno(), self.path, part.blocks[block].offset, self._closing.wait).items(budget)

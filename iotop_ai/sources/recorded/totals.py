@@ -60,7 +60,7 @@ def blocks_or_totals(
     begin_ns: int | None,
     end_ns: int | None,
     depth: Depth = Depth.TOTALS,
-    each: int = 1,
+    keyframe_every: int = 1,
     times: CorrectedTimes = AS_RECORDED,
 ) -> Iterator[SummedBlock | Items]:
     """Yield the blocks from begin to end in order: each with its totals, or as Items to fold. The last is always Items.
@@ -69,8 +69,9 @@ def blocks_or_totals(
 
     begin_ns, end_ns: the first and the last wall time; None for no limit. Items may extend beyond these times
     depth: how much is read of a block with totals
-    each: at depth KEYFRAME, the keyframe is read for only one block in this many, and for the others only the events.
-        The keyframe is also read for the first and the last block between two gaps, and for a block with a new job
+    keyframe_every: at depth KEYFRAME, the keyframe is read for only one block in this many, and for the others only the
+        events. The keyframe is also read for the first and the last block between two gaps, and for a block with a
+        new job
     times: the corrected times of the parts
     """
     reader = _Reader(parts, times)
@@ -78,22 +79,22 @@ def blocks_or_totals(
     run: list[ShownBlock] = []
     waiting: tuple[ShownBlock, SummedBlock] | None = None
     """A block without its keyframe, held back until it is known whether there is a gap before the next block."""
-    thin = 0
-    """The number of blocks since the newest one whose keyframe was read."""
+    since_keyframe = 0
+    """The number of blocks since the newest one whose keyframe was due."""
     jobs: frozenset[ProcessKey] = frozenset()
     """The jobs in the newest keyframe."""
     for before, block in zip([None, *blocks], blocks, strict=False):
         contents = totals = None
-        joins = _same_session(parts, before, block)
+        same_session = _same_session(parts, before, block)
         if block is not blocks[-1] and (begin_ns is None or block.begin_ns >= begin_ns):
-            thin = (thin + 1) % each if joins else 0
-            contents = reader.contents(block, Depth.EVENTS if thin else depth)
+            since_keyframe = (since_keyframe + 1) % keyframe_every if same_session else 0
+            contents = reader.contents(block, Depth.EVENTS if since_keyframe else depth)
             totals = contents.totals
-            if thin and totals is not None and any(job.key not in jobs for job in totals.tally.jobs):
+            if since_keyframe and totals is not None and any(job.key not in jobs for job in totals.tally.jobs):
                 contents = reader.contents(block, depth)
             jobs = _jobs_of(contents) or jobs
         if waiting is not None:
-            gap = not joins or contents is None or any(line.gap for line in contents.snapshots)
+            gap = not same_session or contents is None or any(line.gap for line in contents.snapshots)
             yield reader.with_keyframe(*waiting) if gap else waiting[1]
             waiting = None
         if contents is None or totals is None or (end_ns is not None and totals.wall_ns > end_ns):
@@ -105,8 +106,8 @@ def blocks_or_totals(
         if run:
             yield reader.items(run)
             run = []
-        summed = SummedBlock(contents, not joins)
-        if thin and not contents.snapshots:
+        summed = SummedBlock(contents, not same_session)
+        if since_keyframe and not contents.snapshots:
             waiting = (block, summed)
         else:
             yield summed
@@ -168,17 +169,17 @@ class _Reader:
     def contents(self, block: ShownBlock, depth: Depth) -> BlockContents:
         """Read the totals, the keyframe or the Snapshots of a block, depending on the depth."""
         part = self._parts[block.part]
-        found, anchor = block_contents(part, block.block, depth), self._times.anchor(part, block.block)
+        recorded, anchor = block_contents(part, block.block, depth), self._times.anchor(part, block.block)
         if anchor is None:
-            return found
+            return recorded
         clock = ClockCorrector(self._times)
         clock.add(*anchor[:3], key=True)
         snapshots = tuple(
-            line._replace(snapshot=clock.snapshot(line.snapshot, key=line.key)) for line in found.snapshots
+            line._replace(snapshot=clock.snapshot(line.snapshot, key=line.key)) for line in recorded.snapshots
         )
-        events = [clock.event(event, block.until_ns) for event in found.events]
+        events = [clock.event(event, block.until_ns) for event in recorded.events]
         events += self._times.set_backs.get((block.part, block.block), ())
-        return BlockContents(_shown_totals(found.totals, anchor), snapshots, tuple(events))
+        return BlockContents(_shown_totals(recorded.totals, anchor), snapshots, tuple(events))
 
     def with_keyframe(self, block: ShownBlock, summed: SummedBlock) -> SummedBlock:
         """Return a block with its keyframe, after only its events were read."""

@@ -275,7 +275,7 @@ def live(path: str) -> PathDevices:
     block.read()
     mounts.read()
     try:
-        return resolve_path_devices(path, mounts.every(), BlockInfoCollector(root, clock, block, mounts).read())
+        return resolve_path_devices(path, mounts.all_mounts(), BlockInfoCollector(root, clock, block, mounts).read())
     finally:
         mounts.close()
         block.close()

@@ -140,7 +140,7 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
 
 
 def _span(recorded: RecordedFrames) -> tuple[int | None, int | None]:
-    if recorded.source.streams:
+    if recorded.source.is_stream:
         return recorded.begin_ns, recorded.end_ns
     first_ns, last_ns = recorded.source.span()
     begin_ns = None if recorded.begin_ns is None else max(first_ns, recorded.begin_ns)

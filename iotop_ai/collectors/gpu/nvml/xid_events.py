@@ -132,7 +132,7 @@ class XidWatch:
             api.nvmlEventSetFree(events)
 
     def _register(self, handles: Mapping[str, Any], events: Any, uuids: dict[int, str]) -> dict[str, Any]:
-        """Register GPUs and add them to ``uuids``; return those that failed this time."""
+        """Register GPUs and add them to ``uuids`` by the address of the handle; return those that failed this time."""
         api = self._api
         failed = {}
         for uuid, handle in handles.items():

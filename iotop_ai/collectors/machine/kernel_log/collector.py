@@ -98,7 +98,7 @@ class KernelLogCollector:
             if self._fd is None:
                 self._fd = self._root.follow(PATH)
                 self._ata.update()
-            events, lost = self._new(self._fd)
+            events, lost = self._read_events(self._fd)
         except OSError as error:
             self.close()
             self._unavailable = self._why(error)
@@ -140,7 +140,8 @@ class KernelLogCollector:
                 out.append(event._replace(text=f"{event.text} (and {more} more)") if more else event)
         return out
 
-    def _new(self, fd: int) -> tuple[list[LogEvent], int]:
+    def _read_events(self, fd: int) -> tuple[list[LogEvent], int]:
+        """Return (the events of the new records, how often records were lost)."""
         events: list[LogEvent] = []
         lost = 0
         for _ in range(_MOST_RECORDS):

@@ -39,7 +39,7 @@ class AtaDisks:
             if match:
                 connector = _Connector(match[1], int(match[2]), int(match[3]))
                 # A new disk replaces the earlier disk at the same connector.
-                self._connectors = {other: at for other, at in self._connectors.items() if at != connector} | {
+                self._connectors = {other: where for other, where in self._connectors.items() if where != connector} | {
                     name: connector
                 }
 

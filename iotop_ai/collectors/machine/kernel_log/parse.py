@@ -86,7 +86,8 @@ NOT_DISK_FAULTS = frozenset(
 )
 """Errors of requests that are not faults of the disk.
 
-These are unsupported operations, retries, a reservation by another host, and too many open zones.
+Their causes are unsupported operations, retries, missing resources, a reservation by another host, and too many open
+zones.
 """
 NO_SPACE = "critical space allocation"
 """The error of a thin volume whose pool is full; the disk itself works."""
@@ -108,8 +109,8 @@ def parse_record(raw: bytes) -> Record | None:
 def parse_line(text: str) -> LogEvent | None:
     """Return the event that a line of the kernel reports; None for an irrelevant line."""
     # Most lines do not have the text that a parser requires; they are skipped without a regular expression.
-    for words, parse in _ALL_PARSERS:
-        if words in text:
+    for required, parse in _ALL_PARSERS:
+        if required in text:
             event = parse(text)
             if event is not None:
                 return event

@@ -19,8 +19,8 @@ _EFA_COUNTERS = ("rx_bytes", "tx_bytes", "rx_drops", *_EFA_RECEIVED, *_EFA_SENT)
 
 Source: drivers/infiniband/hw/efa/efa_verbs.c.
 """
-_SPEED_EVERY = 30
-"""The number of reads after which the speed of a link is read again.
+_REFRESH_EVERY = 30
+"""The number of reads after which the speeds and the devices of the links are read again.
 
 A read of the speed asks the driver, and the speed changes only together with the state of the link.
 """
@@ -62,7 +62,7 @@ class _LinkFiles:
         raws.append(self.state_file.read_record())
         before, self.raws = self.raws, raws
         self.reads += 1
-        return raws != before or self.counters is None or self.reads % _SPEED_EVERY == 1
+        return raws != before or self.counters is None or self.reads % _REFRESH_EVERY == 1
 
     def numbers(self) -> dict[str, int]:
         return {name: int(raw) for name, raw in zip(self.files, self.raws, strict=False)}
@@ -120,7 +120,7 @@ class NetworkCollector:
 
     def _refresh_places(self, names: list[str]) -> None:
         """Find the devices of the links again when the list has changed, and every 30 reads, as a bond may be new."""
-        if names != self._listed or self._reads % _SPEED_EVERY == 0:
+        if names != self._listed or self._reads % _REFRESH_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1
 
@@ -154,7 +154,7 @@ class NetworkCollector:
             return None
         if not (rx or tx) and not self._root.exists(f"{base}/device"):
             return None
-        if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
+        if kept.reads % _REFRESH_EVERY == 1 or state != kept.last_state:
             mbit = self._root.number_or_none(f"{base}/speed") if has_speed(self._root, name) else None
             kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
             kept.last_state = state
@@ -189,7 +189,7 @@ class NetworkCollector:
         counts = _ib_counts(counts_by_name) if "port_rcv_data" in counts_by_name else _efa_counts(counts_by_name)
         if counts is None:
             return None
-        if kept.reads % _SPEED_EVERY == 1 or state != kept.last_state:
+        if kept.reads % _REFRESH_EVERY == 1 or state != kept.last_state:
             kept.bits_per_s = parse_ib_rate(self._root.text_or(f"{base}/rate")) if state == "active" else None
             kept.last_state = state
         place = port_place(self._root, key.partition("/")[0]) if kept.counters is None else kept.counters.place

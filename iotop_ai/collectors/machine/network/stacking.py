@@ -49,12 +49,12 @@ def places_of(root: Root, links: Iterable[str]) -> dict[str, str]:
     """
     listed = list(links)
     names = [name for name in listed if not name.startswith(_REPEATING)]
-    real = {name: device for name in names if (device := _device(root, f"{NET}/{name}"))}
-    if real:
-        inner = _in_a_container(root)
-        own = {name for name in names if inner and name not in real and not _stacked(root, name)}
+    devices = {name: device for name in names if (device := _device(root, f"{NET}/{name}"))}
+    if devices:
+        in_container = _in_a_container(root)
+        counted = {name for name in names if in_container and name not in devices and not _stacked(root, name)}
         return {
-            name: clean(name) if name in own else "" if _repeats(root, name, real) else real.get(name, "")
+            name: clean(name) if name in counted else "" if _repeats(root, name, devices) else devices.get(name, "")
             for name in names
         }
     places = {name: "" if _stacked(root, name) else clean(name) for name in names}
@@ -102,9 +102,9 @@ def _neighbours(root: Root, name: str, prefix: str) -> list[str]:
     return [entry.removeprefix(prefix) for entry in root.names(f"{NET}/{name}") if entry.startswith(prefix)]
 
 
-def _repeats(root: Root, name: str, real: dict[str, str]) -> bool:
+def _repeats(root: Root, name: str, devices: dict[str, str]) -> bool:
     """Whether another link with a device counts the same bytes: the link above it (Hyper-V), or a physical port."""
-    if any(upper in real for upper in _neighbours(root, name, "upper_")):
+    if any(upper in devices for upper in _neighbours(root, name, "upper_")):
         return True
     return _REPRESENTOR.fullmatch(root.text_or(f"{NET}/{name}/phys_port_name")) is not None
 
