@@ -15,7 +15,6 @@ log = logging.getLogger(__name__)
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
-_OK = Status.OK
 
 
 class Unavailable(Exception):  # noqa: N818 - a normal state of the machine
@@ -99,4 +98,4 @@ def take_reading(collector: Collector[T], clock: Clock, at_step_ns: int = 1, too
     end = clock.monotonic_ns()
     own_at = getattr(collector, "at_ns", None)
     at = getattr(value, "io_at_ns", None) or (own_at() if own_at is not None else None) or end
-    return Reading(value, _OK, "", "", at - at % at_step_ns, -((start - end) // took_step_ns) * took_step_ns)
+    return Reading(value, Status.OK, "", "", at - at % at_step_ns, -((start - end) // took_step_ns) * took_step_ns)

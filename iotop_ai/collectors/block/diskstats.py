@@ -114,7 +114,7 @@ class BlockCollector:
         if len(lines) != len(self._lines):
             return False
         changed: dict[BlockKey, BlockCounters] = {}
-        disks: dict[str, int] = {}
+        diskseqs: dict[str, int] = {}
         for line, old, key in zip(lines, self._lines, self._keys, strict=True):
             if line == old:
                 continue
@@ -122,9 +122,9 @@ class BlockCollector:
             if parsed is None or key is None or parsed[2] != key.name or parsed[:2] != self.numbers[key.name]:
                 return False
             disk = self._disks[key.name]
-            if disk not in disks:
-                disks[disk] = self._diskseq(disk, keep=True)
-            if disks[disk] != key.diskseq:
+            if disk not in diskseqs:
+                diskseqs[disk] = self._diskseq(disk, keep=True)
+            if diskseqs[disk] != key.diskseq:
                 return False
             changed[key] = parsed[3]
         table = self._table.copy()
@@ -140,7 +140,7 @@ class BlockCollector:
         names = frozenset(self.numbers)
         self._disks = {name: disk_of(name, names) or name for name in names}
         self._unnumbered &= names
-        disks: dict[str, int] = {}
+        diskseqs: dict[str, int] = {}
         table: dict[BlockKey, BlockCounters] = {}
         keys: list[BlockKey | None] = []
         for line, entry in zip(lines, parsed, strict=True):
@@ -149,9 +149,9 @@ class BlockCollector:
                 continue
             name, counters = entry[2], entry[3]
             disk = self._disks[name]
-            if disk not in disks:
-                disks[disk] = self._diskseq(disk, keep=False)
-            key = BlockKey(name, disks[disk])
+            if disk not in diskseqs:
+                diskseqs[disk] = self._diskseq(disk, keep=False)
+            key = BlockKey(name, diskseqs[disk])
             unchanged = self._table.get(key) if old_keys.get(line) == key else None
             table[key] = unchanged or counters
             keys.append(key)

@@ -67,7 +67,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         fua=_flag(root, queue + "fua"),
         wbt_us=root.number_or_none(queue + "wbt_lat_usec"),
     )
-    special = {
+    add_details = {
         "dm": _dm,
         "md": _md,
         "loop": _loop,
@@ -77,7 +77,7 @@ def read_device(root: Root, name: str, numbers: tuple[int, int] | None, partitio
         "ublk": _unknown_backing,
         "zloop": _unknown_backing,
     }.get(kind, _disk)
-    return special(root, base, info)
+    return add_details(root, base, info)
 
 
 def _folder(name: str, partition_of: str) -> str:

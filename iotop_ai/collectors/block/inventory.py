@@ -67,7 +67,7 @@ class BlockInfoCollector:
         self._keys: dict[str, BlockKey] = {}
         self._read_ns: dict[str, int] = {}
         self._joined: dict[str, BlockInfo] = {}
-        self._state: tuple[object, ...] = ()
+        self._joined_inputs: tuple[object, ...] = ()
         self._generation = -1
         self._active: set[str] = set()
         self._asked_ns: int | None = None
@@ -81,12 +81,12 @@ class BlockInfoCollector:
         self._ask_temperatures(now)
         mounts = self._mounts.mounts if self._mounts else ()
         self._ask_members(mounts, now)
-        state = (self._mounts.generation if self._mounts else 0, self._temperatures.celsius, self._members.pools)
-        if changed or state != self._state or self._at_ns is None:
+        inputs = (self._mounts.generation if self._mounts else 0, self._temperatures.celsius, self._members.pools)
+        if changed or inputs != self._joined_inputs or self._at_ns is None:
             joined = self._join(mounts)
             if joined != self._joined or list(joined) != list(self._joined):
                 self._joined = joined
-            self._state = state
+            self._joined_inputs = inputs
         self._at_ns = self._clock.monotonic_ns()
         return self._joined
 

@@ -120,8 +120,8 @@ class AmdCards:
         return self._slot(self._folders[card])
 
     def _id(self, folder: str, name: str) -> str:
-        own = self._root.text_or(f"{folder}/unique_id")
-        return f"AMD-{own}" if own else f"AMD-{self._slot(folder) or name}"
+        board_id = self._root.text_or(f"{folder}/unique_id")
+        return f"AMD-{board_id}" if board_id else f"AMD-{self._slot(folder) or name}"
 
     def _slot(self, folder: str) -> str:
         for line in self._root.lines(f"{folder}/uevent"):

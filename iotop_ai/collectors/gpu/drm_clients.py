@@ -55,7 +55,7 @@ def parse_client(lines: list[str]) -> Client | None:
         return None
     memory: dict[str, dict[str, int]] = {}
     busy: dict[str, int] = {}
-    whole: dict[str, int] = {}
+    total_cycles: dict[str, int] = {}
     capacities: dict[str, int] = {}
     for key, words in fields.items():
         if not key.startswith("drm-") or not words[0].isdecimal():
@@ -68,10 +68,10 @@ def parse_client(lines: list[str]) -> Client | None:
         elif kind in ("engine", "cycles"):
             busy.setdefault(name, number)
         elif kind == "total" and name.startswith("cycles-"):
-            whole[name.removeprefix("cycles-")] = number
-    held = memory.get("resident") or memory.get("memory") or {}
-    engines = {name: (number, whole.get(name)) for name, number in busy.items() if name in ENGINES}
-    return Client(fields["drm-pdev"][0], fields["drm-client-id"][0], sum(held.values()), engines, capacities)
+            total_cycles[name.removeprefix("cycles-")] = number
+    own_memory = memory.get("resident") or memory.get("memory") or {}
+    engines = {name: (number, total_cycles.get(name)) for name, number in busy.items() if name in ENGINES}
+    return Client(fields["drm-pdev"][0], fields["drm-client-id"][0], sum(own_memory.values()), engines, capacities)
 
 
 def _computes(client: Client) -> bool:
@@ -130,7 +130,7 @@ class DrmClients:
         processes: dict[str, dict[int, GpuProcess]] = {}
         last_busy: dict[tuple[str, str, str], tuple[int, int]] = {}
         for pid, client in clients.values():
-            main_ns = self._note(client, self.at_ns, span_ns, last_busy)
+            main_ns = self._add_work(client, self.at_ns, span_ns, last_busy)
             share = None if not span_ns or main_ns is None else min(100, round(100 * main_ns / span_ns))
             device_processes = processes.setdefault(client.device, {})
             old = device_processes.get(pid)
@@ -143,15 +143,15 @@ class DrmClients:
         oldest = self._sweep - SEARCH_EVERY_SWEEPS
         self._last_busy = {key: last for key, last in self._last_busy.items() if last[1] >= oldest} | last_busy
         for _, client in clients.values():
-            for name, (_, whole) in client.engines.items():
-                if whole is not None:
-                    self._cycles[client.device, name] = whole, self.at_ns
+            for name, (_, total_cycles) in client.engines.items():
+                if total_cycles is not None:
+                    self._cycles[client.device, name] = total_cycles, self.at_ns
         return {
             device: DeviceUse(tuple(processes.get(device, {}).values()), dict(self._busy.get(device, {})))
             for device in {*self._busy, *processes}
         }
 
-    def _note(
+    def _add_work(
         self, client: Client, at_ns: int, span_ns: int, last_busy: dict[tuple[str, str, str], tuple[int, int]]
     ) -> int | None:
         """Add the work of a client's engines since the previous sweep; return the main engines' busy ns.
@@ -160,16 +160,16 @@ class DrmClients:
         last_busy: receives the new counts.
         """
         totals, main_ns, is_known = self._busy.setdefault(client.device, {}), 0, True
-        for name, (number, whole) in client.engines.items():
+        for name, (number, total_cycles) in client.engines.items():
             field, key = ENGINES[name], (client.device, client.number, name)
             # A driver may report less than before for a while, so keep the larger value (drm-usage-stats).
             old, _ = self._last_busy.get(key, (0, 0))
             last_busy[key] = max(number, old), self._sweep
             grown = max(0, number - old)
-            if whole is not None:
+            if total_cycles is not None:
                 before = self._cycles.get((client.device, name))
                 is_known = is_known and (before is not None or field not in _MAIN)
-                cycles, ns = (0, 0) if before is None else (whole - before[0], at_ns - before[1])
+                cycles, ns = (0, 0) if before is None else (total_cycles - before[0], at_ns - before[1])
                 grown = grown * ns // cycles if cycles > 0 else 0
             grown = min(grown // client.capacities.get(name, 1), span_ns)
             totals[field] = totals.get(field, 0) + grown
@@ -212,7 +212,7 @@ def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
     out: dict[str, dict[int, int]] = {device: {} for device in devices.values()}
     for pid in root.names(f"{_KFD}/proc") if devices else []:
         for number, device in devices.items():
-            held = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{number}") if pid.isdecimal() else None
-            if held is not None:
-                out[device][int(pid)] = out[device].get(int(pid), 0) + held
+            held_bytes = root.number_or_none(f"{_KFD}/proc/{pid}/vram_{number}") if pid.isdecimal() else None
+            if held_bytes is not None:
+                out[device][int(pid)] = out[device].get(int(pid), 0) + held_bytes
     return out

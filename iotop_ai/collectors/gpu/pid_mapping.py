@@ -51,13 +51,13 @@ class PidMapping:
         self._local |= {(uuid, process.pid): known[process.pid] for process in processes if process.pid in known}
         missing = [process.pid for process in processes if (uuid, process.pid) not in self._local]
         if missing:
-            direct = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
-            lost = [pid for pid in missing if pid not in direct]
-            if lost and not self._in_first_namespace:
-                mapped = {local.pid for local in direct.values()} | {local.pid for _, local in self._local.values()}
-                direct |= self._by_device(lost, minor, mapped)
+            matched = {pid: local for pid in missing if (local := self._direct(pid, minor)) is not None}
+            unmatched = [pid for pid in missing if pid not in matched]
+            if unmatched and not self._in_first_namespace:
+                mapped = {local.pid for local in matched.values()} | {local.pid for _, local in self._local.values()}
+                matched |= self._by_device(unmatched, minor, mapped)
             for pid in missing:
-                self._local[uuid, pid] = self._sweep, direct.get(pid, LocalProcess(None, ""))
+                self._local[uuid, pid] = self._sweep, matched.get(pid, LocalProcess(None, ""))
         out = []
         for process in processes:
             _, local = self._local[uuid, process.pid]
@@ -76,7 +76,7 @@ class PidMapping:
             return LocalProcess(pid, status.get("Cpus_allowed_list", ""))
         return None
 
-    def _by_device(self, lost: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
+    def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
         """Return the local process for each of these PIDs for which it is found.
 
         It is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
@@ -87,14 +87,14 @@ class PidMapping:
             if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:
                 holding[int(name)] = status
         out: dict[int, LocalProcess] = {}
-        for pid in lost:
+        for pid in unmatched:
             for local_pid, status in holding.items():
                 if str(pid) in status.get("NSpid", "").split():
                     out[pid] = LocalProcess(local_pid, status.get("Cpus_allowed_list", ""))
-        left = [pid for pid in lost if pid not in out]
-        free = [local_pid for local_pid in holding if local_pid not in {local.pid for local in out.values()}]
-        if len(left) == len(free) == 1:
-            out[left[0]] = LocalProcess(free[0], holding[free[0]].get("Cpus_allowed_list", ""))
+        remaining = [pid for pid in unmatched if pid not in out]
+        unused = [local_pid for local_pid in holding if local_pid not in {local.pid for local in out.values()}]
+        if len(remaining) == len(unused) == 1:
+            out[remaining[0]] = LocalProcess(unused[0], holding[unused[0]].get("Cpus_allowed_list", ""))
         return out
 
     def _holding(self, pid: int, minor: int | None) -> dict[str, str] | None:

@@ -252,10 +252,10 @@ class SmartCollector:
             disk.name: self._unsupported(disk) if not disk.device else old.get(disk.name, pending) for disk in disks
         }
         self._publish(table)
-        asked = [disk for disk in disks if disk.device and disk.name not in known]
+        to_query = [disk for disk in disks if disk.device and disk.name not in known]
         if not any(disk.device for disk in disks):
             self._unavailable = None
-        if not asked:
+        if not to_query:
             return
         try:
             smartctl = find_smartctl(self._settings.smartctl, self._can_query)
@@ -271,9 +271,9 @@ class SmartCollector:
             self._behind = self._wanted(behind_controllers(self._scanned, own))
             present = {disk.name for disk in (*own, *self._behind)}
             table = {name: table.get(name, pending) for name in present}
-            asked = [disk for disk in (*own, *self._behind) if disk.device and disk.name not in known]
+            to_query = [disk for disk in (*own, *self._behind) if disk.device and disk.name not in known]
         self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
-        for disk in with_scanned_types(asked, self._scanned):
+        for disk in with_scanned_types(to_query, self._scanned):
             if not self._wait_until_free():
                 return
             table[disk.name] = self._ask(smartctl, disk, old.get(disk.name))

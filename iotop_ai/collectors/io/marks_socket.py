@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 LARGEST_BYTES = 4096
 """The largest message, in bytes; a larger one is discarded."""
-PER_SECOND = 10
+MARKS_PER_SECOND = 10
 """The most marks that the monitor accepts from one process in a second."""
 _MESSAGES_PER_SECOND = 20
 """The most messages of any kind that the monitor accepts from one process in a second; further ones are not parsed."""
@@ -69,7 +69,7 @@ def parse_message(raw: bytes, now_ns: int) -> str | StepCounts | None:
 class RateLimit:
     """Accepts at most ``most`` messages a second from each process."""
 
-    def __init__(self, clock: Clock, most: int = PER_SECOND) -> None:
+    def __init__(self, clock: Clock, most: int = MARKS_PER_SECOND) -> None:
         self._clock = clock
         self._most = most
         self._counts: dict[int, tuple[int, int]] = {}

@@ -268,19 +268,19 @@ def root_from_options(procfs: str, sysfs: str) -> Root:
     return Root(os.path.dirname(proc or sys), proc=proc or "/proc", sys=sys or "/sys") if root.foreign else root
 
 
-def _tree(path: str, own: str, flag: str, marks: tuple[str, ...]) -> str:
+def _tree(path: str, name: str, flag: str, marks: tuple[str, ...]) -> str:
     """Return the absolute path of a given tree; "" when none is given, or when it is our own."""
     if not path:
         return ""
     if not os.path.isdir(path):
-        raise UsageError(f"--{flag} {clean(path)}: no such directory; mount the host's /{own} there")
+        raise UsageError(f"--{flag} {clean(path)}: no such directory; mount the host's /{name} there")
     if not any(os.path.exists(os.path.join(path, mark)) for mark in marks):
-        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(marks)}; give a mounted /{own}")
+        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(marks)}; give a mounted /{name}")
     try:
-        same = os.path.samefile(path, f"/{own}")
+        is_own = os.path.samefile(path, f"/{name}")
     except OSError:
-        same = False
-    return "" if same else absolute_path(path)
+        is_own = False
+    return "" if is_own else absolute_path(path)
 
 
 def absolute_path(path: str) -> str:

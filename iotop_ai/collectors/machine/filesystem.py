@@ -82,9 +82,11 @@ class _StatvfsCall:
 
     def read(self) -> FilesystemUsage:
         """Wait for the kernel's answer and return it. Raises OSError."""
-        s = self._statvfs(self._path)
-        block = s.f_frsize or s.f_bsize
-        return FilesystemUsage(s.f_blocks * block, s.f_bfree * block, s.f_bavail * block, s.f_files, s.f_ffree)
+        answer = self._statvfs(self._path)
+        block = answer.f_frsize or answer.f_bsize
+        return FilesystemUsage(
+            answer.f_blocks * block, answer.f_bfree * block, answer.f_bavail * block, answer.f_files, answer.f_ffree
+        )
 
     def close(self) -> None:
         """Do nothing: no file stays open."""

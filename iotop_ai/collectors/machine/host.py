@@ -30,7 +30,7 @@ class HostReader:
             kernel=root.text_or("proc/sys/kernel/osrelease") or ("" if root.foreign else clean(uname.release)),
             euid=self._euid,
             user=self._users.name(self._euid),
-            ptrace=_reads_others(root),
+            ptrace=_can_read_others(root),
             container=read_container(root),
         )
         if self._host.user != str(self._euid):
@@ -58,7 +58,7 @@ def _boot_time(root: Root) -> str:
     return next((line for line in root.lines("proc/stat") if line.startswith("btime ")), "")
 
 
-def _reads_others(root: Root) -> bool:
+def _can_read_others(root: Root) -> bool:
     """Whether we can read /proc/PID/io of other users, which needs CAP_SYS_PTRACE and one of CAP_DAC_*.
 
     This tests the capabilities and does not open a file, because even root may be denied /proc/1/io (a VM's init).

@@ -111,7 +111,7 @@ class MountsCollector:
         self._file: KeptFile | None = None
         self._raw = b""
         self._poll: select.poll | None = None
-        self._unread = 0
+        self._skipped_reads = 0
         self.generation = 0
         self.mounts: tuple[Mount, ...] = ()
 
@@ -122,10 +122,10 @@ class MountsCollector:
             if self._root.live:
                 self._poll = select.poll()
                 self._poll.register(self._file.fd, select.POLLPRI)
-        elif self._poll is not None and self._unread < _REREAD_EVERY - 1 and not self._poll.poll(0):
-            self._unread += 1
+        elif self._poll is not None and self._skipped_reads < _REREAD_EVERY - 1 and not self._poll.poll(0):
+            self._skipped_reads += 1
             return self.mounts
-        self._unread = 0
+        self._skipped_reads = 0
         raw = self._file.read()
         if raw != self._raw:
             self._raw = raw

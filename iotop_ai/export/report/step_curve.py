@@ -69,7 +69,7 @@ def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
 def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
     """The points of the counter of steps that is logged most often; counters of training take precedence."""
     counts = Counter(point.series for point in points)
-    main = max(counts, key=lambda series: (series.trains, counts[series]))
+    main = max(counts, key=lambda series: (series.is_training, counts[series]))
     return [point for point in points if point.series == main]
 
 

@@ -55,9 +55,9 @@ class DateOrderFinder:
             return DateOrder(False, "")
         if self._days[True] != self._days[False]:
             return DateOrder(self._days[True] < self._days[False], "in this order, the days are consecutive")
-        agree = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
-        if agree[True] != agree[False]:
-            return DateOrder(agree[True], "the last one is then the file's date")
+        is_near = {day_first: self._is_near(written_ns, day_first, zone) for day_first in (True, False)}
+        if is_near[True] != is_near[False]:
+            return DateOrder(is_near[True], "the last one is then the file's date")
         return DateOrder(False, "nothing in the log shows the order")
 
     def _is_near(self, written_ns: int, day_first: bool, zone: tzinfo | None) -> bool:

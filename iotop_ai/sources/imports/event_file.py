@@ -29,9 +29,9 @@ class StepEvent(NamedTuple):
     step: int
 
 
-def is_event_file(begin: bytes) -> bool:
+def is_event_file(first_bytes: bytes) -> bool:
     """Whether a file that begins with these bytes is an event file: its first record names the version."""
-    return b"brain.Event:" in begin[:64]
+    return b"brain.Event:" in first_bytes[:64]
 
 
 def step_events(file: BinaryIO) -> Iterator[StepEvent]:

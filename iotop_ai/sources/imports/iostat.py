@@ -80,9 +80,9 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
         columns[report.run] = columns.get(report.run, frozenset()) | report.columns
         run_names = names.setdefault(report.run, {})
         has_missing = has_missing or any(name not in report.devices for name in run_names)
-        new = len(report.devices.keys() - run_names.keys())
-        name_count += new
-        if name_count > MOST_NAMES or len(run_names) + new > MOST_DEVICES:
+        new_count = len(report.devices.keys() - run_names.keys())
+        name_count += new_count
+        if name_count > MOST_NAMES or len(run_names) + new_count > MOST_DEVICES:
             raise InputError(f"more than {MOST_DEVICES} devices in a run of iostat, or {MOST_NAMES} in all")
         run_names.update(dict.fromkeys(report.devices))
         has_idle = has_idle or any(not any(row.values()) for row in report.devices.values())

@@ -186,24 +186,24 @@ def _json_reports(path: str) -> Iterator[Report]:
         text = file.read().decode("utf-8", "replace")
     report_count = 0
     decoder = json.JSONDecoder(parse_constant=_refuse)
-    for run, part in enumerate(_runs(text), 1):
+    for run, run_text in enumerate(_runs(text), 1):
         if run > MOST_RUNS:
             raise InputError(f"{path}: more than {MOST_RUNS} runs of iostat")
-        host = _string(part)
-        release = re.search(r'"release"\s*:', part)
-        kernel = "" if release is None else _string(part[release.end() :])
-        date = re.search(r'"date"\s*:', part)
-        day = None if date is None else _day(_string(part[date.end() :]))
-        start = re.search(r'"statistics"\s*:\s*\[', part)
-        position = len(part) if start is None else start.end()
-        while position < len(part):
+        host = _string(run_text)
+        release = re.search(r'"release"\s*:', run_text)
+        kernel = "" if release is None else _string(run_text[release.end() :])
+        date = re.search(r'"date"\s*:', run_text)
+        day = None if date is None else _day(_string(run_text[date.end() :]))
+        start = re.search(r'"statistics"\s*:\s*\[', run_text)
+        position = len(run_text) if start is None else start.end()
+        while position < len(run_text):
             try:
-                raw, position = decoder.raw_decode(part, _skip_separators(part, position))
+                raw, position = decoder.raw_decode(run_text, _skip_separators(run_text, position))
                 report = _json_report(run, host, kernel, raw)._replace(day=day)
             except InputError as error:
                 raise InputError(f"{path}: report {report_count + 1}: {error}") from None
             except json.JSONDecodeError as error:
-                if part[position:].lstrip(", \t\r\n").startswith("]") or error.pos > len(part) - _TORN:
+                if run_text[position:].lstrip(", \t\r\n").startswith("]") or error.pos > len(run_text) - _TORN:
                     break
                 raise InputError(f"{path}: report {report_count + 1}: damaged JSON") from None
             except (ValueError, RecursionError, KeyError, TypeError, AttributeError):

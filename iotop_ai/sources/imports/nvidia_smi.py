@@ -120,7 +120,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
     """
     names: list[str] = []
     order: dict[str, int] = {}
-    begins, before_ns = True, None
+    follows_header, before_ns = True, None
     for line_number, line in log_lines(path):
         try:
             cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
@@ -134,13 +134,13 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
         if not names:
             names = _checked_header(path, heads)
         elif heads == names:
-            begins = True
+            follows_header = True
         else:
-            by_name, whole = dict(zip(names, cells, strict=False)), len(cells) == len(names)
-            row = _row(path, line_number, by_name, whole, order, options, before_ns)
+            by_name, is_complete = dict(zip(names, cells, strict=False)), len(cells) == len(names)
+            row = _row(path, line_number, by_name, is_complete, order, options, before_ns)
             before_ns = row.logged_ns
-            yield row._replace(begins=begins)
-            begins = False
+            yield row._replace(follows_header=follows_header)
+            follows_header = False
     if not names:
         raise InputError(f"{path}: an empty file")
 
@@ -155,13 +155,13 @@ def _row(
     path: str,
     line: int,
     cells: dict[str, str],
-    whole: bool,
+    is_complete: bool,
     order: dict[str, int],
     options: ImportOptions,
     before_ns: int | None,
 ) -> Row:
     try:
-        if not whole:
+        if not is_complete:
             raise ValueError
         columns = [name for group in _IDENTITY for name in group if name in cells]
         identity = clean(next((cells[name] for name in columns if _identifies(cells[name])), "GPU")) if columns else ""

@@ -28,14 +28,14 @@ class Row(NamedTuple):
     identity: the name of the GPU; "" in a log without a column that identifies GPUs
     logged_ns: the time of the row; None in a log without a timestamp column
     lost: why the GPU gives no values; "" if it does
-    begins: whether a header is directly above the row
+    follows_header: whether a header is directly above the row
     """
 
     identity: str
     logged_ns: int | None
     state: GpuState
     lost: str
-    begins: bool = False
+    follows_header: bool = False
 
 
 class _Spacing(NamedTuple):
@@ -100,7 +100,7 @@ def _spaced(rows: Iterator[Row], spacing: _Spacing) -> Iterator[tuple[bool, list
 
 def _gap_ns(before: Row, row: Row) -> int | None:
     """Return the time between two rows in ns; None if another log begins between them."""
-    return None if row.begins else (row.logged_ns or 0) - (before.logged_ns or 0)
+    return None if row.follows_header else (row.logged_ns or 0) - (before.logged_ns or 0)
 
 
 def _spacing(sample: list[Row]) -> _Spacing | None:

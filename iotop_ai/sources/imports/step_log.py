@@ -47,12 +47,12 @@ _FIRST_EPOCH_S, _LAST_EPOCH_S = 1_000_000_000, 8_000_000_000
 class StepSeries(NamedTuple):
     """A count of steps that a log keeps under one name.
 
-    trains: whether the steps are those of training rather than of an evaluation
+    is_training: whether the steps are those of training rather than of an evaluation
     rank: the rank; "" if the log does not name it
     keyword: the name of the count
     """
 
-    trains: bool = True
+    is_training: bool = True
     rank: str = ""
     keyword: str = ""
 
@@ -183,7 +183,7 @@ def _time_ns(value: Any) -> int | None:
     """Return the Unix time in ns from a number of seconds, or from a text with date and time; None for other values."""
     if isinstance(value, str):
         match = _MOMENT.fullmatch(value.strip())
-        return None if match is None else _parsed(match[0])
+        return None if match is None else _moment_ns(match[0])
     if isinstance(value, bool) or not isinstance(value, int | float) or not _is_epoch(value):
         return None
     return round(value * _SECOND)
@@ -210,12 +210,12 @@ def _from_text(line: str) -> StepPoint | None:
     moment = _MOMENT.search(line)
     before = line[: match.start()]
     rank = _RANK.search(before)
-    trains = _EVALUATION.search(before) is None
-    series = StepSeries(trains, "" if rank is None else rank[1] or rank[2], match[1].lower())
-    return StepPoint(int(match[2].replace(",", "")), None if moment is None else _parsed(moment[0]), series=series)
+    is_training = _EVALUATION.search(before) is None
+    series = StepSeries(is_training, "" if rank is None else rank[1] or rank[2], match[1].lower())
+    return StepPoint(int(match[2].replace(",", "")), None if moment is None else _moment_ns(moment[0]), series=series)
 
 
-def _parsed(moment: str) -> int | None:
+def _moment_ns(moment: str) -> int | None:
     try:
         return parse_moment_ns(moment.replace(",", "."))
     except UsageError:

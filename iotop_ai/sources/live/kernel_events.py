@@ -17,7 +17,7 @@ SAME_NS = 5_000_000_000
 """The log and NVML report the same Xid within this time, in ns. By default, both are read once a second."""
 
 
-def bus(address: str) -> str:
+def bus_address(address: str) -> str:
     """Return a PCI address in a common form: "0:3b:00" for NVML's "00000000:3B:00.0" and the log's "0000:3b:00"."""
     domain, _, rest = address.lower().partition(":")
     return f"{domain.lstrip('0') or '0'}:{rest.split('.')[0]}"
@@ -47,7 +47,7 @@ class KernelEvents:
         """Return the events of one tick. Events of the log get the time of the tick, because the log's clock drifts."""
         # Addresses are kept because the log names a lost GPU by its address, when NVML no longer lists the GPU.
         if gpus:
-            self._uuids |= {bus(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
+            self._uuids |= {bus_address(r.value.bus_id): uuid for uuid, r in gpus.items() if r.value is not None}
         if self._xids:
             self._xids = {key: ns for key, ns in self._xids.items() if at_ns - ns < SAME_NS}
         self._at_ns = at_ns
@@ -59,7 +59,7 @@ class KernelEvents:
         for entry in log:
             text = entry.text
             if entry.kind == XID and entry.number is not None:
-                uuid = self._uuids.get(bus(entry.subject), "")
+                uuid = self._uuids.get(bus_address(entry.subject), "")
                 if uuid:
                     # Pass it on even if NVML has reported it: only the log shows which recovery the driver asks for.
                     from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent  # only a GPU error needs it

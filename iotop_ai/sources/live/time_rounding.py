@@ -42,11 +42,11 @@ def _with_rounded_limits(state: MemoryState) -> MemoryState:
     The kernel computes these limits from the free memory, so they change constantly.
     """
     threshold, background = state.dirty_threshold_pages, state.dirty_background_pages
-    limits = _rounded(threshold), _rounded(background)
+    limits = _rounded_pages(threshold), _rounded_pages(background)
     return MemoryState._make((*state[:_LIMIT_AT], *limits, *state[_LIMIT_AT + 2 :]))
 
 
-def _rounded(pages: int | None) -> int | None:
+def _rounded_pages(pages: int | None) -> int | None:
     return pages if pages is None or pages < _LIMIT_PAGES else pages - pages % _LIMIT_PAGES
 
 

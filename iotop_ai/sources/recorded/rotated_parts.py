@@ -94,8 +94,8 @@ def _has_parts(path: str) -> bool:
         return False
 
 
-def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
-    """Open the part after ``done``: the oldest part that begins later, or else the live file; None without one.
+def next_part(path: str, previous: FileRecording, wait: Callable[[float], bool] | None = None) -> FileRecording | None:
+    """Open the part after ``previous``: the oldest part that begins later, or else the live file; None without one.
 
     wait: sleeps for a number of seconds while the live file has no keyframe yet, and returns True to stop; None if a
         live file without a keyframe counts as missing
@@ -104,10 +104,10 @@ def next_part(path: str, done: FileRecording, wait: Callable[[float], bool] | No
         names = parts_of(path)
         try:
             for name in (*names, path):
-                part = _opened(name, done.allow_root)
+                part = _opened(name, previous.allow_root)
                 if part is None:
                     continue
-                if _is_later(part.header, done) and (name != path or names == parts_of(path)):
+                if _is_later(part.header, previous) and (name != path or names == parts_of(path)):
                     return part
                 part.close()
         except NoKeyframeError:
@@ -167,18 +167,18 @@ class Tail:
         """Yield the decoded items of all complete lines. budget: as in Decoder. Raises InputError."""
         decoder, idle_s = Decoder(budget), 0.0
         while True:
-            got_lines = False
+            has_new_lines = False
             # This is checked before reading, so that all lines written before the replacement are read.
             replaced = self._replaced()
             for line in self._lines():
-                got_lines = True
+                has_new_lines = True
                 item = decoder.read(line) if line else None
                 if item is not None:
                     self._closed = isinstance(item, EndLine)
                     yield item
-            if replaced and not got_lines:
+            if replaced and not has_new_lines:
                 return
-            idle_s = 0.0 if got_lines else idle_s + LOOK_S
+            idle_s = 0.0 if has_new_lines else idle_s + LOOK_S
             if (self._closed and idle_s > GRACE_S) or self._wait(LOOK_S):
                 return
 

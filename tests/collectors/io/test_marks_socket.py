@@ -16,7 +16,7 @@ import pytest
 from iotop_ai.collectors.io import marks_socket
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import (
-    PER_SECOND,
+    MARKS_PER_SECOND,
     MarksSocket,
     RateLimit,
     check_socket_variable,
@@ -121,7 +121,7 @@ def test_marks_are_rate_limited() -> None:
 
     clock = Still()
     allowance = RateLimit(clock)
-    assert [allowance.allows(7) for _ in range(PER_SECOND + 2)] == [True] * PER_SECOND + [False] * 2
+    assert [allowance.allows(7) for _ in range(MARKS_PER_SECOND + 2)] == [True] * MARKS_PER_SECOND + [False] * 2
     assert allowance.allows(8)
     clock.now += 10**9
     assert allowance.allows(7)

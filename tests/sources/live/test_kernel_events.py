@@ -6,7 +6,7 @@ from iotop_ai.collectors.gpu.nvml.xid_events import XidEvent
 from iotop_ai.collectors.machine.kernel_log.event import LogEvent
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.reading import Reading, Status
-from iotop_ai.sources.live.kernel_events import KernelEvents, bus
+from iotop_ai.sources.live.kernel_events import KernelEvents, bus_address
 
 SECOND = 10**9
 GPUS = {"GPU-1": Reading(GpuState("GPU-1", 0, "H100", bus_id="00000000:3B:00.0"), Status.OK)}
@@ -18,8 +18,8 @@ def texts(events: KernelEvents, log: list[LogEvent], xids: list[XidEvent], at_s:
 
 
 def test_addresses_are_written_in_one_way() -> None:
-    assert bus("00000000:3B:00.0") == bus("0000:3b:00") == "0:3b:00"
-    assert bus("00010000:3B:00.0") == bus("10000:3b:00") != bus("0000:3b:00")
+    assert bus_address("00000000:3B:00.0") == bus_address("0000:3b:00") == "0:3b:00"
+    assert bus_address("00010000:3B:00.0") == bus_address("10000:3b:00") != bus_address("0000:3b:00")
 
 
 def test_an_xid_in_both_is_reported_once_with_the_uuid_and_the_text_of_the_log() -> None:

@@ -128,11 +128,11 @@ class KernelLogCollector:
         if not self._events:
             return []
         new, self._events = self._events, []
-        same = Counter((event.kind, event.subject, event.pid) for event in new)
+        repeats = Counter((event.kind, event.subject, event.pid) for event in new)
         kinds: Counter[str] = Counter()
         out = []
         for event in new:
-            more = same.pop((event.kind, event.subject, event.pid), 0) - 1
+            more = repeats.pop((event.kind, event.subject, event.pid), 0) - 1
             if more < 0:
                 continue
             kinds[event.kind] += 1
@@ -167,7 +167,7 @@ class KernelLogCollector:
             if event.kind == OOM_CGROUP:
                 self._cgroups = {event.pid: event.subject}
                 continue
-            if event.counts and event.subject not in checked:
+            if event.is_counted and event.subject not in checked:
                 checked.add(event.subject)
                 self._forget_replaced((event.subject,))
             self._count(event, now)
@@ -199,11 +199,11 @@ class KernelLogCollector:
         earlier = self._errors.get(event.subject)
         repeated = event.kind == IO_ERROR and now - self._ata_ns.get(event.subject, now - _INCIDENT_NS) < _INCIDENT_NS
         if earlier is None:
-            if event.counts:
+            if event.is_counted:
                 if len(self._errors) >= _MOST_DEVICES:
                     del self._errors[min(self._errors, key=lambda name: self._errors[name].at_ns)]
                 self._errors[event.subject] = DeviceErrors(1, now, event.what)
-        elif event.counts and not repeated:
+        elif event.is_counted and not repeated:
             cause = _cause(event.what, earlier.what) if now - earlier.at_ns < _CAUSE_NS else event.what
             self._errors[event.subject] = DeviceErrors(earlier.lines + 1, now, cause)
         elif event.what and now - earlier.at_ns < _INCIDENT_NS:
@@ -221,7 +221,7 @@ class KernelLogCollector:
             name = self._ata.disk(event.subject)
         elif event.kind == PCIE:
             name = nvme_at(self._root, event.subject)
-        elif event.kind == FILESYSTEM and event.counts:
+        elif event.kind == FILESYSTEM and event.is_counted:
             return event._replace(subject=disk_of(self._root, event.subject))
         return event._replace(subject=name, text=f"{name}, {event.text}") if name else event
 

@@ -21,7 +21,7 @@ class LogEvent(NamedTuple):
     subject: the device, GPU address, server or process that the event concerns.
     what: the kind of error of a device; "" when the line only adds to an earlier line.
     pid: the process that was killed or is stuck. number: the number of an Xid.
-    counts: whether the line is one more error of its subject.
+    is_counted: whether the line counts as one more error of its subject.
     recovery: the action that the driver asks for in an Xid 154, as a code of GpuDetail.recovery.
     """
 
@@ -31,5 +31,5 @@ class LogEvent(NamedTuple):
     what: str = ""
     pid: int | None = None
     number: int | None = None
-    counts: bool = False
+    is_counted: bool = False
     recovery: int | None = None

@@ -59,7 +59,7 @@ def ata(text: str) -> LogEvent | None:
     """
     if match := _EXCEPTION.match(text):
         frozen = ", frozen" if match[3] else ""
-        return LogEvent(ATA, match[1], f"{match[1]}: link error (SErr {match[2]}{frozen})", "link", counts=True)
+        return LogEvent(ATA, match[1], f"{match[1]}: link error (SErr {match[2]}{frozen})", "link", is_counted=True)
     if match := _FAILED.match(text):
         return LogEvent(ATA, match[1], f"{match[1]}: {match[2]} failed", "ATA command")
     if match := _ATA_CAUSE.match(text):
@@ -68,19 +68,19 @@ def ata(text: str) -> LogEvent | None:
             return LogEvent(ATA, match[1], f"{match[1]}: the medium cannot be read", MEDIUM)
         return LogEvent(ATA, match[1], f"{match[1]}: data was damaged on the cable", CABLE) if "ICRC" in flags else None
     if match := _LINK_DOWN.match(text):
-        return LogEvent(ATA, match[1], f"{match[1]}: the link is down", "link", counts=True)
+        return LogEvent(ATA, match[1], f"{match[1]}: the link is down", "link", is_counted=True)
     match = _LIMITED.match(text)
-    return match and LogEvent(ATA, match[1], f"{match[1]}: its link is slowed to {match[2]}", "link", counts=True)
+    return match and LogEvent(ATA, match[1], f"{match[1]}: its link is slowed to {match[2]}", "link", is_counted=True)
 
 
 def nvme_reset(text: str) -> LogEvent | None:
     """Parse a line about an NVMe controller that stopped answering."""
     if match := _NVME_DOWN.match(text):
         message = f"{match[1]}: the controller is down and is reset (CSTS {match[2]})"
-        return LogEvent(RESET, match[1], message, "controller", counts=True)
+        return LogEvent(RESET, match[1], message, "controller", is_counted=True)
     match = _NVME_LOST.match(text)
     return match and LogEvent(
-        RESET, match[1], f"{match[1]}: the kernel gave up on the controller", "controller", counts=True
+        RESET, match[1], f"{match[1]}: the kernel gave up on the controller", "controller", is_counted=True
     )
 
 
@@ -96,7 +96,7 @@ def pcie(text: str) -> LogEvent | None:
     corrected = severity.startswith("C")
     word = "corrected" if corrected else f"uncorrected{' and fatal' if '(Fatal' in severity else ''}"
     error = "" if corrected else "PCIe"
-    return LogEvent(PCIE, address, f"{address}: PCIe error, {word}, {layer}", error, counts=not corrected)
+    return LogEvent(PCIE, address, f"{address}: PCIe error, {word}, {layer}", error, is_counted=not corrected)
 
 
 def memory(text: str) -> LogEvent | None:
@@ -116,20 +116,22 @@ def memory(text: str) -> LogEvent | None:
 def gpu(text: str) -> LogEvent | None:
     """Parse a line about a hang or reset of an AMD or Intel GPU."""
     if match := _AMD_RING.match(text):
-        return LogEvent(GPU_RESET, match[1], f"{match[1]}: ring {match[2]} hangs", "ring timeout", counts=True)
+        return LogEvent(GPU_RESET, match[1], f"{match[1]}: ring {match[2]} hangs", "ring timeout", is_counted=True)
     if match := _AMD_RESET.match(text):
         failed = not match[2].startswith("GPU reset begin")
         outcome = "its reset failed" if failed else "the driver resets it"
         return LogEvent(
-            GPU_RESET, match[1], f"{match[1]}: {outcome}", "failed reset" if failed else "reset", counts=True
+            GPU_RESET, match[1], f"{match[1]}: {outcome}", "failed reset" if failed else "reset", is_counted=True
         )
     if match := _AMD_ERRORS.match(text):
         message = f"{match[1]}: {match[2]} uncorrectable errors in {match[3]}"
-        return LogEvent(GPU_RESET, match[1], message, "uncorrectable errors", counts=match[2] != "0")
+        return LogEvent(GPU_RESET, match[1], message, "uncorrectable errors", is_counted=match[2] != "0")
     if match := _INTEL_HANG.match(text):
-        return LogEvent(GPU_RESET, match[1], f"{match[1]}: the GPU hangs ({match[2]})", "hang", counts=True)
+        return LogEvent(GPU_RESET, match[1], f"{match[1]}: the GPU hangs ({match[2]})", "hang", is_counted=True)
     match = _XE_RESET.match(text)
-    return match and LogEvent(GPU_RESET, match[1], f"{match[1]}: {match[2]} {match[3].lower()}", "reset", counts=True)
+    return match and LogEvent(
+        GPU_RESET, match[1], f"{match[1]}: {match[2]} {match[3].lower()}", "reset", is_counted=True
+    )
 
 
 PARSERS = (

@@ -125,8 +125,8 @@ def _request(text: str) -> LogEvent | None:
     name = name.replace("!", "/")
     if kind == NO_SPACE:
         return LogEvent(IO_ERROR, name, f"{name}: its pool has no space left for a write: enlarge the pool")
-    at = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
-    return LogEvent(IO_ERROR, name, f"{name}: {kind} error, {at}", kind, counts=True)
+    position = f"{op.lower().replace('_', ' ')} at sector {sector}" if op else f"sector {sector}"
+    return LogEvent(IO_ERROR, name, f"{name}: {kind} error, {position}", kind, is_counted=True)
 
 
 def _buffer(text: str) -> LogEvent | None:
@@ -134,12 +134,14 @@ def _buffer(text: str) -> LogEvent | None:
     if match is None:
         return None
     name = match[1].replace("!", "/")
-    return LogEvent(IO_ERROR, name, f"{name}: lost {match[3]} at block {match[2]}", "lost write", counts=True)
+    return LogEvent(IO_ERROR, name, f"{name}: lost {match[3]} at block {match[2]}", "lost write", is_counted=True)
 
 
 def _nvme(text: str) -> LogEvent | None:
     match = _NVME.match(text)
-    return match and LogEvent(TIMEOUT, match[1], f"{match[1]}: a request timed out, {match[2]}", "timeout", counts=True)
+    return match and LogEvent(
+        TIMEOUT, match[1], f"{match[1]}: a request timed out, {match[2]}", "timeout", is_counted=True
+    )
 
 
 def _oom(text: str) -> LogEvent | None:
@@ -158,9 +160,11 @@ def _xid(text: str) -> LogEvent | None:
     if match is None:
         return None
     bus, number, more = match[1], int(match[2]), match[3]
-    asked = _RECOVERY.match(more or "") if number == ASKS_RECOVERY else None
+    recovery_match = _RECOVERY.match(more or "") if number == ASKS_RECOVERY else None
     text = f"{bus}: Xid {number}{', ' + more[:200] if more else ''}"
-    return LogEvent(XID, bus, text, number=number, recovery=None if asked is None else int(asked[1], 16))
+    return LogEvent(
+        XID, bus, text, number=number, recovery=None if recovery_match is None else int(recovery_match[1], 16)
+    )
 
 
 def _read_only(text: str) -> LogEvent | None:
@@ -198,7 +202,7 @@ def _filesystem(text: str) -> LogEvent | None:
     kinds = zip(("write", "read", "flush", "corruption", "generation"), map(int, match.groups()[2:]), strict=True)
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds if count)
     name = match[2].split("/")[-1]
-    return LogEvent(FILESYSTEM, name, f"{name}: BTRFS counts errors: {counts}", "BTRFS", counts=True)
+    return LogEvent(FILESYSTEM, name, f"{name}: BTRFS counts errors: {counts}", "BTRFS", is_counted=True)
 
 
 def _server(text: str) -> LogEvent | None:

@@ -222,7 +222,7 @@ def test_other_lines_are_ignored(line: str) -> None:
 
 def test_further_figures_of_a_line_are_parsed() -> None:
     lines = list(LINES)
-    assert parse_line(lines[1]) == LogEvent(*LINES[lines[1]], what="critical medium", counts=True)
+    assert parse_line(lines[1]) == LogEvent(*LINES[lines[1]], what="critical medium", is_counted=True)
     assert [found.pid for line in lines if (found := parse_line(line)) and found.kind == "oom_kill"] == [2841, 77]
     assert [found.number for line in lines if (found := parse_line(line)) and found.kind == "xid"] == [79, 62]
 

@@ -106,7 +106,7 @@ def test_one_bad_read_of_a_sata_disk_is_one_error_with_its_cause(
 def test_a_known_cause_is_dropped_when_the_errors_end(tmp_path: Path) -> None:
     now = SetClock()
     collector = KernelLogCollector(Root(str(tmp_path)), now)
-    medium = LogEvent("io_error", "sda", "", "critical medium", counts=True)
+    medium = LogEvent("io_error", "sda", "", "critical medium", is_counted=True)
     plain = medium._replace(what="I/O")
     found = []
     for seconds, one in ((0, medium), (500, plain), (1000, plain), (1700, plain)):
