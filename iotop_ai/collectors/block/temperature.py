@@ -41,7 +41,7 @@ class Temperatures:
         self.celsius: Mapping[BlockKey, float] = {}
 
     def ask(self, infos: Mapping[BlockKey, BlockInfo], active: Container[str]) -> None:
-        """Start to read the disks that have a sensor. active: the names of the disks with recent I/O.
+        """Start to read the disks that may have a sensor. active: the names of the disks with recent I/O.
 
         An idle HDD is not read, because the read would keep it from sleeping (docs.kernel.org/hwmon/drivetemp.html,
         "Known Issues").

@@ -392,7 +392,7 @@ class GpuDetailCollector:
         return details
 
     def at_ns(self) -> int | None:
-        """Return the time when the details were read."""
+        """Return the time when the details were read; None before the first ``read``."""
         return self._at_ns
 
     def close(self) -> None:

@@ -177,7 +177,7 @@ class DrmClients:
         return main_ns if is_known else None
 
     def _find_open_devices(self) -> None:
-        """Search the known clients and a part of the other processes for open devices; at first, all processes."""
+        """Search the processes with open devices and a part of the others for open devices; at first, all processes."""
         first, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}

@@ -10,7 +10,7 @@ from iotop_ai.model.clean import clean
 LONGEST = 160
 
 
-def get(answer: object, *path: str | int) -> Any:
+def get(answer: object, *path: str) -> Any:
     """Return the value at the path; None when a step of the path is missing."""
     for key in path:
         answer = answer.get(key) if isinstance(answer, Mapping) else None

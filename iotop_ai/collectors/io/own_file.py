@@ -3,7 +3,8 @@
 On a shared machine, another user may put a symbolic link, a fifo, a hard link or a file in the place of our file.
 Therefore a new file is created with O_EXCL and O_NOFOLLOW, an existing file is checked on its open descriptor, and the
 path to the file is opened folder by folder. In a folder that every user may write to, another user's symbolic link is
-not followed (the kernel's fs.protected_symlinks does the same, but may be off). Root never follows another user's link.
+not followed (the kernel's fs.protected_symlinks does the same, but may be off). Root follows only its own links and
+those of the user who became root.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _folder(folder: str, path: str) -> int:
 def _is_untrusted_link(owner: int, parent: os.stat_result) -> bool:
     """Whether a link that ``owner`` created in a folder may be a trap. parent: the status of that folder.
 
-    Root does not follow another user's link even in that user's own folder, because such a link could make root write
-    where only root may.
+    Root follows only its own links and those of the user who became root, even in another user's own folder, because
+    any other link could make root write where only root may.
     """
     if os.geteuid() == 0:
         return owner not in (0, invoking_user(os.environ))
@@ -113,7 +114,8 @@ def create(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
 def open_to_append(path: str, mode: int = 0o600, flags: int = os.O_WRONLY) -> int:
     """Open a file of our own with O_APPEND, create it if it is missing, and return its descriptor.
 
-    Raises OSError, and InputError for a file that another user owns or can write to, or that has a second hard link.
+    Raises OSError, and InputError for a file that is not regular, that another user owns or can write to, or that has
+    a second hard link.
     """
     folder, name = parent_of(path)
     try:

@@ -17,7 +17,8 @@ _LONGEST = 4096
 def read_secret(path: str, flag: str, description: str = "a token") -> str:
     """Return the single word that a file holds.
 
-    Raises InputError unless only the file's owner can write it and only its owner and group can read it.
+    Raises InputError unless the file belongs to us or to root, only its owner can write it, and only its owner and
+    group can read it.
     """
     named = f"{flag} {clean(path)}"
     try:

@@ -18,7 +18,7 @@ _OF_CORE, _OF_PACKAGE = "thermal_throttle/core_throttle_count", "thermal_throttl
 
 
 class ClocksCollector:
-    """Reads the clocks of the cores.
+    """Reads the clocks of the cores, and the throttle counts of the cores and packages.
 
     Each reading reads up to ``MOST_PER_READING`` cores and keeps the last values of the other cores.
     """
@@ -41,10 +41,10 @@ class ClocksCollector:
         """(the base clock, the highest clock)."""
 
     def read(self) -> ClockState:
-        """Return the clocks.
+        """Return the clocks and the throttle counts.
 
-        Raises Unavailable when no core reports them, as in most virtual machines, and OSError when the cores cannot be
-        listed because too many files are open.
+        Raises Unavailable when no core reports either, as in most virtual machines, and OSError when the cores cannot
+        be listed because too many files are open.
         """
         if self._cpus is None:
             self._find()

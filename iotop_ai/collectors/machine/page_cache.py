@@ -1,10 +1,10 @@
 """Finds out how much of a file is in the page cache, with cachestat(2) or else mincore(2).
 
 Sources: https://man7.org/linux/man-pages/man2/mincore.2.html and the kernel's mm/filemap.c. cachestat exists since
-Linux 6.5. To prevent a side channel, both calls answer only a user who owns the file or can write to it; for other
-files the result is None, never 0. The pages of an overlay's files belong to the filesystem below the overlay: cachestat
-finds none of them, but mincore maps the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps the data that it reads in
-a cache of its own, so for ZFS the result is None.
+Linux 6.5. To prevent a side channel, both calls give the true value only to a user who owns the file or can write to
+it; for other files the result is None, never 0. The pages of an overlay's files belong to the filesystem below the
+overlay: cachestat finds none of them, but mincore maps the file below (fs/overlayfs/file.c, ovl_mmap). ZFS keeps the
+data that it reads in a cache of its own, so for ZFS the result is None.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Report(NamedTuple):
 def iostat_reports(path: str) -> Iterator[Report]:
     """Yield the reports of a log in order.
 
-    Raises InputError with the file, the line and a reason, but never with the content of the file.
+    Raises InputError with the file, the line or report, and a reason, but never with the content of the file.
     """
     first = next((line for _, line in log_lines(path) if line.strip()), "")
     if first.lstrip().startswith("{"):

@@ -107,7 +107,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 """By nvidia-smi's column name: the field of GpuState, and the parser of its value.
 
-If several columns have the same field, the first value counts.
+If a log has several columns for one field, the first of them in this table that has a value counts.
 """
 _IDENTITY = (("uuid", "gpu_uuid"), ("pci.bus_id", "gpu_bus_id", "pci.bus"), ("index",), ("serial", "gpu_serial"))
 """The names of each column that identifies a GPU, the best column first."""

@@ -61,7 +61,10 @@ class StateFiles:
         return changes
 
     def baselines(self, at_ns: int) -> Reading[Any] | None:
-        """Return the baselines of earlier sessions. None if they are not wanted, or after they have been returned."""
+        """Return the baselines of earlier sessions. None if they are not wanted, or after they have been returned.
+
+        Until they are read, the Reading is pending; after LATE_NS, it is failed.
+        """
         if not self._wants_baselines:
             return None
         baselines, asked_ns = self._baselines, self._asked_ns

@@ -160,7 +160,7 @@ def _within(block: ShownBlock, begin_ns: int | None, end_ns: int | None) -> bool
 
 
 class _Reader:
-    """Reads blocks, and corrects their wall times by ``corrected_times``."""
+    """Reads blocks, and corrects their wall times by ``times``."""
 
     def __init__(self, parts: list[FileRecording], times: CorrectedTimes) -> None:
         self._parts = parts
