@@ -20,7 +20,9 @@ from iotop_ai.model.gpu.state import GpuState
 
 _MILLI, _MICRO_TO_MILLI, _HERTZ_TO_MEGA = 1000, 1000, 1_000_000
 _FULL_PWM = 255
+"""The value of pwm1 at full speed."""
 _METRICS_BYTES = 4096
+"""The most bytes of ``gpu_metrics`` that are read."""
 
 
 class AmdCards:

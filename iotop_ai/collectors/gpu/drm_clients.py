@@ -17,6 +17,7 @@ SEARCH_EVERY_SWEEPS = 5
 _DEVICE = "/dev/dri/"
 _UNITS = {"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _OWN_MEMORY = ("vram", "local")
+"""The beginnings of the names of memory regions on the card; the other regions are in the machine's memory."""
 ENGINES = {
     "gfx": "graphics_ns", "render": "graphics_ns", "rcs": "graphics_ns",
     "compute": "compute_ns", "ccs": "compute_ns",

@@ -40,9 +40,11 @@ log = logging.getLogger(__name__)
 SmartTable = Mapping[str, Reading[SmartState]]
 
 TIMEOUT_S = 20.0
+"""How long one call of smartctl may take, in seconds."""
 KEEP_HELPER_BELOW_S = 60.0
 """If rounds are closer together than this, in seconds, the helper keeps running; otherwise it ends to free memory."""
 _POLL_S = 10.0
+"""How often the thread checks which disks are due, in seconds."""
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
@@ -325,6 +327,7 @@ class SmartCollector:
 
     def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
         try:
+            # With sudo, the scan runs a second time.
             response = self._helper.ask(self._request("scan", smartctl, "scan"), 2 * self._timeout_s + 5)
         except Unavailable:
             # sysfs lists every disk. Without the scan, only a USB bridge's type is missing; its query reports that.

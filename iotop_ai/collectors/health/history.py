@@ -35,7 +35,9 @@ _LOCK_STEP_S = 0.02
 FOLDER_WAIT_S = 5.0
 """How long a reading waits for the state folder, in seconds; longer than it waits for the folder's lock."""
 _LARGEST = 4 << 20
+"""The largest file that is read, in bytes."""
 _LONGEST_NAME = 120
+"""The longest file name without its suffix; a longer one is cut and gets a hash."""
 APART_S = 600
 """The least seconds between stored readings while no error count changes."""
 THINNING: tuple[tuple[int, int], ...] = (

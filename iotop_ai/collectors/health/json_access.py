@@ -8,6 +8,7 @@ from typing import Any
 from iotop_ai.model.clean import clean
 
 LONGEST = 160
+"""The longest text that is kept, in characters."""
 
 
 def get(answer: object, *path: str) -> Any:

@@ -25,6 +25,7 @@ They mean: aborted by the host, interrupted by a reset, and still in progress.
 """
 _NVME_NOT_RUNNING = 0
 _SCSI_LOG = 20
+"""The number of entries in the self-test log of a SCSI disk."""
 _SCSI_RUNNING = 15
 
 

@@ -24,6 +24,7 @@ _SHARED = stat.S_IWOTH | stat.S_ISVTX
 """The mode bits of a folder like /tmp: every user may write to it, but may replace only their own files."""
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
+"""How often a file is opened again that other processes create and remove in the meantime."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """The errors of a filesystem that does not support hard links."""
 

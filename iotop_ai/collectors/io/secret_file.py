@@ -12,6 +12,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
 _LONGEST = 4096
+"""The most bytes of the file that are read."""
 
 
 def read_secret(path: str, flag: str, description: str = "a token") -> str:

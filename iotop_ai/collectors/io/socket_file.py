@@ -18,6 +18,7 @@ from iotop_ai.model.errors import UsageError
 _LONGEST_NAME = 80
 """The longest file name. A socket's address has room for 107 bytes, which include the path of the folder."""
 _TRIES = 3
+"""How often the final name is tried while other processes create sockets under it."""
 
 
 class SocketFile:

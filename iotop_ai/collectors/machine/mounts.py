@@ -21,9 +21,11 @@ _WITHOUT_DISK_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 """Local filesystems whose device numbers are not those of a disk, and differ between a mount and its files."""
 _MEMORY_FOR_DATA = frozenset(("tmpfs", "ramfs"))
 _KERNELS_OWN = ("/proc", "/sys", "/run", "/dev")
+"""Folders in which a filesystem in memory does not hold data, except /dev/shm."""
 _FUSE_SERVICES = frozenset(("fuse.lxcfs", "fuse.gvfsd-fuse", "fuse.portal", "fuse.snapfuse"))
 _ESCAPE = pattern(rb"\\([0-7]{3})")
 _MOST_LAYERS = 8
+"""The most folders of an overlay that are kept."""
 _MOST_FOLLOWED = 4
 """The most stacked filesystems that are followed down to a disk."""
 

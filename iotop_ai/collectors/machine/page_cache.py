@@ -31,7 +31,7 @@ _WINDOW = 1 << 30
 _PROT_READ, _MAP_SHARED = 1, 1
 _OVERLAY, _ZFS = 0x794C7630, 0x2FC12FC1
 """The magic numbers of these filesystems, from include/uapi/linux/magic.h and OpenZFS (ZFS_SUPER_MAGIC)."""
-_FAILED = ctypes.c_void_p(-1).value
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 class _Range(ctypes.Structure):
@@ -102,7 +102,7 @@ class PageCache:
         for start in range(0, size, _WINDOW):
             length = min(_WINDOW, size - start)
             address = self._libc.mmap(None, length, _PROT_READ, _MAP_SHARED, handle, start)
-            if address in (None, _FAILED):
+            if address in (None, _MAP_FAILED):
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
             try:
                 table = ctypes.create_string_buffer(-(-length // PAGE_BYTES))

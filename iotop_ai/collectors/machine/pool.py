@@ -19,7 +19,8 @@ LLITE = ("proc/fs/lustre/llite", "sys/kernel/debug/lustre/llite")
 """The folders of Lustre's statistics; the second is used since Lustre 2.11."""
 MOST_SETS = 256
 """The most datasets of one pool that are read. The counts of a pool with more datasets are unknown."""
-_SIZE = 16_384
+_READ_BYTES = 16_384
+"""The most bytes that are read of one file."""
 _SET_NAMES = (b"nread", b"nwritten", b"reads", b"writes")
 _BTRFS_NAMES = (b"write_errs", b"read_errs", b"flush_errs", b"corruption_errs", b"generation_errs")
 
@@ -145,7 +146,7 @@ class PoolCollector:
 
     def _raw(self, relative: str) -> bytes:
         try:
-            return self._root.once(relative, _SIZE)
+            return self._root.once(relative, _READ_BYTES)
         except OSError:
             return b""
 

@@ -32,7 +32,8 @@ ORIGIN = "iostat"
 _NS = 1_000_000_000
 _DAY_NS = 86_400 * _NS
 _MICRO = 1_000_000
-_MS_BITS = 2**32
+_MS_WRAP = 2**32
+"""The value at which the counters of milliseconds in /proc/diskstats begin again at 0."""
 _KIB = 1024
 MOST_NAMES = 65_536
 """The most device names in all runs of a log together."""
@@ -150,13 +151,13 @@ class CounterBuilder:
 
         def four(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
-            return ios, merges, sectors, ms % _MS_BITS
+            return ios, merges, sectors, ms % _MS_WRAP
 
         discards = four("d") if "d/s" in columns else (None,) * 4
         flushes = (
-            (self._whole.get("fios", 0), self._whole.get("fms", 0) % _MS_BITS) if "f/s" in columns else (None, None)
+            (self._whole.get("fios", 0), self._whole.get("fms", 0) % _MS_WRAP) if "f/s" in columns else (None, None)
         )
-        levels = (self._whole.get("busy", 0) % _MS_BITS, self._whole.get("queue", 0) % _MS_BITS)
+        levels = (self._whole.get("busy", 0) % _MS_WRAP, self._whole.get("queue", 0) % _MS_WRAP)
         return BlockCounters(*four("r"), *four("w"), None, *levels, *discards, *flushes)
 
 

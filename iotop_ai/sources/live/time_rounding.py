@@ -16,11 +16,13 @@ TOOK_NS = 1_000_000
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
 _LIMIT_PAGES = 1024
+"""The step, in pages, to which the dirty limits are rounded."""
 LEVELS = frozenset({"disks", "mounts", "smart", "filesystems", "kernel"})
 """The fields without rates. The time of such a Reading only serves to show its age, so it may be coarse."""
 EXACT = ("processes",)
 """The fields whose value also contains the time of the Reading, so that the time must stay exact."""
-_GRAINS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
+_FIXED_STEPS_NS = {**dict.fromkeys(LEVELS, INNER_AT_NS), **dict.fromkeys(EXACT, 1)}
+"""The precision, in ns, of the fields whose precision does not depend on the interval."""
 _LIMIT_AT = MemoryState._fields.index("dirty_threshold_pages")
 """The index of the first of two dirty limits in MemoryState; the background limit is the next field."""
 
@@ -77,7 +79,7 @@ class TimeRounder:
     @staticmethod
     def fine_ns(field: str, step: int) -> int:
         """Return the precision, in ns, of the time of this field's Reading."""
-        return _GRAINS_NS.get(field, step)
+        return _FIXED_STEPS_NS.get(field, step)
 
 
 def _rounded_value(value: Any) -> Any:

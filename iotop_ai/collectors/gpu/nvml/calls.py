@@ -19,9 +19,11 @@ from iotop_ai.model.reading import Status
 UNINITIALIZED, INVALID, NOT_SUPPORTED, NO_PERMISSION, NOT_FOUND = 1, 2, 3, 4, 6
 DRIVER_NOT_LOADED, TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND = 9, 10, 12, 13
 GPU_IS_LOST, RESET_REQUIRED, MISMATCH, WRONG_VERSION, DEPRECATED = 15, 16, 18, 25, 26
+"""Values of nvmlReturn_t (these three lines)."""
 NEVER = frozenset((INVALID, NOT_SUPPORTED, FUNCTION_NOT_FOUND, WRONG_VERSION, DEPRECATED))
 """The errors after which the same call can never succeed."""
 RESET = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
+"""The remedy for a GPU that does not work until it is reset."""
 SLOW_US = 10_000.0
 """A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
 _KEPT_COSTS = 128

@@ -19,6 +19,7 @@ INFINIBAND = "sys/class/infiniband"
 _ETHERNET = 1
 """The type ARPHRD_ETHER. Tunnels (tun, WireGuard, GRE) have other types, and their bytes also pass another link."""
 _MOST_BELOW = 16
+"""The most links below a link that are examined."""
 _REPEATING = (
     "veth",
     "docker",
