@@ -105,13 +105,13 @@ class Copy:
 def capture(root: str = "/", serials: bool = False) -> Entries:
     """Copy the paths that the collectors read."""
     noting, clock = NotingRoot(root), Clock()
-    mounts, block = MountsCollector(noting, clock), BlockCollector(noting, clock)
+    mounts, block = MountsCollector(noting), BlockCollector(noting, clock)
     temperatures = Temperatures(noting, start=lambda work: work())
     for collector in (
         mounts,
         block,
         BlockInfoCollector(noting, clock, block, mounts, temperatures),
-        NetfsCollector(noting, clock, mounts),
+        NetfsCollector(noting, mounts),
     ):
         collector.read()
         collector.close()

@@ -35,7 +35,7 @@ def test_every_tree_is_in_canonical_form(name: str) -> None:
 
 
 def disks(root: Root) -> dict[str, BlockInfo]:
-    block, mounts = BlockCollector(root, Clock()), MountsCollector(root, Clock())
+    block, mounts = BlockCollector(root, Clock()), MountsCollector(root)
     block.read()
     mounts.read()
     temperatures = Temperatures(root, start=lambda work: work())

@@ -20,7 +20,7 @@ def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:
         return "the same filesystem"
-    mounts = MountsCollector(root, clock)
+    mounts = MountsCollector(root)
     disks = BlockInfoCollector(root, clock, mounts=mounts)
     try:
         mounts.read()

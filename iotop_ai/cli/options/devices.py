@@ -33,7 +33,7 @@ def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     root, clock = root or root_from_options(settings.procfs, settings.sysfs), Clock()
     if settings.path and root.has_given_trees:
         raise UsageError("--path works with this machine's mounts only; with --procfs or --sysfs use --device sda")
-    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    block, mounts = BlockCollector(root, clock), MountsCollector(root)
     info = BlockInfoCollector(root, clock, block, mounts)
     try:
         block.read()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.machine.cpu import CpuTable, CpuTicks
 
@@ -43,7 +42,7 @@ class CpuCollector:
     field = "cpu"
     every_s = 0.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._clk_tck = os.sysconf("SC_CLK_TCK")
         self._stat: KeptFile | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.machine.cpu_clocks import ClockState
 from iotop_ai.model.reading import Status
@@ -26,7 +25,7 @@ class ClocksCollector:
     field = "clocks"
     every_s = 5.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._cpus: list[str] | None = None
         self._next = 0

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.machine.memory import MemoryState
@@ -74,7 +73,7 @@ class MemoryCollector:
     field = "memory"
     every_s = 0.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._page_bytes = os.sysconf("SC_PAGE_SIZE")
         self._meminfo: KeptFile | None = None

@@ -6,7 +6,6 @@ import os
 import select
 from collections.abc import Mapping, Sequence
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
@@ -108,7 +107,7 @@ class MountsCollector:
     field = "mounts"
     every_s = 1.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._file: KeptFile | None = None
         self._raw = b""

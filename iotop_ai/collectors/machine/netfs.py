@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean_bytes
@@ -114,7 +113,7 @@ class NetfsCollector:
     field = "netfs"
     every_s = 1.0
 
-    def __init__(self, root: Root, clock: Clock, mounts: MountSource) -> None:
+    def __init__(self, root: Root, mounts: MountSource) -> None:
         self._root = root
         self._mounts = mounts
         self._file: KeptFile | None = None

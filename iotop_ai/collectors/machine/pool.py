@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean, clean_bytes
@@ -116,7 +115,7 @@ class PoolCollector:
     field = "pools"
     every_s = 2.0
 
-    def __init__(self, root: Root, clock: Clock, mounts: MountSource) -> None:
+    def __init__(self, root: Root, mounts: MountSource) -> None:
         self._root = root
         self._mounts = mounts
         self._last_mounts: tuple[Mount, ...] | None = None

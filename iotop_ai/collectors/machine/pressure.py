@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root, is_transient
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.pressure import PressureTotals
@@ -62,7 +61,7 @@ class PressureCollector:
     field = "pressure"
     every_s = 0.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._files: dict[str, KeptFile] | None = None
 

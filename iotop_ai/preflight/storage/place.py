@@ -36,7 +36,7 @@ _WITHOUT_DATA = frozenset(
 def read_place(path: str, root: Root, clock: Clock) -> Place:
     """Return the Place of a path. Raises InputError if the path is missing, UnknownError if it cannot be read."""
     whole = absolute_path(path)
-    mounts = MountsCollector(root, clock)
+    mounts = MountsCollector(root)
     block = BlockCollector(root, clock)
     infos = BlockInfoCollector(root, clock, block, mounts)
     try:

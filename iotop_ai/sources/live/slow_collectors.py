@@ -42,10 +42,10 @@ class SlowCollectors:
     ) -> None:
         self._root, self._clock = root, clock
         self.rare = (
-            TcpCollector(root, clock),
-            RdmaCollector(root, clock),
-            ClocksCollector(root, clock),
-            PoolCollector(root, clock, mounts),
+            TcpCollector(root),
+            RdmaCollector(root),
+            ClocksCollector(root),
+            PoolCollector(root, mounts),
         )
         nvml = ForeignNvml(clock) if root.foreign else None
         self.gpu = GpuCollector(clock, nvml, every_s=max(1.0, interval_s), root=root)

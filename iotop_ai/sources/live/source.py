@@ -91,7 +91,7 @@ class LiveSource:
         self._host = HostReader(self._root, self._clock)
         self._own = OwnCostReader(self._root, self._clock)
         self._block = BlockCollector(self._root, self._clock)
-        self._mounts = MountsCollector(self._root, self._clock)
+        self._mounts = MountsCollector(self._root)
         self._state_files: StateFiles | None = None
         self._suspended_ns: int | None = None
         self._in_flight: tuple[str, int] | None = None
@@ -127,13 +127,13 @@ class LiveSource:
         collectors = (
             block,
             ProcessCollector(root, clock, adaptive=None if exact else AdaptiveSelection(root)),
-            CpuCollector(root, clock),
-            MemoryCollector(root, clock),
-            PressureCollector(root, clock),
-            NetworkCollector(root, clock),
+            CpuCollector(root),
+            MemoryCollector(root),
+            PressureCollector(root),
+            NetworkCollector(root),
             mounts,
             BlockInfoCollector(root, clock, block, mounts),
-            NetfsCollector(root, clock, mounts),
+            NetfsCollector(root, mounts),
             FilesystemCollector(root, clock, mounts),
             self._kernel,
         )

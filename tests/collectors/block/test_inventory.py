@@ -31,7 +31,7 @@ class Watched:
         self.root = root
         self.clock = SetClock(1000 * SECOND)
         self.block = BlockCollector(root, self.clock)
-        self.mounts = MountsCollector(root, self.clock)
+        self.mounts = MountsCollector(root)
         temperatures = Temperatures(root, start=lambda work: work())
         self.collector = BlockInfoCollector(root, self.clock, self.block, self.mounts, temperatures)
 

@@ -103,7 +103,7 @@ def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path)
 
 def test_a_loop_names_its_file_and_the_disk_below(loop: str, image: Path) -> None:
     root, clock = Root(), Clock()
-    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()
     held_by = (mounts.read(), BlockInfoCollector(root, clock, block, mounts).read())[1]
     info = held_by[loop.removeprefix("/dev/")]

@@ -33,7 +33,7 @@ def test_an_old_kernel_has_fewer_counts_and_other_lines_are_ignored() -> None:
 
 
 def test_ticks_are_the_kernels_integers_by_the_number_of_the_core(tmp_path: Path) -> None:
-    collector = CpuCollector(build(TREE, tmp_path), Clock())
+    collector = CpuCollector(build(TREE, tmp_path))
     try:
         table = collector.read()
     finally:
@@ -50,7 +50,7 @@ def test_ticks_are_the_kernels_integers_by_the_number_of_the_core(tmp_path: Path
 
 
 def test_a_core_that_comes_online_keeps_its_number(tmp_path: Path) -> None:
-    collector = CpuCollector(build(TREE, tmp_path), Clock())
+    collector = CpuCollector(build(TREE, tmp_path))
     try:
         before = collector.read()
         (tmp_path / "proc/stat").write_bytes(STAT.replace(b"cpu2", b"cpu1 1 0 0 5 0 0 0 0 0 0\ncpu2"))
@@ -64,12 +64,12 @@ def test_a_core_that_comes_online_keeps_its_number(tmp_path: Path) -> None:
 
 
 def test_without_proc_stat_the_cpus_are_absent(tmp_path: Path) -> None:
-    collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path), Clock())
+    collector = CpuCollector(build({"proc/loadavg": b"0 0 0 1/1 1\n"}, tmp_path))
     assert take_reading(collector, Clock()).status is Status.ABSENT
 
 
 def test_the_running_machine_is_read() -> None:
-    collector = CpuCollector(Root(), Clock())
+    collector = CpuCollector(Root())
     assert collector.read().physical is None
     table = collector.read()
     collector.close()

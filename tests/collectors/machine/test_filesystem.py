@@ -45,7 +45,7 @@ class Server:
 
 
 def test_the_fullness_of_this_machine_equals_statvfs() -> None:
-    mounts = MountsCollector(Root(), Clock())
+    mounts = MountsCollector(Root())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)
     assert {r.status for r in collector.read().values()} == {Status.PENDING}
@@ -171,7 +171,7 @@ def test_an_unmounted_filesystem_is_removed() -> None:
 
 
 def test_only_some_mounts_are_queried(tmp_path: Path) -> None:
-    mounts = MountsCollector(machine("made-gpu-server", tmp_path), Clock()).read()
+    mounts = MountsCollector(machine("made-gpu-server", tmp_path)).read()
     queried = [m.path for m in mounts_to_query(mounts)]
     # Not queried are the squashfs of a loop, and /srv/data, which is the filesystem of /raid under a second path.
     assert queried == ["/", "/boot/efi", "/cold data", "/dev/shm", "/home", "/lustre", "/mnt/s3", "/raid", "/scratch"]

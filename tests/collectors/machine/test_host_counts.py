@@ -44,7 +44,7 @@ def put(root: Path, files: dict[str, object]) -> None:
 
 def test_tcp_counters_are_found_by_their_names(tmp_path: Path) -> None:
     put(tmp_path, {"proc/self/net/snmp": SNMP.format(out=1000, again=10, errors=1)})
-    collector = TcpCollector(Root(str(tmp_path)), Clock())
+    collector = TcpCollector(Root(str(tmp_path)))
     before = collector.read()
     assert before == TcpCounters(1000, 10, 1)
     (tmp_path / "proc/self/net/snmp").write_text(SNMP.format(out=3000, again=90, errors=1))
@@ -68,7 +68,7 @@ def test_the_counters_of_an_rdma_port_depend_on_its_driver(tmp_path: Path) -> No
             f"{PORT}/hw_counters/roce_adp_retrans": "N/A (no PMA)",
         },
     )
-    collector = RdmaCollector(Root(str(tmp_path)), Clock())
+    collector = RdmaCollector(Root(str(tmp_path)))
     before = collector.read()
     known = RdmaCounters(symbol_error=4, link_downed=1, packet_seq_err=100, np_cnp_sent=1000)
     assert before == {"mlx5_0/1": known}
@@ -107,7 +107,7 @@ def cores(root: Path, number: int, khz: int, throttles: int) -> None:
 def test_clocks_of_many_cores_are_read_in_turn(tmp_path: Path) -> None:
     number = MOST_PER_READING + 16
     cores(tmp_path, number, 1_000_000, 1)
-    collector = ClocksCollector(Root(str(tmp_path)), Clock())
+    collector = ClocksCollector(Root(str(tmp_path)))
     first = collector.read()
     assert (first.least_khz, first.most_khz) == (1_000_000, 1_000_000 + MOST_PER_READING - 1)
     assert (first.core_throttles, first.package_throttles) == (None, 20), "a sum over only some of the cores was given"
@@ -126,12 +126,12 @@ def test_the_threads_of_a_core_count_its_throttles_once(tmp_path: Path) -> None:
     cores(tmp_path, 4, 1_000_000, 5)
     for cpu in range(4):
         put(tmp_path, {f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list": f"{cpu % 2},{cpu % 2 + 2}"})
-    assert ClocksCollector(root, Clock()).read().core_throttles == 10
+    assert ClocksCollector(root).read().core_throttles == 10
 
 
 def test_cpus_that_are_offline_for_a_while_were_not_throttled(tmp_path: Path) -> None:
     cores(tmp_path, 4, 1_000_000, 5)
-    collector = ClocksCollector(Root(str(tmp_path)), Clock())
+    collector = ClocksCollector(Root(str(tmp_path)))
     before = collector.read()
     folder, away = tmp_path / "sys/devices/system/cpu/cpu1/thermal_throttle", tmp_path / "away"
     folder.rename(away)
@@ -145,7 +145,7 @@ def test_cpus_that_are_offline_for_a_while_were_not_throttled(tmp_path: Path) ->
 
 @pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
 def test_a_machine_without_these_files_has_that_status(collector: type, tmp_path: Path) -> None:
-    reading = take_reading(collector(Root(str(tmp_path)), Clock()), Clock())
+    reading = take_reading(collector(Root(str(tmp_path))), Clock())
     assert (reading.value, reading.status) == (None, Status.ABSENT)
 
 
@@ -154,7 +154,7 @@ def test_too_many_open_files_do_not_mean_that_there_are_none(tmp_path: Path) -> 
     port = {"counters/symbol_error": 3, "counters/port_rcv_data": 1, "counters/port_xmit_data": 1, "state": "4: ACTIVE"}
     put(tmp_path, {f"{PORT}/{name}": value for name, value in port.items()})
     root = Root(str(tmp_path))
-    for collector in (ClocksCollector(root, Clock()), RdmaCollector(root, Clock()), NetworkCollector(root, Clock())):
+    for collector in (ClocksCollector(root), RdmaCollector(root), NetworkCollector(root)):
         with too_many_open_files():
             failed = take_reading(collector, Clock())
         assert (failed.status, failed.reason.rpartition(": ")[2]) == (Status.FAILED, "Too many open files")

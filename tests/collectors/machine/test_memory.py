@@ -96,7 +96,7 @@ def test_a_broken_line_leaves_the_others() -> None:
 
 
 def test_new_values_are_read_from_the_open_descriptors(tmp_path: Path) -> None:
-    collector = MemoryCollector(build({"proc/meminfo": MEMINFO, "proc/vmstat": VMSTAT}, tmp_path), Clock())
+    collector = MemoryCollector(build({"proc/meminfo": MEMINFO, "proc/vmstat": VMSTAT}, tmp_path))
     first = collector.read()
     (tmp_path / "proc/meminfo").write_bytes(MEMINFO.replace(b"24273824", b"24000000"))
     second = collector.read()
@@ -107,7 +107,7 @@ def test_new_values_are_read_from_the_open_descriptors(tmp_path: Path) -> None:
 
 
 def test_without_vmstat_only_its_fields_are_unknown(tmp_path: Path) -> None:
-    collector = MemoryCollector(build({"proc/meminfo": MEMINFO}, tmp_path), Clock())
+    collector = MemoryCollector(build({"proc/meminfo": MEMINFO}, tmp_path))
     state = collector.read()
     collector.close()
     assert state.total_bytes == 24684096 * KB
@@ -115,11 +115,11 @@ def test_without_vmstat_only_its_fields_are_unknown(tmp_path: Path) -> None:
 
 
 def test_without_meminfo_the_memory_is_absent(tmp_path: Path) -> None:
-    assert take_reading(MemoryCollector(Root(str(tmp_path)), Clock()), Clock()).status is Status.ABSENT
+    assert take_reading(MemoryCollector(Root(str(tmp_path))), Clock()).status is Status.ABSENT
 
 
 def test_the_running_machine_is_read() -> None:
-    collector = MemoryCollector(Root(), Clock())
+    collector = MemoryCollector(Root())
     state = collector.read()
     collector.close()
     assert state.total_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -106,7 +106,7 @@ def test_fuse_servers_are_local_remote_or_unknown(fstype: str, source: str, remo
 
 
 def test_the_collector_returns_the_same_tuple_until_a_mount_changes(tmp_path: Path) -> None:
-    collector = MountsCollector(machine("made-laptop", tmp_path), Clock())
+    collector = MountsCollector(machine("made-laptop", tmp_path))
     first = collector.read()
     assert collector.read() is first
     assert collector.generation == 1
@@ -120,7 +120,7 @@ def test_the_collector_returns_the_same_tuple_until_a_mount_changes(tmp_path: Pa
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 def test_a_new_mount_of_this_machine_is_found_at_the_next_reading(tmp_path: Path) -> None:
-    collector = MountsCollector(Root("/"), Clock())
+    collector = MountsCollector(Root("/"))
     try:
         for _ in range(3):  # while no mount changes, the collector polls the kernel and reads nothing
             before = collector.read()
@@ -137,7 +137,7 @@ def test_a_new_mount_of_this_machine_is_found_at_the_next_reading(tmp_path: Path
 
 
 def test_the_mounts_of_this_machine_are_those_of_psutil() -> None:
-    ours = {m.path: (m.source, m.fstype) for m in MountsCollector(Root(), Clock()).read() if "/dev/" in m.source}
+    ours = {m.path: (m.source, m.fstype) for m in MountsCollector(Root()).read() if "/dev/" in m.source}
     theirs = {p.mountpoint: (p.device, p.fstype) for p in psutil.disk_partitions(all=False)}
     assert {path: what for path, what in ours.items() if path in theirs} == theirs
 
@@ -149,7 +149,7 @@ class Box:
         self.folder = folder
         self.root = machine(name, folder)
         clock = Clock()
-        block, mounts = BlockCollector(self.root, clock), MountsCollector(self.root, clock)
+        block, mounts = BlockCollector(self.root, clock), MountsCollector(self.root)
         block.read()
         self.mounts = mounts.read()
         self.infos: dict[str, BlockInfo] = BlockInfoCollector(self.root, clock, block, mounts).read()
@@ -271,7 +271,7 @@ def test_a_real_overlay_is_on_the_disk_of_its_upper_folder(tmp_path: Path) -> No
 def live(path: str) -> PathDevices:
     """The devices of a path on this machine."""
     clock, root = Clock(), Root()
-    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()
     mounts.read()
     try:
@@ -314,7 +314,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 
 def test_this_file_lies_on_a_disk_of_this_machine() -> None:
     clock, root = Clock(), Root()
-    block, mounts = BlockCollector(root, clock), MountsCollector(root, clock)
+    block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()
     infos = (mounts.read(), BlockInfoCollector(root, clock, block, mounts).read())[1]
     found = resolve_path_devices(__file__, mounts.mounts, infos)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.collectors.machine.netfs import NetfsCollector, parse_mountstats
@@ -15,9 +14,9 @@ from tests.machines import machine
 
 
 def collector(root: Root) -> NetfsCollector:
-    mounts = MountsCollector(root, Clock())
+    mounts = MountsCollector(root)
     mounts.read()
-    return NetfsCollector(root, Clock(), mounts)
+    return NetfsCollector(root, mounts)
 
 
 def test_a_server_with_nfs_and_fuse_is_read(tmp_path: Path) -> None:

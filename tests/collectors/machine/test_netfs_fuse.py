@@ -25,13 +25,12 @@ from tests.waiting import until
 
 LOOK = """
 import json
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.mounts import MountsCollector
 from iotop_ai.collectors.machine.netfs import NetfsCollector
 from iotop_ai.collectors.io.root import Root
-mounts = MountsCollector(Root(), Clock())
+mounts = MountsCollector(Root())
 mounts.read()
-fuse = NetfsCollector(Root(), Clock(), mounts).read().fuse.values()
+fuse = NetfsCollector(Root(), mounts).read().fuse.values()
 print(json.dumps([[f.mount, f.waiting, f.max_background] for f in fuse]))
 """
 
@@ -90,7 +89,7 @@ def test_requests_that_wait_for_a_slow_server_are_counted(server: Server) -> Non
 
 @pytest.mark.xdist_group("a hung filesystem")
 def test_a_hanging_server_blocks_nothing_and_comes_back(server: Server) -> None:
-    mounts = MountsCollector(Root(), Clock())
+    mounts = MountsCollector(Root())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)
     os.kill(server.process.pid, signal.SIGSTOP)

@@ -94,7 +94,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
-    table = PoolCollector(Root(str(tree)), Clock(), ALL).read()
+    table = PoolCollector(Root(str(tree)), ALL).read()
     assert table == PoolTable(
         ArcCounters(900, 100, 8 << 30, 16 << 30, None, 1 << 30),
         {"tank": ProgramIo(10_000, 20, 5, 2)},
@@ -104,17 +104,15 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
     assert table.btrfs[UUID].whole == 6
     assert parse_pool_io(POOL_IO.encode()) == ProgramIo(1_884_160, 3_206_144, 22, 153)
     put(tree, {"proc/spl/kstat/zfs/tank/io": POOL_IO})
-    assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 5, (
-        "the reads are not those of the datasets"
-    )
+    assert PoolCollector(Root(str(tree)), ALL).read().zfs["tank"].reads == 5, "the reads are not those of the datasets"
     for name in ("0x36", "0x41"):
         (tree / f"proc/spl/kstat/zfs/tank/objset-{name}").unlink()
-    assert PoolCollector(Root(str(tree)), Clock(), ALL).read().zfs["tank"].reads == 22
+    assert PoolCollector(Root(str(tree)), ALL).read().zfs["tank"].reads == 22
 
 
 def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path) -> None:
     """A dataset that is unmounted keeps its bytes. One that is mounted, even again, begins at 0."""
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     folder = "proc/spl/kstat/zfs/tank"
 
     def nread(**sets: int) -> int | None:
@@ -137,7 +135,7 @@ def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path
 
 
 def test_a_dataset_that_cannot_be_read_at_first_does_not_add_the_bytes_of_its_whole_life(tree: Path) -> None:
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     path = "proc/spl/kstat/zfs/tank/objset-0x41"
     found = []
     for text in ("", OBJSET.format(writes=9, nwritten=9, reads=9, nread=6_000_000)):
@@ -151,8 +149,8 @@ def test_a_dataset_that_cannot_be_read_at_first_does_not_add_the_bytes_of_its_wh
 
 def test_without_a_mount_of_these_kinds_nothing_is_read(tmp_path: Path, tree: Path) -> None:
     with pytest.raises(Unavailable, match="no ZFS, btrfs or Lustre"):
-        PoolCollector(Root(str(tree)), Clock(), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
-    bare = PoolCollector(Root(str(tmp_path / "none")), Clock(), ALL).read()
+        PoolCollector(Root(str(tree)), Mounts(Mount("/", "ext4", "/dev/sda1"))).read()
+    bare = PoolCollector(Root(str(tmp_path / "none")), ALL).read()
     assert bare == PoolTable(ArcCounters(), {"tank": ProgramIo()}, {}, {})
     assert BtrfsErrors().whole is None
     assert parse_llite(b"") == ProgramIo()
@@ -160,7 +158,7 @@ def test_without_a_mount_of_these_kinds_nothing_is_read(tmp_path: Path, tree: Pa
 
 
 def test_reads_that_waited_for_a_running_read_are_not_hits_of_the_cache(tree: Path) -> None:
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     arc = tree / "proc/spl/kstat/zfs/arcstats"
     tables = []
     for hits, misses, waited in ((900, 100, 10), (960, 120, 30)):
@@ -173,7 +171,7 @@ def test_errors_of_a_btrfs_with_a_missing_device_are_unknown(tree: Path) -> None
     """They are known if another device has errors."""
     stats = f"sys/fs/btrfs/{UUID}/devinfo/{{}}/error_stats"
     put(tree, {stats.format(2): "invalid\n"})
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     assert collector.read().btrfs[UUID].whole == 6
     put(tree, {stats.format(1): (tree / stats.format(1)).read_text().translate({ord(n): "0" for n in "123"})})
     assert collector.read().btrfs[UUID] == BtrfsErrors("data")
@@ -181,14 +179,14 @@ def test_errors_of_a_btrfs_with_a_missing_device_are_unknown(tree: Path) -> None
 
 def test_errors_of_a_btrfs_with_a_device_that_cannot_be_read_are_unknown(tree: Path) -> None:
     put(tree, {f"sys/fs/btrfs/{UUID}/devinfo/1/error_stats": "write_errs 0\nread_errs 0\n"})
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     assert collector.read().btrfs[UUID].whole == 0
     (tree / f"sys/fs/btrfs/{UUID}/devinfo/2").mkdir()
     assert collector.read().btrfs[UUID] == BtrfsErrors("data")
 
 
 def shown(tree: Path) -> Frame:
-    collector = PoolCollector(Root(str(tree)), Clock(), ALL)
+    collector = PoolCollector(Root(str(tree)), ALL)
     before = snapshot(0, 2 * S, pools=ok(collector.read(), 2 * S))
     put(
         tree,
@@ -235,7 +233,7 @@ def test_the_disks_of_a_zfs_pool_come_from_udev(tmp_path: Path, monkeypatch: pyt
         folder.mkdir(exist_ok=True)
         (folder / name).symlink_to(f"../class/block/{name}")
     root = Root(str(tmp_path))
-    mounts = MountsCollector(root, Clock())
+    mounts = MountsCollector(root)
     mounts.read()
     info = BlockInfoCollector(root, Clock(), None, mounts)
     info.read()
@@ -279,7 +277,7 @@ def btrfs(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_real_btrfs_reports_its_errors(btrfs: Path) -> None:
     root = Root()
-    mounts = MountsCollector(root, Clock())
+    mounts = MountsCollector(root)
     assert any(mount.path == str(btrfs) for mount in mounts.read())
-    found = PoolCollector(root, Clock(), mounts).read()
+    found = PoolCollector(root, mounts).read()
     assert BtrfsErrors("itest", 0, 0, 0, 0, 0) in found.btrfs.values()

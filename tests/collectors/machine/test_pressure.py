@@ -47,7 +47,7 @@ def test_the_system_and_our_own_cgroup_are_read(tmp_path: Path) -> None:
         "sys/fs/cgroup/unified/job/cgroup.events": b"populated 1\n",
         "sys/fs/cgroup/unified/job/io.pressure": IO,
     }
-    collector = PressureCollector(build(tree, tmp_path), Clock())
+    collector = PressureCollector(build(tree, tmp_path))
     got = collector.read()
     assert got == {
         "cpu": PressureTotals(7, None),
@@ -66,13 +66,13 @@ def test_the_top_cgroup_does_not_repeat_the_system(tmp_path: Path) -> None:
         "proc/self/mountinfo": MOUNTS,
         "sys/fs/cgroup/unified/io.pressure": IO,
     }
-    collector = PressureCollector(build(tree, tmp_path), Clock())
+    collector = PressureCollector(build(tree, tmp_path))
     assert set(collector.read()) == {"cpu", "io", "memory"}
     collector.close()
 
 
 def test_pressure_that_is_switched_off_has_a_remedy(tmp_path: Path) -> None:
-    collector = PressureCollector(Root(str(tmp_path)), Clock())
+    collector = PressureCollector(Root(str(tmp_path)))
     reading = take_reading(collector, Clock())
     assert (reading.status, reading.reason, reading.remedy) == (Status.OFF, "PSI is off", "boot with psi=1")
     build(SYSTEM, tmp_path)
@@ -82,7 +82,7 @@ def test_pressure_that_is_switched_off_has_a_remedy(tmp_path: Path) -> None:
 
 def test_too_many_open_files_do_not_switch_pressure_off(tmp_path: Path) -> None:
     tree = SYSTEM | {"proc/self/cgroup": b"0::/job\n", "proc/self/mountinfo": MOUNTS}
-    collector = PressureCollector(build(tree, tmp_path), Clock())
+    collector = PressureCollector(build(tree, tmp_path))
     with too_many_open_files():
         failed = take_reading(collector, Clock())
     assert (failed.status, failed.reason.rpartition(": ")[2]) == (Status.FAILED, "Too many open files")

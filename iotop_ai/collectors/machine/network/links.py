@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.collectors.machine.network.stacking import INFINIBAND, NET, has_speed, places_of, port_place
 from iotop_ai.model.clean import clean, clean_bytes
@@ -87,7 +86,7 @@ class NetworkCollector:
     field = "network"
     every_s = 0.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._kept: dict[str, _LinkFiles] = {}
         self._reads = 0

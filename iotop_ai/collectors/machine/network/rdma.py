@@ -6,7 +6,6 @@ Source: /sys/class/infiniband/*/ports/*/{counters,hw_counters}.
 from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.network.stacking import INFINIBAND
 from iotop_ai.model.clean import clean
@@ -24,7 +23,7 @@ class RdmaCollector:
     field = "rdma"
     every_s = 5.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
 
     def read(self) -> dict[str, RdmaCounters]:

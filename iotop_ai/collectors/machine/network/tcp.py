@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from iotop_ai.collectors.base import Unavailable
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import KeptFile, Root
 from iotop_ai.model.machine.tcp import TcpCounters
 from iotop_ai.model.reading import Status
@@ -29,7 +28,7 @@ class TcpCollector:
     field = "tcp"
     every_s = 1.0
 
-    def __init__(self, root: Root, clock: Clock) -> None:
+    def __init__(self, root: Root) -> None:
         self._root = root
         self._file: KeptFile | None = None
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.machine.network.links import NetworkCollector, parse_ib_rate
 from iotop_ai.collectors.machine.network.stacking import places_of
@@ -59,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_links_that_carry_bytes_are_listed(folder: Path) -> None:
-    collector = NetworkCollector(Root(str(folder)), Clock())
+    collector = NetworkCollector(Root(str(folder)))
     got = collector.read()
     collector.close()
     assert got == {
@@ -71,7 +70,7 @@ def test_links_that_carry_bytes_are_listed(folder: Path) -> None:
 
 
 def test_a_removed_link_is_left_out_and_counts_as_new_when_it_returns(folder: Path) -> None:
-    collector = NetworkCollector(Root(str(folder)), Clock())
+    collector = NetworkCollector(Root(str(folder)))
     collector.read()
     shutil.rmtree(folder / "sys/class/net/eth0")
     assert "eth0" not in collector.read()
@@ -81,7 +80,7 @@ def test_a_removed_link_is_left_out_and_counts_as_new_when_it_returns(folder: Pa
 
 
 def test_counters_are_read_again_and_the_speed_follows_the_state(folder: Path) -> None:
-    collector = NetworkCollector(Root(str(folder)), Clock())
+    collector = NetworkCollector(Root(str(folder)))
     collector.read()
     base = folder / "sys/class/net/eth0"
     (base / "statistics/rx_bytes").write_text("99\n")
@@ -94,14 +93,14 @@ def test_counters_are_read_again_and_the_speed_follows_the_state(folder: Path) -
 
 
 def test_a_dead_port_has_no_speed(tmp_path: Path) -> None:
-    collector = NetworkCollector(build(infiniband("1: DOWN"), tmp_path), Clock())
+    collector = NetworkCollector(build(infiniband("1: DOWN"), tmp_path))
     port = collector.read()["mlx5_0/1"]
     collector.close()
     assert (port.state, port.bits_per_s) == ("down", None)
 
 
 def test_without_links_the_table_is_empty(tmp_path: Path) -> None:
-    assert NetworkCollector(Root(str(tmp_path)), Clock()).read() == {}
+    assert NetworkCollector(Root(str(tmp_path))).read() == {}
 
 
 @pytest.mark.parametrize(
@@ -122,7 +121,7 @@ def linked(folder: Path, links: dict[str, str]) -> None:
 
 def received(folder: Path, before: Entries, after: Entries) -> float | None:
     """The bytes received per second, if the counters change from one state to the other within a second."""
-    collector = NetworkCollector(Root(str(folder)), Clock())
+    collector = NetworkCollector(Root(str(folder)))
     first = collector.read()
     for path, content in after.items():
         if before.get(path) != content and isinstance(content, bytes):
@@ -210,13 +209,11 @@ def efa(**counters: int) -> Entries:
 
 def test_aws_efa_has_counters_of_a_different_kind(tmp_path: Path) -> None:
     old = build(efa(rx_bytes=1000, tx_bytes=2000, rx_drops=3), tmp_path / "old")
-    port = NetworkCollector(old, Clock()).read()["efa_0/1"]
+    port = NetworkCollector(old).read()["efa_0/1"]
     assert port == LinkCounters(1000, 2000, None, None, 3, None, 100_000_000_000, "active", "ib", "efa_0")
     more = {"recv_bytes": 900, "rdma_read_bytes": 5000, "rdma_write_recv_bytes": 70}
     more |= {"send_bytes": 100, "rdma_write_bytes": 20, "rdma_read_resp_bytes": 3}
-    port = NetworkCollector(build(efa(rx_bytes=1000, tx_bytes=2000, **more), tmp_path / "new"), Clock()).read()[
-        "efa_0/1"
-    ]
+    port = NetworkCollector(build(efa(rx_bytes=1000, tx_bytes=2000, **more), tmp_path / "new")).read()["efa_0/1"]
     assert port[:2] == (5970, 2000), "not the larger of the bytes on the wire and those of the operations"
 
 
@@ -287,7 +284,7 @@ def test_only_the_speed_of_a_card_is_a_real_speed(tmp_path: Path) -> None:
     }
     linked(tmp_path, links | {f"{net}/eth0/device": "sys/devices/pci0000:00/0000:18:00.0"})
     (tmp_path / net / "br0/bridge").mkdir()
-    found = NetworkCollector(Root(str(tmp_path)), Clock()).read()
+    found = NetworkCollector(Root(str(tmp_path))).read()
     assert {name for name, link in found.items() if link.bits_per_s is not None} == {"eth0", "bond0", "bond0.7"}
     assert found.keys() == set(names)
 
@@ -295,11 +292,10 @@ def test_only_the_speed_of_a_card_is_a_real_speed(tmp_path: Path) -> None:
 IN_A_NAMESPACE = """
 import socket, sys
 sys.path.insert(0, sys.argv[1])
-from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.network.links import NetworkCollector
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.machine.network import network_rates, received_bytes_per_s
-collector = NetworkCollector(Root(), Clock())
+collector = NetworkCollector(Root())
 server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 server.bind(("10.99.7.1", 5555))
 server.settimeout(20)
