@@ -68,6 +68,7 @@ class GpuCollector:
         self._every_s = every_s
         self._retry_s = self._first_retry_s = retry_s
         self._reopen_ns: int | None = 0
+        """The time of the next attempt to open the library; None while all GPUs answer."""
         self._root = root
         self._pid_mapping = None if root is None else PidMapping(root)
         self._drm = None if root is None else DrmSweep(root, clock)
@@ -88,8 +89,11 @@ class GpuCollector:
         self._newest: tuple[GpuTable, int] | Unavailable = Unavailable(Status.PENDING, "NVML has not answered yet")
         self._returned_ns: int | None = None
         self._asked_ns: int | None = None
+        """The time of the last ``read``."""
         self._alive_ns: int | None = None
+        """The time at which the thread began its present step; None between two sweeps."""
         self._patience_s = OPENING_S
+        """How long this step may take, in seconds, before the driver counts as hung."""
         self._answered = threading.Event()
         self._wake = threading.Event()
         self._stopping = False

@@ -95,10 +95,14 @@ class SmartCollector:
         self._helper = SmartProcess(clock)
         self._scanned: tuple[tuple[str, str], ...] = ()
         self._behind: tuple[Disk, ...] = ()
+        """The disks behind RAID controllers that the last scan found."""
         self._diskseqs: dict[str, int] = {}
         self._tests_due: dict[str, int] = {}
+        """When a disk in a self-test is queried again, by name."""
         self._tests_since: dict[str, int] = {}
+        """When a self-test that runs was first seen, by name."""
         self._sudo: dict[str, bool] = {}
+        """False for the device nodes, and for "scan", for which sudo has refused to run smartctl."""
         self._table: dict[str, Reading[SmartState]] | None = None
         self._read_at_ns: int | None = None
         self._changed_at_ns: int | None = None
@@ -112,6 +116,7 @@ class SmartCollector:
         self._stopping = False
         self._refresh_asked = False
         self._urgent = False
+        """Whether the user asked for the present round."""
         self._thread = LazyThread("smart", self._run)
 
     def read(self) -> SmartTable:

@@ -155,6 +155,7 @@ class NetworkCollector:
             return None
         if kept.reads % _REFRESH_EVERY == 1 or state != kept.last_state:
             mbit = self._root.number_or_none(f"{base}/speed") if has_speed(self._root, name) else None
+            # An unknown speed is -1, which some kernels print as 4294967295.
             kept.bits_per_s = mbit * 1_000_000 if mbit is not None and 0 < mbit < 2**31 else None
             kept.last_state = state
         kept.counters = LinkCounters(
