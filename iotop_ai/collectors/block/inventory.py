@@ -62,7 +62,7 @@ class BlockInfoCollector:
         self._mounts = mounts
         self._temperatures = temperatures or Temperatures(root)
         self._members = ZfsMembers(root)
-        self._members_ns: int | None = None
+        self._members_asked_ns: int | None = None
         self._unjoined: dict[str, BlockInfo] = {}
         self._keys: dict[str, BlockKey] = {}
         self._read_ns: dict[str, int] = {}
@@ -70,7 +70,7 @@ class BlockInfoCollector:
         self._joined_inputs: tuple[object, ...] = ()
         self._generation = -1
         self._active: set[str] = set()
-        self._asked_ns: int | None = None
+        self._temperatures_asked_ns: int | None = None
         self._at_ns: int | None = None
 
     def read(self) -> dict[str, BlockInfo]:
@@ -104,7 +104,7 @@ class BlockInfoCollector:
             keys = {key.name: key for key in self._block.keys}
         else:
             # Without /proc/diskstats, the list is read again as often as the temperatures.
-            if self._asked_ns is not None and now - self._asked_ns < REFRESH_NS:
+            if self._temperatures_asked_ns is not None and now - self._temperatures_asked_ns < REFRESH_NS:
                 return False
             names = self._root.names("sys/class/block")
             keys = {n.replace("!", "/"): BlockKey(n.replace("!", "/"), 0) for n in names}
@@ -118,7 +118,7 @@ class BlockInfoCollector:
         return bool(fresh or removed)
 
     def _refresh(self, now: int) -> bool:
-        """Read again a few devices whose facts are older than 30 s; return whether their facts changed."""
+        """Read again a few devices whose facts are at least 30 s old; return whether their facts changed."""
         old = sorted((at, name) for name, at in self._read_ns.items() if now - at >= REFRESH_NS)
         # With a tick per second, a 25th per tick reads all devices again within the 30 s.
         most = max(8, len(self._unjoined) // 25)
@@ -135,15 +135,15 @@ class BlockInfoCollector:
         self._read_ns[name] = now
 
     def _ask_temperatures(self, now: int) -> None:
-        if self._asked_ns is None or now - self._asked_ns >= REFRESH_NS:
-            self._asked_ns = now
+        if self._temperatures_asked_ns is None or now - self._temperatures_asked_ns >= REFRESH_NS:
+            self._temperatures_asked_ns = now
             self._temperatures.ask({self._keys[name]: info for name, info in self._unjoined.items()}, self._active)
             self._active = set()
 
     def _ask_members(self, mounts: tuple[Mount, ...], now: int) -> None:
-        due = self._members_ns is None or now - self._members_ns >= REFRESH_NS
+        due = self._members_asked_ns is None or now - self._members_asked_ns >= REFRESH_NS
         if due and any(mount.fstype == "zfs" for mount in mounts):
-            self._members_ns = now
+            self._members_asked_ns = now
             self._members.ask()
 
     def _join(self, mounts: tuple[Mount, ...]) -> dict[str, BlockInfo]:
@@ -218,7 +218,7 @@ def mounts_by_device(
             names = [by_source[mount.source]] if mount.source in by_source else []
         for name in names:
             by_device.setdefault(name, []).append(mount)
-    return {name: _main_mounts(each) for name, each in by_device.items()}
+    return {name: _main_mounts(device_mounts) for name, device_mounts in by_device.items()}
 
 
 def _btrfs_members(root: Root) -> list[list[str]]:

@@ -42,7 +42,10 @@ SmartTable = Mapping[str, Reading[SmartState]]
 TIMEOUT_S = 20.0
 """How long one call of smartctl may take, in seconds."""
 KEEP_HELPER_BELOW_S = 60.0
-"""If rounds are closer together than this, in seconds, the helper keeps running; otherwise it ends to free memory."""
+"""If rounds are closer together than this, in seconds, or a self-test runs, the helper keeps running.
+
+Otherwise it ends to free memory.
+"""
 _POLL_S = 10.0
 """How often the thread checks which disks are due, in seconds."""
 _CALLS_PER_DISK = 3

@@ -157,7 +157,7 @@ def sudo_prefix() -> list[str] | None:
 
 
 def serve(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the response to one request, without its id. Raises OSError and ValueError."""
+    """Return the response to one request, without its id. Raises OSError, and ValueError or KeyError for a bad one."""
     smartctl, timeout_s = str(request["smartctl"]), float(request["timeout_s"])
     do = str(request["do"])
     scan = do == "scan"

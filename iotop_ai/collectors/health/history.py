@@ -46,7 +46,7 @@ THINNING: tuple[tuple[int, int], ...] = (
     (400 * DAY_S, DAY_S),
     (1 << 40, 7 * DAY_S),
 )
-"""Pairs of (an age in seconds, an interval in seconds): up to this age, one point per interval is kept; 0 keeps all."""
+"""Pairs of (an age in seconds, an interval in seconds): below this age, one point per interval is kept; 0 keeps all."""
 MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
 _LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")

@@ -17,7 +17,7 @@ from iotop_ai.model.reading import Reading, Status
 
 QUERY_EVERY_NS = 10_000_000_000
 ANSWER_LIMIT_NS = 2_000_000_000
-"""How long a mount may take to answer, in nanoseconds, before it is failed."""
+"""How long a mount may take to answer, in nanoseconds, before its Reading is failed."""
 _MEMORY_PATHS = ("/dev/shm", "/tmp")
 _IMAGES = frozenset(("squashfs", "iso9660", "erofs", "cramfs", "udf"))
 """The types of read-only images."""

@@ -128,13 +128,13 @@ class CounterBuilder:
 
     def add_kind(self, letter: str, rates: dict[str, float], seconds: float) -> None:
         """Add to the four counters of reads (r), writes (w) or discards (d)."""
-        done = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
+        completed = self.add(letter + "ios", _product(rates.get(f"{letter}/s"), seconds))
         self.add(letter + "merges", _product(rates.get(f"{letter}rqm/s"), seconds))
         bytes_per_s = next(
             (rates[letter + unit] * scale for unit, scale in _BYTES.items() if letter + unit in rates), None
         )
         self.add(letter + "sectors", None if bytes_per_s is None else bytes_per_s * seconds / SECTOR_BYTES)
-        self.add(letter + "ms", _product(rates.get(f"{letter}_await"), done))
+        self.add(letter + "ms", _product(rates.get(f"{letter}_await"), completed))
 
     def add_interval(self, rates: dict[str, float], seconds: float) -> None:
         """Add one interval of logged rates. seconds: the length of the interval."""
@@ -147,7 +147,10 @@ class CounterBuilder:
         self.add("busy", _product(rates.get("util"), seconds * 10))
 
     def counters(self, columns: frozenset[str]) -> BlockCounters:
-        """Return the counters as in /proc/diskstats; None for requests in flight and what the log does not have."""
+        """Return the counters as in /proc/diskstats.
+
+        None for requests in flight, and for discards and flushes if the log does not have them.
+        """
 
         def four(letter: str) -> tuple[int, int, int, int]:
             ios, merges, sectors, ms = (self._whole.get(letter + n, 0) for n in ("ios", "merges", "sectors", "ms"))
@@ -157,8 +160,8 @@ class CounterBuilder:
         flushes = (
             (self._whole.get("fios", 0), self._whole.get("fms", 0) % _MS_WRAP) if "f/s" in columns else (None, None)
         )
-        levels = (self._whole.get("busy", 0) % _MS_WRAP, self._whole.get("queue", 0) % _MS_WRAP)
-        return BlockCounters(*four("r"), *four("w"), None, *levels, *discards, *flushes)
+        times_ms = (self._whole.get("busy", 0) % _MS_WRAP, self._whole.get("queue", 0) % _MS_WRAP)
+        return BlockCounters(*four("r"), *four("w"), None, *times_ms, *discards, *flushes)
 
 
 def _product(rate: float | None, by: float | None) -> float | None:

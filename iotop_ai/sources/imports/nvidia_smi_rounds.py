@@ -110,8 +110,10 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
     all_gaps = (_gap_ns(*pair) for pair in pairwise(sample))
     gaps_ns = sorted(max(gap, _MS) for gap in all_gaps if gap is not None and gap >= 0)
     wide = [(high / low, low, high) for low, high in pairwise(gaps_ns) if high >= _FACTOR * low]
+    # The greatest step from one gap to the next longer one probably separates the rounds, so it is tried first.
     for _, low, high in sorted(wide, reverse=True):
         limit_ns = math.isqrt(low * high)
+        # Splitting needs only the limit; the number of GPUs is found by it.
         split = _spaced(iter(sample), _Spacing(0, limit_ns))
         counts = {len(group) for may_be_incomplete, group in split if not may_be_incomplete}
         rounds_seen = sum(gap > limit_ns for gap in gaps_ns)

@@ -41,12 +41,12 @@ class StateFiles:
             return
         first = self._asked_ns is None
 
-        def ask() -> None:
+        def read_files() -> None:
             if first and self._wants_baselines:
                 self._baselines = read_baselines(self._folder, at_ns, wall_ns)
             self._changes += self._acknowledged.changes()
 
-        if self._worker.submit(ask):
+        if self._worker.submit(read_files):
             self._asked_ns = at_ns
             self._worker.wait(FIRST_WAIT_S if first else WAIT_S)
 

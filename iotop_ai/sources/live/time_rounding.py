@@ -39,7 +39,7 @@ def _with_rounded_times(reading: Reading[Any], step: int, value: Any) -> Reading
 
 
 def _with_rounded_limits(state: MemoryState) -> MemoryState:
-    """Return the state with its two dirty limits rounded down to 1024 pages.
+    """Return the state with its two dirty limits rounded down to multiples of 1024 pages, unless they are smaller.
 
     The kernel computes these limits from the free memory, so they change constantly.
     """

@@ -8,8 +8,11 @@ from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls, number_of, text_of
 from iotop_ai.model.gpu.detail import GpuDetail
 
 _SHUTDOWN, _SLOWDOWN, _MEMORY_MAX = 0, 1, 2
+"""Values of nvmlTemperatureThresholds_t."""
 _CORRECTED, _UNCORRECTED = 0, 1
+"""Values of nvmlMemoryErrorType_t."""
 _VOLATILE, _AGGREGATE = 0, 1
+"""Values of nvmlEccCounterType_t."""
 _RECOVERY = 230
 """NVML_FI_DEV_GET_GPU_RECOVERY_ACTION."""
 _MOST_LINKS = 36
@@ -21,7 +24,10 @@ _LINK_ERRORS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "nvlink_replays": ((52,), (161,)),
     "nvlink_recoveries": ((59,), (162, 215)),
 }
-"""By field of GpuDetail: (NVML's fields with the total of all links, the fields of one link for drivers without it)."""
+"""By field of GpuDetail: (NVML's fields with the total of all links, its fields of a single link).
+
+The fields of a single link are used if the driver has no total.
+"""
 
 
 def read_detail(calls: NvmlCalls, uuid: str) -> GpuDetail:

@@ -30,6 +30,7 @@ __all__ = ["CallCost", "GpuUnavailable", "Nvml"]
 
 LIBRARY = "libnvidia-ml.so.1"
 _SM, _MEMORY = 1, 2
+"""Values of nvmlClockType_t."""
 
 
 class Nvml:

@@ -18,6 +18,7 @@ NVML's process record once changed its size without changing its name. A greater
 the wrong size.
 """
 NO_INSTANCE = 0xFFFFFFFF
+"""The gpuInstanceId of a process that is not in a MIG instance."""
 FRESH_NS = 2_000_000_000
 """How long a sample is used, in nanoseconds.
 

@@ -19,10 +19,16 @@ SLOW_EVERY = 5
 """A slow call is made once in this number of sweeps."""
 GAP_PERCENT = 10
 """A sample with a utilisation below this percentage counts as a gap."""
-_SM, _MEMORY, _CORE_SENSOR = 1, 2, 0
+_SM, _MEMORY = 1, 2
+"""Values of nvmlClockType_t."""
+_CORE_SENSOR = 0
+"""The value of nvmlTemperatureSensors_t for the GPU's core."""
 _UTILIZATION_SAMPLES = 1
+"""The value of nvmlSamplingType_t for samples of the utilization."""
 _TX, _RX = 0, 1
+"""Values of nvmlPcieUtilCounter_t."""
 _UINT = 1
+"""The value of nvmlValueType_t for 32 bits."""
 _ALL_LINKS = 0xFFFFFFFF
 
 FIELDS = {

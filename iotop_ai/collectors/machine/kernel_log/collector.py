@@ -46,7 +46,7 @@ _RETRY_NS = 30_000_000_000
 _MOST_DEVICES = 256
 """The most devices whose errors are kept. A further device replaces the device whose last error is the oldest."""
 _INCIDENT_NS = 2_000_000_000
-"""A line that comes at most this many nanoseconds after an error may describe that error."""
+"""A line that comes less than this many nanoseconds after an error may describe that error."""
 _CAUSE_NS = 600_000_000_000
 """How long the known cause of a device's errors is kept after the last error, in nanoseconds.
 
