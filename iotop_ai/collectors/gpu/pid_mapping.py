@@ -84,7 +84,11 @@ class PidMapping:
         """
         holding = {}
         for name in self._root.names("proc"):
-            if name.isdigit() and int(name) not in mapped and (status := self._holding(int(name), minor)) is not None:
+            if (
+                name.isdigit()
+                and int(name) not in mapped
+                and (status := self._status_if_open(int(name), minor)) is not None
+            ):
                 holding[int(name)] = status
         out: dict[int, LocalProcess] = {}
         for pid in unmatched:
@@ -97,7 +101,7 @@ class PidMapping:
             out[remaining[0]] = LocalProcess(unused[0], holding[unused[0]].get("Cpus_allowed_list", ""))
         return out
 
-    def _holding(self, pid: int, minor: int | None) -> dict[str, str] | None:
+    def _status_if_open(self, pid: int, minor: int | None) -> dict[str, str] | None:
         return self._status(pid) if minor is not None and self._has_open(pid, minor) else None
 
     def _has_open(self, pid: int, minor: int | None) -> bool:

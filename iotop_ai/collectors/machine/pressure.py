@@ -89,7 +89,7 @@ class PressureCollector:
 
     def _open(self) -> dict[str, KeptFile]:
         paths = {name: f"proc/pressure/{name}" for name in RESOURCES}
-        own = self._own()
+        own = self._own_cgroup()
         # The root cgroup, which has no cgroup.events, is left out: its pressure is the system's.
         if own is not None and self._root.exists(f"{own[1]}/cgroup.events"):
             paths |= {f"cgroup:{own[0]}:{name}": f"{own[1]}/{name}.pressure" for name in RESOURCES}
@@ -104,7 +104,7 @@ class PressureCollector:
                     raise
         return files
 
-    def _own(self) -> tuple[str, str] | None:
+    def _own_cgroup(self) -> tuple[str, str] | None:
         """Return our own cgroup; None with --procfs or --sysfs."""
         if self._root.has_given_trees:
             return None

@@ -112,7 +112,7 @@ class Nvml:
         Raises GpuUnavailable when this GPU cannot be read, Unavailable when the driver does not work.
         """
         calls = self._calls
-        self._check(uuid)
+        self._check_listed(uuid)
         mig = calls.get(uuid, "nvmlDeviceGetMigMode")
         self._note_mig(uuid, None if mig is None else bool(mig[0]))
         bus = calls.once(uuid, "nvmlDeviceGetPciInfo")
@@ -133,7 +133,7 @@ class Nvml:
 
     def detail(self, uuid: str) -> GpuDetail:
         """Read the limits and health of one GPU. Raises the same exceptions as ``state``."""
-        self._check(uuid)
+        self._check_listed(uuid)
         return read_detail(self._calls, uuid)
 
     def minor(self, uuid: str) -> int | None:
@@ -150,7 +150,7 @@ class Nvml:
         """Return the cost of each call so far, by the name of the NVML function."""
         return self._calls.costs()
 
-    def _check(self, uuid: str) -> None:
+    def _check_listed(self, uuid: str) -> None:
         if uuid not in self._calls.handles:
             raise GpuUnavailable(Status.FAILED, "the driver no longer lists this GPU", RESET)
 

@@ -95,7 +95,7 @@ class StateReader:
             return Query(function, lambda uuid: {field: get(uuid, function)}, read_at=read_at)
 
         self._queries = (
-            Query("nvmlDeviceGetUtilizationRates", self._busy),
+            Query("nvmlDeviceGetUtilizationRates", self._utilization),
             Query("nvmlDeviceGetMemoryInfo_v2", self._memory),
             Query(
                 "nvmlDeviceGetTemperatureV",
@@ -167,7 +167,7 @@ class StateReader:
         self._fields.clear()
         self.gpm.close()
 
-    def _busy(self, uuid: str) -> Figures:
+    def _utilization(self, uuid: str) -> Figures:
         rates = self._calls.get(uuid, "nvmlDeviceGetUtilizationRates")
         if rates is None:
             return {"utilization_percent": None, "memory_activity_percent": None}

@@ -101,14 +101,14 @@ class KernelLogCollector:
             events, lost = self._read_events(self._fd)
         except OSError as error:
             self.close()
-            self._unavailable = self._why(error)
+            self._unavailable = self._unavailable_after(error)
             self._retry_ns = self._clock.monotonic_ns() + _RETRY_NS
             raise self._unavailable from None
         self._unavailable = None
         if events or lost:
-            self._take(events, lost)
+            self._add_events(events, lost)
         if self._errors:
-            self._check()
+            self._check_for_replaced()
         return self._log
 
     def _may_retry(self) -> bool:
@@ -160,7 +160,7 @@ class KernelLogCollector:
                 events.append(event)
         return events, lost
 
-    def _take(self, events: list[LogEvent], lost: int) -> None:
+    def _add_events(self, events: list[LogEvent], lost: int) -> None:
         now = self._clock.monotonic_ns()
         checked: set[str] = set()
         for event in map(self._with_device, events):
@@ -174,7 +174,7 @@ class KernelLogCollector:
             self._events.append(event)
         self._log = KernelLog(dict(self._errors), self._log.lost + lost)
 
-    def _check(self) -> None:
+    def _check_for_replaced(self) -> None:
         """Forget the recent errors of the disks that were replaced, from time to time."""
         now = self._clock.monotonic_ns()
         if now < self._check_ns:
@@ -225,7 +225,7 @@ class KernelLogCollector:
             return event._replace(subject=disk_of(self._root, event.subject))
         return event._replace(subject=name, text=f"{name}, {event.text}") if name else event
 
-    def _why(self, error: OSError) -> Unavailable:
+    def _unavailable_after(self, error: OSError) -> Unavailable:
         if error.errno in (errno.EACCES, errno.EPERM):
             restricted = self._root.text_or("proc/sys/kernel/dmesg_restrict") == "1"
             remedy = "run as root, or: sudo sysctl kernel.dmesg_restrict=0" if restricted else "run as root"

@@ -111,7 +111,7 @@ def test_a_known_cause_is_dropped_when_the_errors_end(tmp_path: Path) -> None:
     found = []
     for seconds, one in ((0, medium), (500, plain), (1000, plain), (1700, plain)):
         now.now_ns = seconds * 10**9
-        collector._take([one], 0)
+        collector._add_events([one], 0)
         found.append(collector._errors["sda"].what)
     assert found == ["critical medium", "critical medium", "critical medium", "I/O"]
 
