@@ -14,20 +14,21 @@ EVERY_S = 5.0
 WORKS = 0.1
 """The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
 
-A process must reach this activity in two measurements in a row, because an import alone ends sooner.
+A process must work in two measurements in a row, because an import alone ends sooner.
 """
-_WANTS = ("R", "D")
-"""The states of a process that works, or that only waits for a CPU or a disk."""
+_WORKING_STATES = ("R", "D")
+"""A process in one of these states works, whatever its activity: it runs, or waits only for a CPU or a disk."""
 BUSY_TICKS = 100
+"""One second of CPU time: Linux shows 100 clock ticks a second to programs."""
 BUSY_BYTES = 8 << 20
 GROWN, GROWN_PAGES = 1.5, 16384
-"""A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB).
+"""A process is inspected again when its memory has grown by half plus 16384 pages (64 MiB with pages of 4 KiB).
 
 It may have loaded a library in the meantime.
 """
 
 
-class _Mark(NamedTuple):
+class _Measurement(NamedTuple):
     """The figures of a process at a measurement.
 
     moved: the bytes that it has read and written; None when we cannot read them. worked: whether it worked in the
@@ -43,12 +44,12 @@ class _Mark(NamedTuple):
 class ActivityTracker:
     """Measures the processes that may belong to a job. Call ``update`` in each tick.
 
-    work: the result of the newest measurement. grown: the processes whose memory has grown, which must be inspected
-    again.
+    work: the newest result; its field ``busy`` is updated in each tick. grown: the processes whose memory has grown,
+    which must be inspected again.
     """
 
     def __init__(self) -> None:
-        self._marks: dict[ProcessKey, _Mark] = {}
+        self._measurements: dict[ProcessKey, _Measurement] = {}
         self._working: set[ProcessKey] = set()
         self._pages: dict[ProcessKey, int] = {}
         self._due_ns = 0
@@ -66,38 +67,39 @@ class ActivityTracker:
 
     def forget(self, key: ProcessKey) -> None:
         """Forget a process that has ended."""
-        for known in (self._marks, self._pages):
+        for known in (self._measurements, self._pages):
             known.pop(key, None)
         self._working.discard(key)
         self.grown.discard(key)
 
     def _measure(self, table: ProcessTable, candidates: Set[ProcessKey]) -> None:
         cores: dict[ProcessKey, float] = {}
-        moves: dict[ProcessKey, float] = {}
+        bytes_per_s: dict[ProcessKey, float] = {}
         for key in candidates:
             stat, io = table.stat.get(key), table.io.get(key)
             if stat is None:
                 continue
-            mark = self._marks.get(key)
+            earlier = self._measurements.get(key)
             ticks = stat.utime_ticks + stat.stime_ticks
             moved = None if io is None else io.read_bytes + io.write_bytes
-            now = _Mark(table.stat_time(key), ticks, moved)
-            seconds = 0.0 if mark is None else (now.at_ns - mark.at_ns) / 1e9
-            if mark is not None and seconds <= 0:
+            now = _Measurement(table.stat_time(key), ticks, moved)
+            seconds = 0.0 if earlier is None else (now.at_ns - earlier.at_ns) / 1e9
+            if earlier is not None and seconds <= 0:
                 continue
-            if mark is not None:
-                cores[key] = max(0.0, (ticks - mark.ticks) / table.clk_tck / seconds)
-                if moved is not None and mark.moved is not None:
-                    moves[key] = max(0.0, (moved - mark.moved) / seconds)
-                worked = cores[key] + moves.get(key, 0.0) / BYTES_OF_A_CORE >= WORKS or stat.state in _WANTS
-                if worked and mark.worked:
+            if earlier is not None:
+                cores[key] = max(0.0, (ticks - earlier.ticks) / table.clk_tck / seconds)
+                if moved is not None and earlier.moved is not None:
+                    bytes_per_s[key] = max(0.0, (moved - earlier.moved) / seconds)
+                activity = cores[key] + bytes_per_s.get(key, 0.0) / BYTES_OF_A_CORE
+                worked = activity >= WORKS or stat.state in _WORKING_STATES
+                if worked and earlier.worked:
                     self._working.add(key)
                 now = now._replace(worked=worked)
-            self._marks[key] = now
+            self._measurements[key] = now
             if stat.rss_pages >= GROWN * self._pages.setdefault(key, stat.rss_pages) + GROWN_PAGES:
                 self._pages[key] = stat.rss_pages
                 self.grown.add(key)
-        self.work = Work(self.work.busy, frozenset(self._working), cores, moves)
+        self.work = Work(self.work.busy, frozenset(self._working), cores, bytes_per_s)
 
 
 def _busy(table: ProcessTable, key: ProcessKey) -> bool:

@@ -27,8 +27,8 @@ memory.stat of v1 has 2 kB. Files with one or more lines for each disk are not l
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
-_STACKED = ("loop", "ram", "zram", "dm-", "md")
-_NOT_COUNTED = CgroupIo(None, None, None, None)
+_NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
+_UNKNOWN_IO = CgroupIo(None, None, None, None)
 
 
 class Jobs(Protocol):
@@ -41,7 +41,7 @@ class Jobs(Protocol):
 
 
 class CgroupCollector:
-    """Reads the cgroup of each job. Jobs in the same cgroup share one record."""
+    """Reads the cgroup of each job, which is that of its first rank. Jobs in the same cgroup share one record."""
 
     field = "cgroups"
     every_s = 2.0
@@ -55,7 +55,10 @@ class CgroupCollector:
         self._at_ns: int | None = None
 
     def at_ns(self) -> int | None:
-        """Return the time of the newest table. While there is no job, this is the time of the first empty table."""
+        """Return the time of the newest table; None before the first.
+
+        While no job has a cgroup, this is the time of the first empty table.
+        """
         return self._at_ns
 
     def read(self) -> CgroupTable:
@@ -91,12 +94,14 @@ class CgroupReader:
         return parse_cgroups(self._raw(f"proc/{pid}/cgroup"))
 
     def _raw(self, relative: str) -> bytes:
+        """Return the first ``_SIZE`` bytes of a file; b"" when it cannot be read."""
         try:
             return self._root.once(relative, _SIZE)
         except OSError:
             return b""
 
-    def _whole(self, relative: str) -> bytes:
+    def _read_all(self, relative: str) -> bytes:
+        """Return all bytes of a file; b"" when it cannot be read."""
         try:
             return self._root.read(relative)
         except OSError:
@@ -126,7 +131,7 @@ class CgroupReader:
 
     def _v2(self, folder: str) -> Cgroup:
         pressure = {name: parse_pressure(self._raw(f"{folder}/{name}.pressure")) for name in RESOURCES}
-        raw = self._whole(f"{folder}/io.stat")
+        raw = self._read_all(f"{folder}/io.stat")
         io = parse_io_stat(raw) if raw or self._root.exists(f"{folder}/io.stat") else None
         stat, events = numbers(self._raw(f"{folder}/memory.stat")), numbers(self._raw(f"{folder}/memory.events"))
         current, high, limit = (self._number(f"{folder}/memory.{name}") for name in ("current", "high", "max"))
@@ -146,23 +151,23 @@ class CgroupReader:
         name = "throttle.io_service_bytes_recursive"
         if not self._root.exists(f"{folder}/blkio.{name}"):
             name = "throttle.io_service_bytes"
-        moved = self._whole(f"{folder}/blkio.{name}")
+        moved = self._read_all(f"{folder}/blkio.{name}")
         if not moved:
             return None
-        by_device = parse_v1_io(moved, self._whole(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}"))
+        by_device = parse_v1_io(moved, self._read_all(f"{folder}/blkio.{name.replace('service_bytes', 'serviced')}"))
         counted_disks = (
-            parse_v1_io(self._whole(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
+            parse_v1_io(self._read_all(f"{TOP}/blkio/blkio.throttle.io_service_bytes"), b"").keys() | by_device.keys()
         )
         if not counted_disks:
             return None
         # In a container, the root is the container's own cgroup, which lists only the disks that the container used.
         if self._root.exists(f"{TOP}/blkio/release_agent"):
-            by_device |= dict.fromkeys(self._disks() - counted_disks, _NOT_COUNTED)
+            by_device |= dict.fromkeys(self._disks() - counted_disks, _UNKNOWN_IO)
         return by_device
 
     def _disks(self) -> set[str]:
-        """Return the numbers ("8:0") of the disks that are not stacked on other disks."""
-        names = [name for name in self._root.names("sys/block") if not name.startswith(_STACKED)]
+        """Return the numbers ("8:0") of the block devices that are not in memory and not stacked on others."""
+        names = [name for name in self._root.names("sys/block") if not name.startswith(_NOT_DISKS)]
         return {self._root.text_or(f"sys/block/{name}/dev").strip() for name in names} - {""}
 
     def _v1_memory(self, folder: str) -> CgroupMemory | None:
@@ -186,10 +191,10 @@ class CgroupReader:
         folder = f"{TOP}/cpu{quota_path}"
         quota, period = (self._number(f"{folder}/cpu.cfs_{name}_us") for name in ("quota", "period"))
         stat = numbers(self._raw(f"{folder}/cpu.stat"))
-        held_ns = stat.get(b"throttled_time")
+        ns = stat.get(b"throttled_time")
         return CgroupCpu(
             *(None if used is None else used // 1000, quota, period),
-            *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), None if held_ns is None else held_ns // 1000),
+            *(stat.get(b"nr_periods"), stat.get(b"nr_throttled"), None if ns is None else ns // 1000),
         )
 
 

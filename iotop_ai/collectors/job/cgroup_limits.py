@@ -21,10 +21,14 @@ V1_LIMITS = {
 }
 V2_LIMITS = {"rbps": "read_bytes", "riops": "read_ios", "wbps": "write_bytes", "wiops": "write_ios"}
 _SIZE = 1 << 18
+"""The most bytes that are read from a file."""
 
 
 def parse_v1_limits(raw: bytes, kind: str, file: str) -> tuple[IoLimit, ...]:
-    """Parse a file of limits with lines such as ``254:0 8388608``. kind: the kind of limit. file: the file's path."""
+    """Parse a file of limits with lines such as ``254:0 8388608``.
+
+    kind: the kind of all these limits, such as "read_bytes". file: the file's path.
+    """
     out = []
     for line in raw.splitlines():
         fields = line.split()

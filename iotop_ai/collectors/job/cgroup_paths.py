@@ -45,7 +45,7 @@ def levels(path: str) -> Iterator[str]:
 
 
 def unified_folder(root: Root) -> str:
-    """Return the mount point of cgroup v2, which may be the only version or be mounted next to v1."""
+    """Return the folder where cgroup v2 is mounted, alone or next to v1. Without v2, the folder does not exist."""
     return "sys/fs/cgroup" if root.exists("sys/fs/cgroup/cgroup.controllers") else "sys/fs/cgroup/unified"
 
 

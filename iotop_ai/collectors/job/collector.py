@@ -48,9 +48,9 @@ class JobCollector:
         self._root = root
         self._clock = clock
         self._sampler = sampler or TaskSampler(root, clock)
-        self._places = EnvironmentReader(root)
-        self._place: dict[ProcessKey, JobPlace] = {}
-        self._place_due_ns = 0
+        self._environment = EnvironmentReader(root)
+        self._places: dict[ProcessKey, JobPlace] = {}
+        self._places_due_ns = 0
         self._table: ProcessTable | None = None
         self._gpus: GpuTable | None = None
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
@@ -59,6 +59,7 @@ class JobCollector:
         self._inspections: dict[ProcessKey, Inspection] = {}
         self._activity = ActivityTracker()
         self._basis: object = None
+        """The values from which the jobs were last found."""
         self._jobs: Mapping[ProcessKey, Job] = {}
         self._own_pid = root.own_pid
         self._times = TimeAccountant()
@@ -67,7 +68,10 @@ class JobCollector:
         self._at_ns: int | None = None
 
     def at_ns(self) -> int | None:
-        """Return the time of the newest table. While there is no job, this is the time of the first empty table."""
+        """Return the time of the newest table; None before the first.
+
+        While there is no job, this is the time of the first empty table.
+        """
         return self._at_ns
 
     @property
@@ -94,20 +98,20 @@ class JobCollector:
         work = self._activity.work._replace(two_way=self._sampler.answering())
         # The jobs depend only on these values, so they are found again only when a value changes. The amount of work
         # matters only when there may be more jobs than the table holds.
-        moves = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
-        basis = (frozenset(wanted), on_gpu, moves, [table.info[key] for key in sorted(self._candidates)])
+        work_basis = work if len(self._jobs) >= MOST_JOBS else (work.busy, work.working, work.two_way)
+        basis = (frozenset(wanted), on_gpu, work_basis, [table.info[key] for key in sorted(self._candidates)])
         if inspected or basis != self._basis:
             self._basis = basis
             jobs = find_jobs(table.info, table.stat, wanted, self._inspections, on_gpu, work, self._jobs)
             if jobs != self._jobs:
                 self._jobs = jobs
         self._sampler.select(self._jobs)
-        if now >= self._place_due_ns:
-            self._place_due_ns = now + int(PLACE_S * 1e9)
-            self._places.forget(frozenset(self._jobs))
-            fresh = {key: self._with_traffic(job, self._places.read(job, now)) for key, job in self._jobs.items()}
+        if now >= self._places_due_ns:
+            self._places_due_ns = now + int(PLACE_S * 1e9)
+            self._environment.keep_only(frozenset(self._jobs))
+            places = {key: self._with_traffic(job, self._environment.read(job, now)) for key, job in self._jobs.items()}
             # Keep the old object if it equals the new one, so that a recording does not repeat it.
-            self._place = {key: old if (old := self._place.get(key)) == new else new for key, new in fresh.items()}
+            self._places = {key: old if (old := self._places.get(key)) == new else new for key, new in places.items()}
         sampler = self._sampler
         sweeps, tasks = sampler.sweeps(), sampler.tasks()
         if self._jobs:
@@ -117,7 +121,7 @@ class JobCollector:
             times = {}
             self._times.forget()
         files = self._times.file_waits()
-        newest = JobTable(self._jobs, sweeps, tasks, self._place, sampler.cpu_ns, times, files)
+        newest = JobTable(self._jobs, sweeps, tasks, self._places, sampler.cpu_ns, times, files)
         # Without a job, repeat the old table with its old time, so that rules do not see a new sample.
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
@@ -144,12 +148,12 @@ class JobCollector:
         }
         looks = self._sampler.looks()
         children = self._descendants.update(table, ranks)
-        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._place, children, ages, tasks)
+        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._places, children, ages, tasks)
 
     def close(self) -> None:
         """End the sampling thread and close all descriptors."""
         self._sampler.close()
-        self._places.close()
+        self._environment.close()
 
     def _on_gpu(self) -> dict[int, tuple[str, ...]]:
         out: dict[int, tuple[str, ...]] = {}

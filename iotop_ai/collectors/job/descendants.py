@@ -8,6 +8,7 @@ from iotop_ai.model.process.change_tracking import changed, removed
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessTable
 
 DEEPEST = 32
+"""The most generations between a training process and a descendant that is found."""
 _NONE: frozenset[ProcessKey] = frozenset()
 
 
@@ -30,21 +31,21 @@ class Descendants:
 
         Each descendant is listed only for its nearest ancestor in ``tops``.
         """
-        now = {key.pid: key for key in tops}
-        if now != self._tops:
-            self._info, self._tops, self._top_of, self._below = {}, now, {}, {}
+        top_by_pid = {key.pid: key for key in tops}
+        if top_by_pid != self._tops:
+            self._info, self._tops, self._top_of, self._below = {}, top_by_pid, {}, {}
         for key in removed(table.info, self._info):
             top = self._top_of.pop(key.pid, None)
             if top is not None:
                 self._below[top] -= {key}
         new = {key.pid: key for key in changed(table.info, self._info)}
         for pid, key in new.items():
-            top = None if pid in now else self._top(table, pid, new)
+            top = None if pid in top_by_pid else self._top(table, pid, new)
             if top is not None and pid not in self._top_of:
                 self._top_of[pid] = top
                 self._below[top] = self._below.get(top, _NONE) | {key}
         self._info = table.info
-        return {key: self._below.get(key, _NONE) for key in now.values()}
+        return {key: self._below.get(key, _NONE) for key in top_by_pid.values()}
 
     def _top(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
         for _ in range(DEEPEST):

@@ -38,8 +38,8 @@ A job may first copy its data and then read from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
-_NOT_DATA = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
-_CODE = (".so", ".py", ".pyc", ".log", ".txt", ".out")
+_NOT_DATA_FOLDERS = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
+_NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
 
 
 class EnvironmentReader:
@@ -59,7 +59,10 @@ class EnvironmentReader:
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """Read the environment of a job. now_ns: the monotonic time, with which weights fall."""
+        """Read the environment of a job. now_ns: the monotonic time, with which the weights of mounts fall.
+
+        The limits, /dev/shm and the CPUs are those of the first worker, or of the first rank of a job without workers.
+        """
         self._turns[job.key] = self._turns.get(job.key, 0) + 1
         members = [*job.workers, *(rank.key for rank in job.ranks)]
         key = members[0]
@@ -76,13 +79,13 @@ class EnvironmentReader:
             None if memory is None else memory.hits,
             total,
             full,
-            self._allowed(key),
+            self._allowed_cpus(key),
             self._mounts(job, members, now_ns),
             *self._listens(job),
             None if memory is None else memory.room_bytes,
         )
 
-    def forget(self, jobs: frozenset[ProcessKey]) -> None:
+    def keep_only(self, jobs: frozenset[ProcessKey]) -> None:
         """Forget all jobs except these."""
         for key in self._turns.keys() - jobs:
             del self._turns[key]
@@ -95,7 +98,7 @@ class EnvironmentReader:
 
     def close(self) -> None:
         """End the threads."""
-        self.forget(frozenset())
+        self.keep_only(frozenset())
 
     def _raw(self, relative: str) -> bytes:
         try:
@@ -112,25 +115,28 @@ class EnvironmentReader:
         out: list[tuple[int, int]] = []
         path = self._root.join(f"proc/{key.pid}/root/dev/shm")
 
-        def ask() -> None:
+        def measure() -> None:
             with contextlib.suppress(OSError):
                 status = self._statvfs(path)
                 total = status.f_blocks * status.f_frsize
                 out.append((total, total - status.f_bavail * status.f_frsize))
 
         worker = self._shm_workers.setdefault(job, BackgroundWorker("shm"))
-        if worker.submit(ask):
+        if worker.submit(measure):
             worker.wait(SHM_TIMEOUT_S)
         return out[0] if out else (None, None)
 
-    def _allowed(self, key: ProcessKey) -> int | None:
+    def _allowed_cpus(self, key: ProcessKey) -> int | None:
         for line in self._raw(f"proc/{key.pid}/status").splitlines():
             if line.startswith(b"Cpus_allowed_list:"):
                 return count_cpus(line.partition(b":")[2])
         return None
 
     def _mounts(self, job: Job, members: list[ProcessKey], now_ns: int) -> tuple[JobMount, ...]:
-        """Return the mounts of the data files that some members of the job have open or had open at an earlier read."""
+        """Return the mounts of the data files that members of the job have, or had, open; the most used come first.
+
+        Each read looks at the open files of a few members in rotation.
+        """
         weights = self._weights.get(job.key, {})
         start = self._turns[job.key] * MOST_READERS % len(members)
         ids: Counter[int] = Counter()
@@ -150,11 +156,11 @@ class EnvironmentReader:
         return tuple(sorted(weights, key=weights.__getitem__, reverse=True)[:MOST_MOUNTS])
 
     def _open_files(self, key: ProcessKey) -> Iterator[int]:
-        """Yield the mnt_id of each open regular file that may be data, and not a library, script, log or terminal."""
+        """Yield the mnt_id of each open file that may be data: not a library, script, log or device."""
         folder = f"proc/{key.pid}"
         for name in self._root.names(f"{folder}/fd")[:MOST_FILES]:
             path = self._root.link(f"{folder}/fd/{name}")
-            if not path.startswith("/") or path.startswith(_NOT_DATA) or path.endswith((*_CODE, " (deleted)")):
+            if not path.startswith("/") or path.startswith(_NOT_DATA_FOLDERS) or path.endswith(_NOT_DATA_SUFFIXES):
                 continue
             facts = dict(
                 line.split(b":", 1) for line in self._raw(f"{folder}/fdinfo/{name}").splitlines() if b":" in line

@@ -18,6 +18,7 @@ MOST_THREADS = 256
 MOST_ENVIRON = 1 << 16
 """The most bytes that are read from an environment. Environments under Slurm and Kubernetes have a few KiB."""
 _PIN = "pt_data_pin"
+"""The name of the pin-memory thread of PyTorch's DataLoader."""
 
 
 def inspect(root: Root, pid: int) -> Inspection:
@@ -44,11 +45,12 @@ def inspect(root: Root, pid: int) -> Inspection:
 
 
 def _denied(error: OSError, part: str) -> list[str]:
-    """Return [what] if the kernel refuses to show this part; [] when the process has ended."""
+    """Return [part] if the kernel refuses to show this part; [] for other errors, as after the process has ended."""
     return [part] if isinstance(error, PermissionError) else []
 
 
 def _pin_thread(root: Root, folder: str) -> int:
+    """Return the ID of the pin-memory thread; 0 when none is found."""
     for tid in root.names(f"{folder}/task")[:MOST_THREADS]:
         if root.text_or(f"{folder}/task/{tid}/comm") == _PIN:
             return int(tid)

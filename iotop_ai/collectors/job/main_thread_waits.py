@@ -19,7 +19,10 @@ from iotop_ai.model.job.looks import Loading
 from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRITING
 
 MOST_TARGETS = 2
-"""The most main threads whose system call is read in one sweep. Each takes 80 µs; more threads are read in rotation."""
+"""The most blocked main threads, and the most sleeping ones, whose system call is read in one sweep.
+
+Each takes 80 µs; more threads are read in rotation.
+"""
 MOST_LOADERS = 8
 REMEMBER_NS = 10_000_000_000
 """How long we remember whether a loader has a pipe open, in nanoseconds."""
@@ -37,7 +40,7 @@ class MainThreadWaits:
         self._turn = 0
         self._writes: dict[int, bool] = {}
         """Whether a blocked main thread was in a call that writes when it was last read, by PID."""
-        self._last: dict[int, bool] = {}
+        self._other_waits: dict[int, bool] = {}
         """Whether a main thread was waiting for something other than data when it was last read, by PID."""
         self._shared: dict[tuple[int, int], tuple[int, bool]] = {}
         """(time of the read, whether a loader has the inode open) by (the trainer's PID, the inode)."""
@@ -53,15 +56,15 @@ class MainThreadWaits:
         for i, watch in enumerate([*unsure[first:], *unsure[:first]]):
             pid = watch.rank.key.pid
             if i < MOST_TARGETS:
-                self._last[pid] = self._waits_for_other(watch, wait_target(self._root, pid, pid), now_ns)
-            if self._last.get(pid):
+                self._other_waits[pid] = self._waits_for_other(watch, wait_target(self._root, pid, pid), now_ns)
+            if self._other_waits.get(pid):
                 wait_states[watch.start] = OTHER
 
-    def forget(self, pids: set[int]) -> None:
+    def keep_only(self, pids: set[int]) -> None:
         """Forget all trainers except these."""
-        self._last = {pid: last for pid, last in self._last.items() if pid in pids}
-        self._writes = {pid: last for pid, last in self._writes.items() if pid in pids}
-        self._shared = {key: last for key, last in self._shared.items() if key[0] in pids}
+        self._other_waits = {pid: other for pid, other in self._other_waits.items() if pid in pids}
+        self._writes = {pid: writing for pid, writing in self._writes.items() if pid in pids}
+        self._shared = {key: shared for key, shared in self._shared.items() if key[0] in pids}
 
     def _find_writers(self, watches: Sequence[RankWatch], wait_states: list[int | None]) -> None:
         blocked = [watch for watch in watches if watch.end > watch.start and wait_states[watch.start] == DISK]
@@ -78,7 +81,7 @@ class MainThreadWaits:
     def _waits_for_other(self, watch: RankWatch, target: WaitTarget, now_ns: int) -> bool:
         named = watch.loading is Loading.NAMED
         # The two ends of a Unix socket have different inodes, so we cannot see whether a loader has the other end open.
-        # Only the loaders of PyTorch are known to pass their batches through a pipe.
+        # Only PyTorch's loaders are known to use a pipe; the batches of others may come through a TCP socket.
         if target.kind not in ("pipe", "timer", "eventfd", "file", *(("socket",) if named else ())):
             return False
         return not any(self._is_held(watch, inode, now_ns) for inode in target.inodes)

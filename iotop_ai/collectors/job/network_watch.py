@@ -96,7 +96,7 @@ def _receives(traffic: Traffic) -> bool:
 
 
 def sleepers(watches: Sequence[RankWatch], wait_states: Sequence[int | None]) -> list[int]:
-    """Return the PIDs of the processes whose main thread sleeps, in jobs whose trainer sleeps too.
+    """Return the PIDs of the trainers whose main thread sleeps, and of their workers whose main thread sleeps too.
 
     wait_states: the state of each task of all watches in one sweep, as in ``model.job.task_states``.
     """

@@ -46,6 +46,7 @@ class RankWatch:
         self.rank = NO_RANK
         self.job = NO_RANK.key
         self.partial = False
+        """Whether some workers of the training process are not sampled for now."""
         self.ranks = 1
         """The number of training processes of the job."""
         self.on_gpu = False
@@ -119,7 +120,7 @@ class RankWatch:
         return [task.key.pid for task in self._order]
 
     def take_census(self, now_ns: int, most: int) -> bool:
-        """Choose at most ``most`` threads and children to sample; return whether the choice changed."""
+        """Choose at most ``most`` threads and children to sample; return whether the choice or the census changed."""
         if self._main is None or self._main.ended:
             return False
         census = self._threads_of(self.rank.key).update(now_ns)
@@ -130,6 +131,7 @@ class RankWatch:
         due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
         children = self._threads_of(self.rank.key).children(census.threads)
         for task, raw in zip(due, read_kept([worker.fd(STAT) for worker in due], STAT_SIZE), strict=True):
+            # Field 20 of stat is the number of threads. A process with one thread needs no census.
             if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
                 children += children_of(self._root, task.key.pid)
                 continue
@@ -160,33 +162,33 @@ class RankWatch:
         Returns whether another task worked on data while the main thread slept. wait_states: the wait states of the
         tasks in this part of the row; None for a task that has ended.
         """
-        main, own = wait_states[0], self.rank.key.pid
+        main, own_pid = wait_states[0], self.rank.key.pid
         if main is None:
             return False
-        if main == NET and own in self.connected_within_job:
+        if main == NET and own_pid in self.connected_within_job:
             # The main thread waits for another rank, or for loaders that send batches by TCP; PyTorch's loaders do not.
             main = OTHER if self._named or self.ranks > 1 else QUEUE
         pin: int | None = None
         threads: list[int] = []
         autograd = False
-        makers: dict[int, list[int]] = {}
+        by_pid: dict[int, list[int]] = {}
         for task, wait_state in zip(self._order[1:], wait_states[1:], strict=True):
             if wait_state is None:
                 continue
             if wait_state == NET and task.key.pid in self.connected_within_job:
                 wait_state = QUEUE
-            if task.key.pid != own:
-                makers.setdefault(task.key.pid, []).append(wait_state)
+            if task.key.pid != own_pid:
+                by_pid.setdefault(task.key.pid, []).append(wait_state)
             elif task.tid == self._census.pin:
                 pin = wait_state
             elif task.tid in self._census.autograd:
                 autograd = autograd or wait_state == RUNNING
             else:
                 threads.append(wait_state)
-        processes = [(tuple(states), pid in self.receiving) for pid, states in makers.items() if states[0] != STOPPED]
+        processes = [(tuple(states), pid in self.receiving) for pid, states in by_pid.items() if states[0] != STOPPED]
         works = any(receives or not _WORKS.isdisjoint(states) for states, receives in processes)
         self._children_work += (works - self._children_work) * min(1.0, times / RECENT_SAMPLES)
-        look = Look(main, pin, threads, autograd, processes, own in self.receiving)
+        look = Look(main, pin, threads, autograd, processes, own_pid in self.receiving)
         return self.tally.add(look, self.loading, times)
 
     def close(self) -> None:
@@ -209,8 +211,8 @@ class RankWatch:
         for key in [key for key, task in self._extra.items() if key not in wanted or task.ended]:
             self._extra.pop(key).close()
             changed = True
-        alive = {self.rank.key, *(task.key for task in self._workers)}
-        for key in [known for known in self._threads if known not in alive]:
+        watched = {self.rank.key, *(task.key for task in self._workers)}
+        for key in [known for known in self._threads if known not in watched]:
             self._threads.pop(key).close()
         for pid, tid in wanted:
             if (pid, tid) in self._extra:

@@ -51,7 +51,8 @@ INFO = struct.Struct("=HH 68xI28xI16xQQ")
 INFO_AND_SENT = struct.Struct("=HH 68xI28xI16xQQ64xQ")
 """The fields of INFO, then tcpi_bytes_sent (Linux 4.19)."""
 
-MAPPED = bytes(10) + b"\xff\xff"
+MAPPED_PREFIX = bytes(10) + b"\xff\xff"
+"""The first 12 bytes of an IPv4 address that is mapped to IPv6."""
 
 MOST_SOCKETS = 20_000
 BUFFER_BYTES = 32_768
@@ -66,7 +67,7 @@ LISTED_NS = 2_000_000_000
 SOON_NS = 200_000_000
 """When a new connection appears on this machine, the fd links read longer ago than this, in ns, are read again."""
 MOST_LINKS = 400
-"""The most fd links that are read again in one update, which takes 1 ms. The processes are read in rotation."""
+"""After this many fd links, which take 1 ms, an update reads no further process again. The next update goes on."""
 GROWING_NS = 400_000_000
 """How long a process counts as receiving after its last new bytes, in nanoseconds."""
 
@@ -100,8 +101,9 @@ class Traffic(NamedTuple):
 
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
-    socket was opened; "" without sockets. sockets: the number of sockets that count. near: the number of sockets that
-    do not count: those of clients of this process, and those whose other end is in the same job.
+    socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
+    connected sockets that do not count: those on a port where this machine accepts connections, those whose other end
+    is in the same job, and for the processes in ``from_elsewhere`` those with this machine.
     """
 
     received_bytes_per_s: float
@@ -137,7 +139,7 @@ class SocketDiag:
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
-        """Return the connected sockets by inode. Raises Unavailable, but only at the first failure.
+        """Return the connected sockets by inode. Raises Unavailable at the first of several failures in a row.
 
         Later calls return {} while ``unavailable`` is set. The dump is tried again once a minute.
         """
@@ -286,8 +288,8 @@ class JobSockets:
 
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
         sockets cannot be listed (``SocketDiag.unavailable``), for processes of other users or of another network
-        namespace, and for a process without new bytes that has more than 512 descriptors. The links are read every 2 s,
-        and sooner after a new connection.
+        namespace, and for a process without new bytes if it has 512 descriptors or more, or if the list was cut before
+        all of its sockets. The links are read every 2 s, and sooner after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()
@@ -337,20 +339,20 @@ class JobSockets:
             return None
         sockets = self._sockets
         counting = sockets.keys() & held.inodes
-        known, whole = self._complete or len(counting) == len(held.inodes), len(counting)
-        # Leave out the sockets of a server: clients send it requests, and without requests it does not wait for data.
+        all_listed, connected = self._complete or len(counting) == len(held.inodes), len(counting)
+        # Leave out the connections of a server with its clients: a server without requests does not wait for data.
         counting = {inode for inode in counting - within_job if sockets[inode].ends[0][:2] not in self._diag.listening}
         if from_elsewhere:
             counting = {inode for inode in counting if sockets[inode].address not in self._diag.own}
         growing = not counting.isdisjoint(self._grew_ns)
-        if not growing and (held.partial or not known):
+        if not growing and (held.partial or not all_listed):
             return None
         busiest = max(
             counting, key=lambda inode: (new_bytes.get(inode, 0), sockets[inode].received_bytes), default=None
         )
         total = sum(new_bytes.get(inode, 0) for inode in counting)
         peer = "" if busiest is None else sockets[busiest].peer
-        return Traffic(total / seconds, growing, peer, len(counting), whole - len(counting))
+        return Traffic(total / seconds, growing, peer, len(counting), connected - len(counting))
 
     def _new_bytes(self) -> dict[int, int] | None:
         """Return the bytes received since the previous update by inode, without zeros; None when they are unknown."""
@@ -405,7 +407,7 @@ def plain_address(family: int, address: bytes) -> bytes:
     """Return 4 bytes for an IPv4 address, even if it is mapped to IPv6, and 16 bytes for an IPv6 address."""
     if family != socket.AF_INET6:
         return address[:4]
-    return address.removeprefix(MAPPED)
+    return address.removeprefix(MAPPED_PREFIX)
 
 
 @lru_cache(4096)

@@ -30,13 +30,14 @@ AUTOGRAD = b"pt_autograd"
 
 
 class _Thread:
-    __slots__ = ("active_ns", "file", "name", "ticks")
+    __slots__ = ("file", "moved_ns", "name", "ticks")
 
     def __init__(self, file: KeptFile) -> None:
         self.file = file
         self.name = b""
         self.ticks = -1
-        self.active_ns = 0
+        self.moved_ns = 0
+        """The time when the thread last moved; 0 before."""
 
 
 class Census(NamedTuple):
@@ -71,7 +72,7 @@ class ThreadCensus:
         if not self._threads:
             return Census()
         pin, autograd = 0, set()
-        raws = read_kept([listed.file.fd for listed in self._threads.values()], STAT_SIZE)
+        raws = read_kept([thread.file.fd for thread in self._threads.values()], STAT_SIZE)
         for (tid, thread), raw in zip(list(self._threads.items()), raws, strict=True):
             fields = fields_after_name(raw)
             if isinstance(raw, OSError) or len(fields) < 13:
@@ -80,7 +81,7 @@ class ThreadCensus:
             ticks = int(fields[11]) + int(fields[12])
             moved = fields[0] in (b"R", b"D") or (0 <= thread.ticks < ticks)
             if moved:
-                thread.active_ns = now_ns
+                thread.moved_ns = now_ns
             thread.ticks = ticks
             thread.name = raw[raw.find(b"(") + 1 : raw.rfind(b")")]
             if thread.name == PIN:
@@ -88,11 +89,11 @@ class ThreadCensus:
             elif thread.name.startswith(AUTOGRAD):
                 autograd.add(tid)
         active = [
-            (tid, listed)
-            for tid, listed in self._threads.items()
-            if listed.active_ns and now_ns - listed.active_ns <= ACTIVE_NS
+            (tid, thread)
+            for tid, thread in self._threads.items()
+            if thread.moved_ns and now_ns - thread.moved_ns <= ACTIVE_NS
         ]
-        active.sort(key=lambda entry: (-entry[1].active_ns, entry[0]))
+        active.sort(key=lambda entry: (-entry[1].moved_ns, entry[0]))
         return Census(tuple(tid for tid, _ in active if tid != pin), pin, frozenset(autograd))
 
     def children(self, moving: Sequence[int]) -> list[int]:

@@ -46,6 +46,7 @@ from iotop_ai.model.process.records import ProcessKey
 PERIOD_S = 0.05
 MOST_TASKS = 32
 MOST_EXTRA = 32
+"""The most further threads and children that are sampled; each training process has an equal share of them."""
 SELECTIONS_PER_ROTATION = 5
 """The number of selections after which other processes are sampled, if not all fit."""
 NETWORK_SWEEPS = 8
@@ -153,7 +154,7 @@ class TaskSampler:
             for watch in old.values():
                 watch.close()
             self._answering &= {key for job in jobs.values() for key in job.members}
-            self._main_thread_waits.forget({watch.rank.key.pid for watch in self._watched})
+            self._main_thread_waits.keep_only({watch.rank.key.pid for watch in self._watched})
             self._rebuild_row()
         if plan and not self._thread.started:
             self._start()
@@ -178,7 +179,7 @@ class TaskSampler:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
     def answering(self) -> frozenset[ProcessKey]:
-        """Return the workers that wait for their trainer's next request."""
+        """Return the workers that were found to answer requests of their trainer, until their job ends."""
         with self._lock:
             workers = self._answering.union(*(watch.answering() for watch in self._watched))
             if workers != self._answering:
@@ -186,7 +187,7 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """Return the TCP traffic that each training process and its other processes receive, by its key.
+        """Return the TCP traffic of each training process and its workers and children, by the training process's key.
 
         A training process whose traffic is unknown is left out.
         """

@@ -34,9 +34,9 @@ STEPS_GPU = 0.05
 STARTUP_MOST_S = 1200.0
 """The age, in seconds, from which a job counts as training, even if nothing shows that training has begun."""
 ATTACHED_S = 60.0
-"""A job that is older than this, in seconds, when it is first watched counts as training already."""
+"""A job that is older than this, in seconds, when its ranks are first watched counts as training already."""
 ALONE_S = 10.0
-"""The age, in seconds, from which a job without GPU and loaders counts as training."""
+"""The age, in seconds, from which a job without loaders counts as training, if the use of its GPUs is unknown."""
 HUNG_S = 60.0
 """A job that was seen to train and makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
@@ -209,8 +209,8 @@ class TimeAccountant:
         """Return the counters after this tick. A job that has ended is forgotten."""
         self._states = {key: state for key, state in self._states.items() if key in jobs}
         self._gpus.update(tick.gpus)
-        times = Counter(uuid for job in jobs.values() for uuid in job.gpus)
-        self._gpus.used_by_several = frozenset(uuid for uuid, number in times.items() if number > 1)
+        job_counts = Counter(uuid for job in jobs.values() for uuid in job.gpus)
+        self._gpus.used_by_several = frozenset(uuid for uuid, count in job_counts.items() if count > 1)
         self._inherited.update(tick.table, [rank.key for job in jobs.values() for rank in job.ranks])
         out = {}
         for key, job in jobs.items():
@@ -306,8 +306,8 @@ class TimeAccountant:
         state.stepped = state.stepped or bool(job.workers)
         if state.stepped and tick.at_ns - state.movement.at_ns >= HUNG_S * 1e9:
             # A notebook, or a server that gets no request, makes no progress either, but is not hung.
-            holds = bool(job.gpus or job.workers)
-            if holds and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
+            uses_gpu_or_loaders = bool(job.gpus or job.workers)
+            if uses_gpu_or_loaders and not may_rest(job, tick.places.get(job.key, _NO_PLACE)):
                 return Phase.HUNG
         compiles = _compiles(job, state, tick)
         age = tick.ages_s.get(job.key) or 0.0

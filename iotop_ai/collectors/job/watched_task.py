@@ -21,12 +21,13 @@ class WatchedTask:
     """A thread that is sampled: its open files, its counts by wait state, and the last contents of its files.
 
     key: the process of the thread. times: (ns on a CPU, ns runnable without a CPU). rss_bytes: the resident memory of
-    the process. A number is None when it cannot be read.
+    the process. A number is None before it is read and when it cannot be read.
     """
 
     __slots__ = ("counts", "ended", "files", "key", "last_raws", "rss_bytes", "tid", "times")
 
     def __init__(self, root: Root, key: ProcessKey, tid: int = 0) -> None:
+        """Open the files of a thread; tid 0 stands for the main thread of the process."""
         self.tid = tid or key.pid
         folder = f"proc/{key.pid}/task/{self.tid}"
         names = [("wchan", WCHAN_SIZE), ("stat", STAT_SIZE)]

@@ -47,12 +47,13 @@ writeback look like direct writes.
 """
 REFUSED = (*NETWORK, "zfs", "fuse")
 """Prefixes of the filesystem types whose bytes the kernel's counters miss."""
-_ALLOWED = ("fusectl", "fuseblk")
+_ACCEPTED = ("fusectl", "fuseblk")
 """Filesystem types that are accepted although they begin with "fuse".
 
 fusectl holds no data, and fuseblk (NTFS) uses a block device, whose bytes are counted.
 """
-_MOUNTS = 1 << 20
+_MOUNTS_SIZE = 1 << 20
+"""The most bytes that are read of the list of mounts."""
 
 
 class IoBytes(NamedTuple):
@@ -108,7 +109,7 @@ class _Machine(NamedTuple):
 def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
     """Parse ``pgpgin 3164\\npgpgout 1022`` (KiB) and ``nr_dirtied 254\\nnr_written 246`` (pages).
 
-    None when one of the four lines is missing.
+    raw: the content of the file after a line end. Returns None when one of the four lines is missing.
     """
     counts = []
     for name in (b"pgpgin ", b"pgpgout ", b"nr_dirtied ", b"nr_written "):
@@ -136,12 +137,16 @@ class AdaptiveSelection:
         self._refused = refused
         self._file: KeptFile | OSError | None = None
         self._page = os.sysconf("SC_PAGE_SIZE")
-        self._machine: _Machine | None = None
+        self._previous: _Machine | None = None
+        """The machine's counters at the previous tick; ``_newest`` has those of this tick."""
         self._newest: _Machine | None = None
         self._allowed = False
         self._moved: dict[ProcessEntry, int] = {}
+        """The number of the tick in which each recently active process was last active."""
         self._before: frozenset[ProcessEntry] | None = None
-        self._pause = self._paused = 0
+        """The processes that the previous tick read; None for all."""
+        self._pause = self._pause_left = 0
+        """The length of the newest pause of the check of direct writes, and its remaining ticks."""
         self.io_at: tuple[int, ...] = ()
         self.io_out: dict[ProcessKey, int] = {}
 
@@ -153,11 +158,11 @@ class AdaptiveSelection:
         if read_container(self._root):
             return False
         try:
-            lines = self._root.read("proc/self/mounts", _MOUNTS).splitlines()
+            lines = self._root.read("proc/self/mounts", _MOUNTS_SIZE).splitlines()
         except OSError:
             return False
         types = {line.split()[2].decode(errors="replace") for line in lines if len(line.split()) > 2}
-        return not any(kind.startswith(self._refused) for kind in types if kind not in _ALLOWED)
+        return not any(kind.startswith(self._refused) for kind in types if kind not in _ACCEPTED)
 
     def select(
         self, seq: int, entries: Sequence[ProcessEntry], others: Iterable[ProcessEntry]
@@ -167,10 +172,10 @@ class AdaptiveSelection:
         entries: the inactive processes that are due. others: processes that are read in any case.
         """
         if not self._allowed:
-            self._machine, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
+            self._previous, self._before, self.io_at, self.io_out, self._moved = None, None, (), {}, {}
             return None
         before, self._newest = self._newest, self._read()
-        self._machine = before
+        self._previous = before
         if not self.io_at or before is None or self._newest is None:
             return None
         self._moved = {entry: at for entry, at in self._moved.items() if seq - at <= RECENT_TICKS and not entry.ended}
@@ -199,21 +204,21 @@ class AdaptiveSelection:
         moved: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
         time since the previous tick.
         """
-        if self._machine is None or self._newest is None:
+        if self._previous is None or self._newest is None:
             return False
-        read, dirtied, direct = (new - old for new, old in zip(self._newest, self._machine, strict=True))
+        read, dirtied, direct = (new - old for new, old in zip(self._newest, self._previous, strict=True))
         known_read, known_written = max(0, moved.read - inherited.read), max(0, moved.written - inherited.written)
-        self._paused = max(0, self._paused - 1)
+        self._pause_left = max(0, self._pause_left - 1)
         return (
             read - known_read <= _slack(read, seconds)
             and dirtied - known_written <= _slack(dirtied, seconds)
-            and (self._paused > 0 or dirtied + direct - known_written <= _slack(dirtied + direct, seconds))
+            and (self._pause_left > 0 or dirtied + direct - known_written <= _slack(dirtied + direct, seconds))
         )
 
     def record_full_read(self, found_more: bool) -> None:
         """Record a full read that followed a failed check. found_more: whether it found further active processes."""
         self._pause = 0 if found_more else min(LONGEST_PAUSE, 2 * self._pause or 2)
-        self._paused = self._pause
+        self._pause_left = self._pause
 
     def record_tick(
         self, seq: int, at_ns: int, selected: Sequence[ProcessEntry] | None, moved: Iterable[ProcessEntry]

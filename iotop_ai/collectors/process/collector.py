@@ -1,4 +1,4 @@
-"""Collects all processes in each tick: reads every /proc/PID/io through descriptors that stay open.
+"""Collects all processes in each tick: reads their /proc/PID/io through descriptors that stay open.
 
 After a process has been reaped, its descriptor gives ESRCH even if a new process has the same PID (a zombie can still
 be read). The hot path therefore need not check which process a PID belongs to. Only files that changed are parsed.
@@ -213,7 +213,7 @@ class ProcessCollector:
         missing: list[int] = []
         hidden = False
         for remaining, pid in zip(range(len(pids), 0, -1), pids, strict=True):
-            # io is read in every tick but stat only in every fifth, so io gets descriptors first.
+            # io is read more often than stat, so io gets descriptors first.
             outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.most)
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
@@ -360,7 +360,7 @@ class ProcessCollector:
         self._discovery.probe_exited(pid)
 
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
-        """Read the io of the selected processes, or of all; return the growth of each process as ``io_weight``."""
+        """Read the io of the selected processes, or of all; return the ``io_weight`` by which each changed one grew."""
         before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
@@ -402,10 +402,10 @@ class ProcessCollector:
         stale: dict[ProcessKey, int],
         moved: dict[ProcessEntry, int],
     ) -> IoBytes:
-        """Store the io that changed and add its growth to ``moved``; return the bytes that grew in this tick."""
+        """Store the io that changed and add its growth to ``moved``; return this tick's growth for ``balanced``."""
         denied: list[ProcessEntry] = []
         read = written = 0
-        unreadable = False
+        any_ended = False
         for entry, raw in changed:
             key = entry.key
             if isinstance(raw, bytes):
@@ -430,14 +430,14 @@ class ProcessCollector:
                     ):
                         self._io_since[key] = at
             elif raw.errno in ENDED:
-                unreadable = True
+                any_ended = True
                 self._end(entry)
             elif raw.errno in FORBIDDEN:
                 denied.append(entry)
             elif key in self._io.now:  # we ran out of memory or descriptors: keep the older record and its time
                 self._io_stale[key] = stale.get(key, before)
         self._deny(denied)
-        if unreadable or denied:
+        if any_ended or denied:
             self._sweep.drop()
         return IoBytes(read, written)
 

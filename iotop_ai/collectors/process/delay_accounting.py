@@ -26,13 +26,16 @@ class DelayAccounting:
         self._root = root
         self._switch: KeptFile | OSError | None = None
         self._without_switch: bool | None = None
+        """Whether accounting is on, for a kernel without the sysctl; None when it is unknown."""
         self._from_boot = False
+        """Whether accounting, if it is on, was on since boot, so that all tasks are counted."""
         self._since: int | None = None
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
         """Return (whether accounting is on, the earliest start time of the tasks that are counted).
 
-        The first is None when it is unknown. The second is in clock ticks since boot; None when all tasks are counted.
+        The first is None when it is unknown. The second is in clock ticks since boot; None when all tasks are counted,
+        or when accounting is not known to be on.
         The kernel never counts a task that starts while accounting is off (delayacct_tsk_init): its counter stays 0.
         Accounting that was on when the monitor started may have been off earlier, so only tasks that start later are
         certainly counted. keys: the current processes.

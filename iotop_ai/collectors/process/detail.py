@@ -1,6 +1,6 @@
 """Reads all details of one process, on a thread of its own, while the page of that process is open.
 
-Sources: /proc/PID/task/TID/stat, comm, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo, as
+Sources: /proc/PID/task/TID/stat, wchan and syscall, /proc/PID/fd, fdinfo (mnt_id, pos, flags) and mountinfo, as
 described in https://docs.kernel.org/filesystems/proc.html; psutil for the rest. psutil's open_files() is not used: it
 calls stat() on each open file, and that call would hang if the file's server is dead.
 """
@@ -130,8 +130,8 @@ class DetailReader:
         mounts = self._mounts(pid)
         files: dict[tuple[str, str, bool], OpenFile] = {}
         others: dict[str, int] = {}
-        numbers = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
-        for name in numbers:
+        read_names = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
+        for name in read_names:
             link = self._root.link(f"proc/{pid}/fd/{name}")
             if not link:
                 continue  # the file was closed in the meantime
@@ -150,7 +150,7 @@ class DetailReader:
                 known = [position for position in (before.position, info.position) if position is not None]
                 files[path, info.mode, deleted] = before._replace(fds=before.fds + 1, position=max(known, default=None))
         ordered = sorted(files.values(), key=lambda entry: (entry.path, entry.mode, entry.deleted))
-        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(numbers), len(names) > len(numbers))
+        return OpenFiles(tuple(ordered), tuple(sorted(others.items())), len(read_names), len(names) > len(read_names))
 
     def _fdinfo(self, relative: str) -> _FdInfo:
         try:

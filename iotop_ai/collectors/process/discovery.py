@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.root import KeptFile, Root
 MOST_PROBED = 300
 """The most new PIDs that are tried one by one. With more new PIDs, listing /proc is cheaper."""
 RECONCILE = 30
-"""The number of ticks between two listings of /proc."""
+"""The most ticks between two listings of /proc."""
 MID_FORK = 16
 """How many of the newest PIDs are tried once more if they are missing.
 
@@ -40,7 +40,7 @@ class PidDiscovery:
         self.listed: set[int] | None = None
 
     def find(self, known: Container[int], *, always: bool = False) -> list[int]:
-        """Return the PIDs that are not in ``known``, in ascending order.
+        """Return the PIDs that are not in ``known``.
 
         Unless /proc was listed, some of them may belong to threads or to processes that have exited. always: whether to
         list /proc even if no process seems to have started.

@@ -154,6 +154,7 @@ def parse_exit(message: bytes) -> tuple[int, int] | None:
     the last thread also holds the totals of the group. The later result is the right one, because the leader may exit
     before another thread calls exit_group.
     """
+    # The kernel gives taskstats an ID above that of the controller; lower types are answers and errors.
     if len(message) < HEADER.size or HEADER.unpack_from(message)[1] <= GENL_ID_CTRL:
         return None
     parts = dict(attributes(message[HEADER.size :]))

@@ -24,8 +24,10 @@ from iotop_ai.model.reading import Status
 SAMPLES, SECONDS = 100, 5
 _SPARE_S = 10.0
 """The additional time that py-spy gets, in seconds: it first reads the symbols of all libraries of the process."""
-_OUTPUT = 4 << 20
+_OUTPUT_SIZE = 4 << 20
+"""The most bytes that are read of py-spy's output."""
 _LONGEST_SOURCE = 4 << 20
+"""The size in bytes of the largest source file that is read."""
 _SOURCE_TIMEOUT_S = 1.0
 _INSTALL = "pip install 'iotop-ai[stack]'"
 _SCOPE = "proc/sys/kernel/yama/ptrace_scope"
@@ -72,7 +74,7 @@ def _record(root: Root, program: str, pid: int, uid: int | None) -> str:
         )
         if result.returncode:
             raise _failure(root, clean_bytes(result.stderr.replace(b"\n", b" "), 400), pid, uid)
-        return os.pread(output, _OUTPUT, 0).decode("utf-8", "replace")
+        return os.pread(output, _OUTPUT_SIZE, 0).decode("utf-8", "replace")
     except subprocess.TimeoutExpired:
         raise Unavailable(Status.FAILED, f"py-spy did not end in {SECONDS + _SPARE_S:.0f} s") from None
     except OSError as error:

@@ -75,6 +75,7 @@ class IoSweep:
         self._raws: list[bytes | OSError] | None = []
         """The io_raw of the entries whose file is kept open, in their order; None when the list must be built again."""
         self._loose: list[ProcessEntry] = []
+        """The entries whose file is opened at each read, since no descriptor was free."""
 
     def add(self, entries: Sequence[ProcessEntry]) -> list[ProcessEntry]:
         """Add entries in the order of their start times; return the entries that cannot be read.

@@ -142,7 +142,7 @@ def test_mounts_of_open_data_files_are_found_by_their_id(tmp_path: Path) -> None
     for number in range(3, 6):
         (tmp_path / f"proc/10/fd/{number}").unlink()
     assert reader.read(JOB).mounts == (nfs, data)
-    reader.forget(frozenset())
+    reader.keep_only(frozenset())
     assert reader.read(JOB).mounts == ()
 
 
