@@ -33,7 +33,9 @@ from iotop_ai.model.verdict_class import CLASS_SPECS, PRECEDENCE, State
 SHOWN_ONLY_IF_USED = ("loop", "ram", "zram", "sr", "fd")
 """Name prefixes of the devices that are shown only while they are in use."""
 _ACTIVE_NS = 60_000_000_000
+"""How long such a device stays in ``FoldState.active_ns`` after its newest activity, in nanoseconds."""
 _CHANGES_NS = 3_600_000_000_000
+"""How long a change of the verdict's state or class is kept, in nanoseconds."""
 _MOST_CHANGES = 120
 _MOST_ENDED = 64
 
@@ -47,14 +49,14 @@ def fold(
 ) -> tuple[FoldState, Verdict]:
     """Return the next state and the verdict at ``snapshot``.
 
-    history: the Samples of the Frame, oldest first; the last Sample ends at ``snapshot``. It may be empty. Less than a
-    second after a decision, the previous verdict is returned.
+    history: the Samples of the Frame, oldest first; the last Sample ends at ``snapshot``. It may be empty. Less than
+    ``decide_s`` after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
-    active = _active(carry, history, now)
+    active_ns = _active_devices(carry, history, now)
     acked = apply_ack_events(carry.acked, snapshot.events)
-    carry = carry._replace(started_ns=started, active_ns=active, acked=acked)
+    carry = carry._replace(started_ns=started, active_ns=active_ns, acked=acked)
     if snapshot.baselines.value:
         carry = carry._replace(learned=seeded(carry.learned, snapshot.baselines.value))
     carry = _learn(carry, snapshot, history, limits)
@@ -92,7 +94,7 @@ def _pid(lead: JobFacts | None) -> int | None:
 def with_job_verdict(frame: Frame, pid: int, cache: FoldCache | None = None) -> Frame:
     """The Frame with the verdict about the job of process ``pid``.
 
-    The Frame is unchanged if pid is 0 or if that job is already the leading job.
+    The Frame is unchanged if pid is 0, if no job has such a process, or if that job is already the leading job.
     """
     verdict = verdict_of_job(frame, pid, cache=cache) if pid else frame.verdict
     return frame if verdict is frame.verdict else frame._replace(verdict=verdict)
@@ -116,7 +118,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
 
 
 def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
-    """The state updated with the newest Sample; the unchanged state if that Sample was counted before."""
+    """The state updated with the newest Sample; unchanged if there is none or if it was counted before."""
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry
     sample = history[-1]
@@ -132,7 +134,7 @@ def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], li
     )
 
 
-def _active(carry: FoldState, history: tuple[Sample, ...], now: int) -> dict[str, int]:
+def _active_devices(carry: FoldState, history: tuple[Sample, ...], now: int) -> dict[str, int]:
     active = {name: at for name, at in carry.active_ns.items() if now - at <= _ACTIVE_NS}
     if history and history[-1].block.value is not None:
         for key, rates in history[-1].block.value.items():

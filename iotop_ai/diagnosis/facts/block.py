@@ -13,7 +13,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.sample import Sample
 
-_LOWER_LIMIT = 8
+_MOST_LAYERS = 8
 """The most layers of stacked devices that are followed; more layers mean that the description contains a loop."""
 
 
@@ -37,19 +37,19 @@ class DeviceFacts(NamedTuple):
     serves_serially: bool
     """Whether the device serves requests one after the other, so that %util shows its load."""
     above_normal: Flags
-    """For each sample, whether the await is above inflation_some times normal; for a serial device, equal to
+    """For each sample, whether the await is at least inflation_some times normal; for a serial device, equal to
     ``saturated``."""
     slow: Flags
-    """For each sample, whether the await is above inflation_slow times normal; for a serial device, equal to
+    """For each sample, whether the await is at least inflation_slow times normal; for a serial device, equal to
     ``saturated``."""
     saturated: Flags
     """For each sample, whether the device is saturated: a serial device is busy and slow (disk_busy, disk_await_ms);
-    another device is above inflation_severe times normal."""
+    the await of another device is at least inflation_severe times normal."""
     critical: Flags
-    """For each sample, whether the device is saturated and its await is above disk_await_bad_ms; a serial device must
-    also be busier than disk_busy_bad."""
+    """For each sample, whether the device is saturated and its await is at least disk_await_bad_ms; the busy ratio of a
+    serial device must also be at least disk_busy_bad."""
     is_flat: bool
-    """Whether the device is always busy while its read rate hardly varies."""
+    """Whether the device is busy (steady_busy) while its read rate hardly varies (steady_variation)."""
     reads_per_s: float | None = None
     queue_size: float | None = None
     """The mean number of requests that are queued or in service."""
@@ -67,7 +67,7 @@ class DeviceFacts(NamedTuple):
 
 def base_of(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """The physical device below a stacked device, found by following the first member at each layer."""
-    for _ in range(_LOWER_LIMIT):
+    for _ in range(_MOST_LAYERS):
         below = info.slaves or ((info.parent,) if info.kind in ("partition", "nvme-path") else ())
         lower = next((infos[name] for name in below if name in infos), None)
         if lower is None:
@@ -94,7 +94,7 @@ def latency_is_typical(base: BlockInfo) -> bool:
 
 
 def prior_ms(base: BlockInfo, size_bytes: float | None, limits: Thresholds = LIMITS) -> float:
-    """The normal await of a read of this size for the device's kind, which its transport decides."""
+    """The normal await of a read of this size for the device's kind: network volume, NVMe, SSD or rotating disk."""
     if base.transport == "nvme" and not base.model.startswith(CLOUD_MODELS):
         fixed, per_s = limits.nvme_prior_ms, limits.nvme_prior_bytes_per_s
     elif base.transport in ("ata", "scsi", "usb", "mmc"):
@@ -144,13 +144,16 @@ def _has_no_times(info: BlockInfo, rates: list[BlockRates | None]) -> bool:
 def _timed_by_members(
     rates: list[BlockRates | None], window: Window, info: BlockInfo, infos: Mapping[str, BlockInfo], layer: int = 0
 ) -> list[BlockRates | None]:
-    """The rates of a device that the kernel does not time; its queue, awaits and utilisation come from its members."""
+    """The rates of a device that the kernel does not time, with the queue and awaits of its members.
+
+    The utilisation is the device's own; if that is 0 or unknown, it is the highest of its members.
+    """
     tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in window.samples]
     below = []
     for name in info.slaves:
         member = [table.get(name) for table in tables]
         known = infos.get(name)
-        if known is not None and layer < _LOWER_LIMIT and _has_no_times(known, member):
+        if known is not None and layer < _MOST_LAYERS and _has_no_times(known, member):
             member = _timed_by_members(member, window, known, infos, layer + 1)
         below.append(member)
     return [None if r is None else _with_times(r, rows) for r, *rows in zip(rates, *below, strict=True)]

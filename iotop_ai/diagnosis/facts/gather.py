@@ -104,7 +104,7 @@ class Facts(NamedTuple):
 
     @property
     def gpu_task_facts(self) -> tuple[TaskFacts, ...]:
-        """The processes on the GPUs and their descendants; all processes if the processes on the GPUs are unknown."""
+        """The processes on the GPUs and their descendants; all processes if those are unknown or no GPU is in use."""
         return self.gpu_tasks.all()
 
     @property
@@ -197,7 +197,10 @@ def gather(
 
 
 def confidence(base: float, families: int, *caps: float) -> float:
-    """The confidence: ``base`` if three families of signals agree, at most 0.75 with two and 0.5 with one."""
+    """The confidence: ``base`` if three families of signals agree, at most 0.75 with two and 0.5 with one.
+
+    caps: further upper limits.
+    """
     by_families = base if families >= 3 else min(base, 0.75) if families == 2 else min(base, 0.5)
     return round(min((by_families, *caps)), 2)
 

@@ -24,7 +24,7 @@ class GpuFacts(NamedTuple):
     visible: bool
     """Whether at least one GPU answers."""
     absent: bool
-    """Whether the machine certainly has no GPU or no driver."""
+    """Whether the machine has no GPU or no driver, or an imported log has no GPU data."""
     total: int
     """The number of all GPUs."""
     used: int
@@ -33,7 +33,7 @@ class GpuFacts(NamedTuple):
     busy: tuple[float | None, ...]
     """For each sample, the mean utilisation of the GPUs in use (of all GPUs if none is in use); None when unknown."""
     power_ratio: float | None
-    """The mean power of the GPUs in use divided by their power limit."""
+    """The mean of power divided by limit over the GPUs in use (over all GPUs if none is in use); None when unknown."""
     pids: frozenset[int] | None
     """The processes on the GPUs and their descendants; None if no such process is visible, as in a container."""
     on_gpu: frozenset[int]

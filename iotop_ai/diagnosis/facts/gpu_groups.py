@@ -70,7 +70,7 @@ class GpuGroup(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether the job is older than settle_s."""
+        """Whether the job is at least settle_s old; true without a job and if the age is unknown."""
         return self.job is None or self.job.age_s is None or self.job.age_s >= LIMITS.settle_s
 
 

@@ -7,7 +7,7 @@ from operator import itemgetter, mul
 
 from iotop_ai.diagnosis.facts.block import DeviceFacts
 from iotop_ai.diagnosis.facts.gpu import GpuFacts
-from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, others_on
+from iotop_ai.diagnosis.facts.job_gpus import gpu_busy, own_part_known
 from iotop_ai.diagnosis.facts.job_moved import JobSums
 from iotop_ai.diagnosis.facts.time_window import file_waits, handover, window_shares
 from iotop_ai.diagnosis.facts.window import Periods, Window, mean, recent_window
@@ -37,8 +37,8 @@ _ACTIVE = 0.1
 class JobFacts(NamedTuple):
     """One job over a window. Ratios are means over the samples of its tasks, 0..1, and None when unknown.
 
-    disk, running, net, other: what the workers that are not idle do while the trainer waits, as shares that add up to
-    1. In a job without workers: the trainer's shares of the time; net and other are then 0.
+    disk, running, net, other: what the makers of data do while the trainer waits, as shares that add up to 1. If the
+    job's time is not counted and it has no workers: the trainer's shares of the time; net and other are then 0.
     """
 
     job: Job
@@ -249,9 +249,9 @@ def job_facts(
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
         time, long_time = (window_shares(one, key) for one in (window, long))
-        others = others_on(snapshot, job)
-        busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), others, time)
-        long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), others, long_time)
+        own_known = own_part_known(snapshot, job)
+        busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
+        long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, long_time)
         computing = _loaders_compute(rates, job, limits)
         least = limits.gate if computing else 0.0
         long_wait = _data_wait(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
@@ -312,8 +312,8 @@ def _age_s(snapshot: Snapshot, job: Job) -> float | None:
 
 def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
     """For each sample, the share of time in which the main thread waits for a disk; None when unknown."""
-    found = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in window.samples]
-    return tuple(None if rates is None else rates.main_disk_ratio for rates in found)
+    by_sample = [None if s.jobs.value is None else s.jobs.value.jobs.get(key) for s in window.samples]
+    return tuple(None if rates is None else rates.main_disk_ratio for rates in by_sample)
 
 
 def _growth(window: Window, job: Job) -> float | None:

@@ -16,20 +16,21 @@ from iotop_ai.model.snapshot import Snapshot
 OTHERS_WORK = 0.1
 """At or above this utilisation by others, a job shares its GPUs; below it, others merely have them open."""
 _DEEPEST = 32
+"""The most generations from a process up to the job."""
 _UNREAD: Reading[GpuState] = Reading()
 
 
 def gpu_busy(
-    window: Window, job: Job, gpu: GpuFacts, jobs: int, others: bool | None, time: TimeShares | None
+    window: Window, job: Job, gpu: GpuFacts, jobs: int, own_part_known: bool | None, time: TimeShares | None
 ) -> tuple[float | None, bool]:
-    """The utilisation of the job's GPUs by the job, 0..1 or None if unknown, and whether other jobs work on them too.
+    """The utilisation of the job's GPUs by the job, 0..1 or None if unknown, and whether others may work on them too.
 
-    others: the result of ``others_on``. jobs: the number of all jobs.
+    jobs: the number of all jobs. own_part_known: the result of ``own_part_known``. time: the shares of the job's time.
     """
     busy = _all_busy(window, job, gpu, jobs)
-    if others is None:
+    if own_part_known is None:
         return busy, False
-    own = time.compute + time.collective if others and time is not None else None
+    own = time.compute + time.collective if own_part_known and time is not None else None
     return own, own is None or (busy or 0.0) - own >= OTHERS_WORK
 
 
@@ -43,14 +44,14 @@ def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | Non
     return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 
 
-def others_on(snapshot: Snapshot, job: Job) -> bool | None:
-    """None if no other program is on the job's GPUs; else whether the job's own part of their use is known."""
+def own_part_known(snapshot: Snapshot, job: Job) -> bool | None:
+    """Whether the job's own part of the use of its GPUs is known; None if no other program is on them."""
     states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
     pids = pids_of(snapshot, job, [one.pid for state in states for one in state.processes or () if one.found])
     if not any(strangers(state, pids) for state in states):
         return None
-    found = [parts(state, pids) for state in states]
-    return all(one is None or one.own is not None for one in found)
+    by_gpu = [parts(state, pids) for state in states]
+    return all(gpu_parts is None or gpu_parts.own is not None for gpu_parts in by_gpu)
 
 
 def pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int]:

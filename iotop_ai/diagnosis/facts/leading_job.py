@@ -35,11 +35,11 @@ def job_with(snapshot: Snapshot, pid: int) -> Job | None:
 
 
 def without_others(frame: Frame, pid: int) -> Frame:
-    """The Frame without the findings about other jobs, if any findings remain.
+    """The Frame without the findings about other jobs; unchanged if no finding would remain.
 
     pid: the pid of the job's top process; 0 returns the Frame unchanged.
     """
-    own = tuple(one for one in frame.verdict.findings if not pid or job_pid(one) in (None, pid))
+    own = tuple(f for f in frame.verdict.findings if not pid or job_pid(f) in (None, pid))
     if not own or len(own) == len(frame.verdict.findings):
         return frame
     return frame._replace(verdict=frame.verdict._replace(findings=own))
@@ -134,7 +134,7 @@ def split_by_job(
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
-    """The finding with the GPU-hours lost by its job; they are None if the job's own use of its GPUs is unknown."""
+    """The finding with the GPU-hours that its job lost; None without a job or GPUs, or if the job's use is unknown."""
     pid = job_pid(finding)
     job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
     if job is None or job.gpu_busy is None or not job.gpus:

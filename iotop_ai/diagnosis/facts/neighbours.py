@@ -19,7 +19,9 @@ _BOUND = 1.3
 """A group whose traffic is more than this factor times the others' traffic on the device does most of its I/O on other
 devices."""
 _BUSY = 0.8
+"""A device counts as busy at or above this busy ratio."""
 _COUNTS = 0.1
+"""A process counts in ``Neighbour.pids`` if it uses at least this part of what the largest process uses."""
 
 
 class Neighbour(NamedTuple):
@@ -33,7 +35,7 @@ class Neighbour(NamedTuple):
     pid: int
     """The pid of one of the processes; 0 if the neighbour is not a process."""
     process_count: int
-    """The number of processes with that name."""
+    """The number of processes in ``pids``; 0 for UNSEEN, and 1 for an array or a storage check."""
     where: str
     """The systemd unit, batch job or container of the process; "" when unknown."""
     theirs: float
@@ -41,7 +43,8 @@ class Neighbour(NamedTuple):
     own: float
     """What the job uses, in the unit of ``theirs``."""
     pids: tuple[int, ...] = ()
-    """The pids of the processes with that name; () if the neighbour is not a process."""
+    """The pids of the processes of that name and user, without those that use far less than the largest; () unless
+    ``kind`` is PROCESS."""
 
     @property
     def share(self) -> float:
@@ -60,6 +63,7 @@ def disk_neighbour(
         return None
     own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
     is_active = facts.is_active("noisy_neighbour", job.subject)
+    # The thresholds are lower while the finding is active.
     ease = facts.limits.leave_level if is_active else 1.0
     sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
@@ -171,12 +175,12 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
         return None
     inside = {key.pid for key in job.job.members}
     strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
-    found = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
-    return None if found is None else found._replace(theirs=others, own=use.own)
+    neighbour = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
+    return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
 
 
 def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
-    """The largest group of processes of one name and user whose use is between ``needed`` and ``most``."""
+    """The largest group of processes of one name and user whose use is from ``needed`` to ``most``; or None."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:
         if moved > 0:
@@ -191,7 +195,7 @@ def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: flo
     process_key = facts.family.keys.get(pid)
     info = None if table is None or process_key is None else table.info.get(process_key)
     where = "" if info is None else job_ids(info.cgroup).label
-    # An interpreter is named by its script. A process that uses far less than the largest one is not counted.
+    # An interpreter is named by its script.
     name = key[0] if info is None or not is_python(info) else script_name(info)
     pids = tuple(sorted(row[1] for row in rows if row[0] >= _COUNTS * max(rows)[0]))
     return Neighbour(PROCESS, name, pid, len(pids), where, sum(row[0] for row in rows), 0.0, pids)

@@ -57,7 +57,7 @@ class Group(NamedTuple):
     name_count: int
     """The number of all processes of that name and user."""
     blocked_ratio: float
-    """The mean share of time in state D."""
+    """The mean ``blocked_ratio`` of these processes."""
     cpu_ratio: float | None
     """The mean CPU use of one process; 1.0 is one core."""
     read_bytes_per_s: float | None
@@ -75,14 +75,14 @@ class _Ratios:
 
     def __init__(self, sums: WindowTotals) -> None:
         self._sums = sums
-        self._known = sums.sample_count or 1
+        self._count = sums.sample_count or 1
 
     @cached_property
     def blocked(self) -> list[float]:
-        delays, in_state_d, known = self._sums.column(DELAY), self._sums.column(STATE_D), self._known
+        delays, in_state_d, count = self._sums.column(DELAY), self._sums.column(STATE_D), self._count
         # ``_blocked`` is written inline, because a call per process is too slow.
         return [
-            min(1.0, d) if (d := delay / known) >= _DELAY_SEEN else in_d / known
+            min(1.0, d) if (d := delay / count) >= _DELAY_SEEN else in_d / count
             for delay, in_d in zip(delays[:-1], in_state_d, strict=False)
         ]
 
@@ -105,13 +105,13 @@ class _Ratios:
 
     def of(self, i: int) -> _Row:
         """The means of the process at index ``i``; cheaper than ``rows`` for a few processes."""
-        of, known = self._sums.of, self._known
-        blocked = _blocked(of(DELAY, i) / known, of(STATE_D, i) / known)
-        return blocked, of(CPU, i) / known, of(READ, i) / known, of(WRITE, i) / known
+        of, count = self._sums.of, self._count
+        blocked = _blocked(of(DELAY, i) / count, of(STATE_D, i) / count)
+        return blocked, of(CPU, i) / count, of(READ, i) / count, of(WRITE, i) / count
 
     def _mean(self, number: int) -> list[float]:
-        known = self._known
-        return [summed / known for summed in self._sums.column(number)[:-1]]
+        count = self._count
+        return [summed / count for summed in self._sums.column(number)[:-1]]
 
 
 def _blocked(delay: float, in_d: float) -> float:
@@ -120,7 +120,9 @@ def _blocked(delay: float, in_d: float) -> float:
 
 
 class Tasks:
-    """Every living process that did or waited for something in a window, except the monitor's own processes.
+    """Every living process that did or waited for something in a window.
+
+    Kernel threads and the monitor's own processes are excluded.
 
     TaskFacts are made on demand, because most rules need only a few. only: the pids to include; None for all.
     """
@@ -179,7 +181,7 @@ class Tasks:
         return most or next(self._tasks_at(sorted(places, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
-        """The blocked tasks in groups, as ``grouped`` makes them."""
+        """The tasks that ``blocked`` returns, in groups as ``grouped`` makes them."""
         table = self._table
         if table is None:
             return ()
@@ -202,14 +204,14 @@ class Tasks:
 
     def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
         """The result of ``grouped`` for tasks whose figures are all known, without making a TaskFacts for each."""
-        table, keys, ours, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
+        table, keys, own_pids, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
         assert table is not None
         blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
         by: dict[tuple[str, int], list[int]] = {}
         for i in places:
             key = keys[i]
             info = table.info.get(key)
-            if info is not None and not info.kernel and key.pid not in ours and key in table.stat:
+            if info is not None and not info.kernel and key.pid not in own_pids and key in table.stat:
                 by.setdefault((info.name, info.uid), []).append(i)
         alive = _alive(table) if by else {}
         return _in_order(

@@ -21,14 +21,14 @@ class Family(NamedTuple):
 
     def below(self, roots: Iterable[int]) -> frozenset[int]:
         """Those pids of ``roots`` that exist, and the pids of all their descendants."""
-        found: set[int] = set()
+        pids: set[int] = set()
         todo = [pid for pid in roots if pid in self.keys]
         while todo:
             pid = todo.pop()
-            if pid not in found:
-                found.add(pid)
+            if pid not in pids:
+                pids.add(pid)
                 todo.extend(self.children.get(pid, ()))
-        return frozenset(found)
+        return frozenset(pids)
 
 
 NO_FAMILY = Family({}, {})
@@ -83,22 +83,22 @@ class MonitorPids:
         """The pids of the monitor, its helpers and their descendants (smartctl); a recorded command is not included."""
         if self._own_pid != own_pid or not self._still_valid(table):
             self._own_pid = own_pid
-            self._find(table)
+            self._update(table)
         self._stat = table.stat
         return self._pids
 
-    def _find(self, table: ProcessTable) -> None:
+    def _update(self, table: ProcessTable) -> None:
         own_pid = self._own_pid
         parents = [*map(_PPID, table.stat.values())]
         children = {key: table.info[key] for key in compress(table.stat, map(own_pid.__eq__, parents))}
-        found = {own_pid}
+        pids = {own_pid}
         newest = {
             key.pid for key, info in children.items() if any(part.startswith("iotop_ai.") for part in info.cmdline)
         }
-        while newest - found:
-            found |= newest
+        while newest - pids:
+            pids |= newest
             newest = {key.pid for key in compress(table.stat, map(newest.__contains__, parents))}
-        self._children, self._pids = children, frozenset(found)
+        self._children, self._pids = children, frozenset(pids)
 
     def _still_valid(self, table: ProcessTable) -> bool:
         """Whether the monitor's children and their descendants are the same as in the last table."""

@@ -1,4 +1,4 @@
-"""The steps that a job's processes report over the last seconds, compared with the monitor's own measurement."""
+"""The steps that a job's processes report over the verdict's window, compared with the monitor's own measurement."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ class JobSteps(NamedTuple):
         return min((r.steps_per_s for _, r in self.ranks if r.steps_per_s is not None), default=None)
 
     @property
-    def slowest(self) -> StepRates | None:
+    def longest_waiting(self) -> StepRates | None:
         """The rates of the rank that waits longest for its data; None if no rank measures its wait."""
         measured = [rates for _, rates in self.ranks if rates.data_wait_ratio is not None]
         return max(measured, key=lambda rates: rates.data_wait_ratio or 0.0, default=None)
 
     @property
     def data_wait_ratio(self) -> float | None:
-        """The share of time in which the slowest rank waits for data, as that rank measures it."""
-        return None if self.slowest is None else self.slowest.data_wait_ratio
+        """The share of time in which the rank in ``longest_waiting`` waits for data, as that rank measures it."""
+        return None if self.longest_waiting is None else self.longest_waiting.data_wait_ratio
 
     @property
     def data_wait_ms(self) -> float | None:
-        """The mean wait for data per step, as the slowest rank measures it."""
-        return None if self.slowest is None else self.slowest.data_wait_ms
+        """The mean wait for data per step, in ms, as the rank in ``longest_waiting`` measures it."""
+        return None if self.longest_waiting is None else self.longest_waiting.data_wait_ms
 
     @property
     def difference(self) -> float | None:
-        """The share of time without data that the monitor measures, minus the share that the slowest rank measures."""
+        """``seen_ratio`` minus ``data_wait_ratio``; None if one of them is unknown."""
         if self.seen_ratio is None or self.data_wait_ratio is None:
             return None
         return self.seen_ratio - self.data_wait_ratio

@@ -100,20 +100,21 @@ def recent_window(
     seconds: float,
     fields: Iterable[str],
     limits: Thresholds = LIMITS,
-    known: Periods | None = None,
+    periods: Periods | None = None,
 ) -> Window:
     """The samples of the last ``seconds``, or of three periods of the slowest of ``fields`` if that is longer.
 
     A sample counts only if the slowest of the fields was read again in it; otherwise one reading of a slow subsystem
     would fill several samples. If the history is too short for three periods, two samples suffice, because each is then
-    a mean over a long interval. known: the periods of this history, if the caller has them.
+    a mean over a long interval. If none of the fields was read twice, the window is empty. periods: the periods of this
+    history, if the caller has them.
     """
-    known = known or Periods(history)
+    periods = periods or Periods(history)
     slowest, period = "", 0.0
     for field in fields:
-        one = known.of(field)
-        if one is not None and one > period:
-            slowest, period = field, one
+        field_period = periods.of(field)
+        if field_period is not None and field_period > period:
+            slowest, period = field, field_period
     if not slowest:
         return Window((), seconds, limits.least_samples)
     long_s = limits.periods * period

@@ -13,6 +13,7 @@ from iotop_ai.model.snapshot import Snapshot
 Past = Mapping[str, GpuMemory]
 _DIGITS = 3
 _SMOOTH_S = 10.0
+"""The time constant with which the power is smoothed, in seconds."""
 NOTHING = GpuMemory()
 
 
@@ -23,7 +24,7 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
     """
     if sample.gap:
         # Whether a GPU worked in the gap is unknown.
-        return {uuid: one for uuid, old in past.items() if (one := old._replace(idle_ns=None)) != NOTHING}
+        return {uuid: new for uuid, old in past.items() if (new := old._replace(idle_ns=None)) != NOTHING}
     table, rated = snapshot.gpu.value, sample.gpu
     if table is None or (not table and not past):
         return {} if table is not None else past
@@ -46,9 +47,9 @@ def _step(old: GpuMemory, state: GpuState, rates: GpuRates, snapshot: Snapshot, 
     pids = old.pids if listed is None else tuple(sorted(p.pid for p in listed if p.kind == "compute"))
     # The power that another program drew says nothing about this program.
     known = old if not old.pids or not pids or set(old.pids) & set(pids) else NOTHING
-    ended = (used is not None and used < limits.gpu_used_bytes) or (busy is not None and busy >= limits.idle_gpu)
+    idle_ended = (used is not None and used < limits.gpu_used_bytes) or (busy is not None and busy >= limits.idle_gpu)
     since = known.idle_ns
-    if ended or not pids:
+    if idle_ended or not pids:
         since = None
     elif since is None and None not in (listed, used, busy):
         since = snapshot.at_ns

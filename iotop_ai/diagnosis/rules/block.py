@@ -23,7 +23,7 @@ HOT = frozenset({"hot", "nvme-temperature"})
 
 
 class _Stall(NamedTuple):
-    """A group of processes that waits, the device that it waits for, and the share of time lost."""
+    """A group of processes that waits (None if unknown), the device that it waits for, and the share of time lost."""
 
     group: Group | None
     device: DeviceFacts
@@ -36,7 +36,10 @@ def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
 
 
 def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> list[DeviceFacts]:
-    """The devices with at least ``part`` of their reads made by the group; all devices if its reads are unknown."""
+    """The devices with at least ``part`` of their reads made by the group; all devices if its reads are unknown.
+
+    [] if the group reads nothing or writes more than it reads.
+    """
     read = group.read_bytes_per_s
     if read is None:
         return devices

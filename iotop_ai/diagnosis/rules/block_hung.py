@@ -35,33 +35,35 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
     ages = {name: hung_s(facts.carry.hung, name, now) for name in facts.carry.hung}
     silent = {name for name, age in ages.items() if age >= limits.hung_s}
     first_ns = _FIRST * max(1.0, facts.snapshot.interval_s) * 1e9
-    waits = bool(facts.history and facts.history[-1].waits)
+    process_waits = bool(facts.history and facts.history[-1].waits)
     out = []
     for key, counters in facts.snapshot.block.value.items():
         info = infos.get(key.name)
         if key.name not in silent or info is None or info.kind not in JUDGED_KINDS or _below(info, infos) & silent:
             continue
         since = facts.carry.hung[key.name]
-        if not waits and since - (facts.carry.started_ns or 0) < first_ns:
+        if not process_waits and since - (facts.carry.started_ns or 0) < first_ns:
             continue
-        out.append(_claim(facts, key, info, ages[key.name], counters.in_flight, waits))
+        out.append(_claim(facts, key, info, ages[key.name], counters.in_flight, process_waits))
     return tuple(out)
 
 
 def _below(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> set[str]:
     """The names of all devices below a device."""
-    found: set[str] = set()
-    left = [*info.slaves, *([info.parent] if info.parent else [])]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
+    below: set[str] = set()
+    todo = [*info.slaves, *([info.parent] if info.parent else [])]
+    while todo:
+        name = todo.pop()
+        if name not in below:
+            below.add(name)
             lower = infos.get(name)
-            left += [] if lower is None else [*lower.slaves, *([lower.parent] if lower.parent else [])]
-    return found
+            todo += [] if lower is None else [*lower.slaves, *([lower.parent] if lower.parent else [])]
+    return below
 
 
-def _claim(facts: Facts, key: BlockKey, info: BlockInfo, age: float, in_flight: int | None, waits: bool) -> Claim:
+def _claim(
+    facts: Facts, key: BlockKey, info: BlockInfo, age: float, in_flight: int | None, process_waits: bool
+) -> Claim:
     limits, name = facts.limits, key.name
     args: Args = (
         ("device", name),
@@ -77,6 +79,6 @@ def _claim(facts: Facts, key: BlockKey, info: BlockInfo, age: float, in_flight: 
     advice = (
         Advice("resume_device" if info.kind == "dm" else "reach_device", (("device", name), ("label", info.label))),
     )
-    severity = Severity.CRITICAL if waits and age >= limits.hung_bad_s else Severity.WARNING
-    sure = SURE if waits else WITHOUT_WAIT
+    severity = Severity.CRITICAL if process_waits and age >= limits.hung_bad_s else Severity.WARNING
+    sure = SURE if process_waits else WITHOUT_WAIT
     return Claim(Finding("failing_disk", severity, sure, name, args, evidence, advice=advice), 1.0, 1, 1, at_once=True)

@@ -249,7 +249,7 @@ class _Late(NamedTuple):
 
 
 def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
-    """The GPU that differs from its peers; None if all are alike or too little is known."""
+    """The GPU that differs most from its peers; its level is low if all are alike. None if too little is known."""
     known = [gpu for gpu in group.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
         return None
@@ -319,8 +319,8 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
         for key in workers
         if (task := sample.jobs.value.tasks.get(key)) is not None
     ]
-    needed = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
-    return mean(task.disk_ratio for task in rates), mean(needed)
+    wanted = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
+    return mean(task.disk_ratio for task in rates), mean(wanted)
 
 
 def _busier(busy: float | None, limits: Thresholds) -> float | None:

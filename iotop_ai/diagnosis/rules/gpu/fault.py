@@ -20,8 +20,10 @@ _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
 """The name of the figure of each fault whose figure has another name."""
 _YES_OR_NO = ("rows_failed", "sram_exceeded")
 """The faults whose figure is a bool."""
-_BOARD_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
+_XID_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
+"""The advice for some Xids of the board."""
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}
+"""The advice for each recovery action of the driver (nvmlDeviceGpuRecoveryAction_t)."""
 
 
 def gpu_breaks(facts: Facts) -> tuple[Claim, ...]:
@@ -59,8 +61,8 @@ def _xid(state: GpuState, now_ns: int, limits: Thresholds) -> int | None:
 
 def _xid_cure(xid: int, recovery: int | None) -> str:
     """The advice for an Xid: the specific cure if there is one; else, for the board, the driver's recovery action."""
-    if xid in _BOARD_CURES:
-        return _BOARD_CURES[xid]
+    if xid in _XID_CURES:
+        return _XID_CURES[xid]
     if xid in OF_THE_BOARD:
         return _RECOVERY.get(recovery or 0, "reset_gpu")
     return "debug_kernel" if xid in OF_THE_PROGRAM else "look_xid_up"

@@ -19,7 +19,7 @@ WITHOUT_POWER = 0.6
 
 
 def _most_blocked(facts: Facts) -> float | None:
-    """The largest share of time that a process feeding the GPUs spends in state D; None when unknown."""
+    """The largest share of time for which a process that feeds the GPUs is blocked; None when unknown."""
     if facts.snapshot.processes.value is None:
         return None
     return max((t.blocked_ratio for t in facts.gpu_task_facts), default=0.0)
@@ -85,14 +85,14 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """
     if not facts.gpu.used or strangers_only(facts):
         return ()
-    return tuple(found for one in _gpus_to_judge(facts) if (found := _computes(facts, one)) is not None)
+    return tuple(c for gpus in _gpus_to_judge(facts) if (c := _computes(facts, gpus)) is not None)
 
 
-def _computes(facts: Facts, one: _BusyGpus) -> Claim | None:
-    limits, power, sm = facts.limits, one.power, one.sm
+def _computes(facts: Facts, gpus: _BusyGpus) -> Claim | None:
+    limits, power, sm = facts.limits, gpus.power, gpus.sm
     if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
         return None
-    busy, evidence = mean(one.busy), []
+    busy, evidence = mean(gpus.busy), []
     if busy is not None:
         evidence.append(Evidence("gpus.busy_ratio", busy, "ratio", limits.gpu_bound))
     if power is not None:
@@ -106,12 +106,12 @@ def _computes(facts: Facts, one: _BusyGpus) -> Claim | None:
         "gpu_bound",
         Severity.INFO,
         confidence(base, 3, 1.0 if agrees else WITHOUT_POWER),
-        one.subject,
-        (*one.args, ("power", power), ("sm", sm), ("small", float(small)), ("blocked", _most_blocked(facts))),
+        gpus.subject,
+        (*gpus.args, ("power", power), ("sm", sm), ("small", float(small)), ("blocked", _most_blocked(facts))),
         tuple(evidence),
         advice=(Advice("larger_kernels" if small else "gpu_limits"),),
     )
-    return claim(facts, finding, at_least(one.busy, limits.gpu_bound), (busy or 0.0) / limits.gpu_bound)
+    return claim(facts, finding, at_least(gpus.busy, limits.gpu_bound), (busy or 0.0) / limits.gpu_bound)
 
 
 def gpus_fed(facts: Facts) -> tuple[Claim, ...]:

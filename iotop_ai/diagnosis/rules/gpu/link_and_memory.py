@@ -42,23 +42,23 @@ class _Link:
         self.rate = max(known, default=None)
         # An idle link lowers its generation to save power, so the best generation in the window carried the bytes.
         self.possible = link_bytes_per_s(*best, limits.link_bytes_per_s)
-        self.full = ratio(self.rate, self.possible)
+        self.full_ratio = ratio(self.rate, self.possible)
         at_leave = limits.leave_level
         levels = (
             narrow / limits.enter_share,
             slow / limits.enter_share,
             (self.replays or 0.0) / limits.replays_per_s,
-            graded(self.full, limits.link_full, limits.link_full_leave, at_leave),
+            graded(self.full_ratio, limits.link_full, limits.link_full_leave, at_leave),
         )
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
         self.crowded = levels[3] >= at_leave
         # A link that was idle may still have a lower generation in one reading.
-        degraded = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
-        self.why = "full" if self.crowded else degraded
+        fault = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
+        self.why = "full" if self.crowded else fault
         self.felt = (
             self.crowded
-            or (self.degraded and (self.full or 0.0) >= limits.link_felt)
+            or (self.degraded and (self.full_ratio or 0.0) >= limits.link_felt)
             or (self.replays or 0.0) >= limits.replays_felt
         )
 
@@ -129,7 +129,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
         ("replays", worst.replays),
         ("felt", float(worst.felt)),
     )
-    evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full, "ratio", limits.link_full)]
+    evidence = [Evidence(metric(gpu, "pcie_full_ratio"), worst.full_ratio, "ratio", limits.link_full)]
     evidence.append(Evidence(metric(gpu, "pcie_rx_bytes_per_s"), worst.received, "B/s", worst.possible))
     evidence.append(Evidence(metric(gpu, "pcie_tx_bytes_per_s"), worst.sent, "B/s", worst.possible))
     for field, most in (("pcie_width", state.pcie_max_width), ("pcie_generation", state.pcie_max_generation)):
@@ -163,7 +163,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, out = facts.limits, []
     for group in gpu_groups(facts, limits.gpu_window_s):
-        found = []
+        nearly_full = []
         for gpu in group.gpus:
             used, total = gpu.mean("memory_used_bytes"), gpu.mean("memory_total_bytes")
             if gpu.rates and gpu.rates[-1].memory_used_bytes is not None:
@@ -171,12 +171,13 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
             level = graded(ratio(used, total), limits.gpu_memory, limits.gpu_memory_leave, limits.leave_level)
             if level >= limits.leave_level and used is not None and total:
                 full_in_s = _seconds_left(group, gpu, used, total)
-                found.append((gpu, level, used, total, full_in_s))
-        if not found or not group.settled:
+                nearly_full.append((gpu, level, used, total, full_in_s))
+        if not nearly_full or not group.settled:
             continue
-        found.sort(key=lambda row: (row[4] if row[4] is not None else 1e9, -row[2] / row[3], row[0].state.number))
-        gpu, level, used, total, full_in_s = found[0]
-        finding = _memory_finding(facts, group, [row[0] for row in found], gpu, used, total, full_in_s)
+        # First the GPU that will be full first; of GPUs that do not grow, the one with the largest part in use.
+        nearly_full.sort(key=lambda row: (row[4] if row[4] is not None else 1e9, -row[2] / row[3], row[0].state.number))
+        gpu, level, used, total, full_in_s = nearly_full[0]
+        finding = _memory_finding(facts, group, [row[0] for row in nearly_full], gpu, used, total, full_in_s)
         out.append(group_claim(group, finding, level))
     return tuple(out)
 

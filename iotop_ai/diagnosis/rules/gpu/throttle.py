@@ -101,7 +101,7 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, out = facts.limits, []
     for group in gpu_groups(facts, limits.gpu_window_s):
-        found, hot_gpus = [], []
+        slowed, hot_gpus = [], []
         for gpu in group.gpus:
             if (gpu.busy or 0.0) < limits.gpu_working:
                 continue
@@ -110,18 +110,18 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
             if capped > level:
                 level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
             if level >= limits.leave_level:
-                found.append((level, share or 0.0, gpu, why))
+                slowed.append((level, share or 0.0, gpu, why))
             if (hot := _hot_level(gpu, limits)) >= limits.leave_level:
                 hot_gpus.append((hot, gpu))
         if not group.settled:
             continue
-        if hot_gpus and not found:
+        if hot_gpus and not slowed:
             finding = _hot_finding(facts, group, [gpu for _, gpu in hot_gpus])
             out.append(group_claim(group, finding, max(hot for hot, _ in hot_gpus)))
-        if not found:
+        if not slowed:
             continue
-        level, share, worst, why = max(found, key=lambda one: (one[0], one[1], -one[2].state.number))
-        affected = [gpu for _, _, gpu, _ in found]
+        level, share, worst, why = max(slowed, key=lambda row: (row[0], row[1], -row[2].state.number))
+        affected = [gpu for _, _, gpu, _ in slowed]
         out.append(group_claim(group, _throttle_finding(facts, group, affected, worst, why, share), level))
     return tuple(out)
 

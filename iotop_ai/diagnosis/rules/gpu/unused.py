@@ -65,17 +65,17 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     limits = facts.limits
     if not facts.gpu.visible or facts.gpu.absent:
         return ()
-    idle = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
-    idle = [job for job in idle if job.age_s is not None and job.age_s >= limits.settle_s]
-    if not idle:
+    on_cpu = [job for job in facts.jobs if not job.job.gpus and _trains(facts, job)]
+    on_cpu = [job for job in on_cpu if job.age_s is not None and job.age_s >= limits.settle_s]
+    if not on_cpu:
         return ()
     flags, free = _free(facts)
     if not flags:
         return ()
-    held = sum(flags) / len(flags)
+    free_share = sum(flags) / len(flags)
     names = f"GPU {free[0]}" if len(free) == 1 else f"{len(free)} GPUs"
     out = []
-    for job in idle:
+    for job in on_cpu:
         inside = {key.pid for key in job.job.members}
         if inside & facts.gpu.on_gpu:
             continue
@@ -97,7 +97,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
         sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
         advice = (Advice("use_gpu", args),)
         finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
-        out.append(Claim(finding, held, len(flags), limits.least_samples, min(1.0, _work(facts, job))))
+        out.append(Claim(finding, free_share, len(flags), limits.least_samples, min(1.0, _work(facts, job))))
     return tuple(out)
 
 
