@@ -42,14 +42,14 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     if level < limits.leave_level:
         return ()
     memory = facts.snapshot.memory.value
-    rss = _largest(facts)
+    largest, rss_bytes = _largest(facts)
     args: Args = (
         ("pressure", some),
         ("swap_in", mean(swapped)),
         ("available", None if memory is None else memory.available_bytes),
         ("total", None if memory is None else memory.total_bytes),
-        ("task", rss[0]),
-        ("rss", rss[1]),
+        ("task", largest),
+        ("rss", rss_bytes),
         ("lost", some),
     )
     args += _tight_limit(facts)
@@ -75,7 +75,7 @@ def _tight_limit(facts: Facts) -> Args:
 
 
 def _largest(facts: Facts) -> tuple[str, float | None]:
-    """The name and the resident bytes of the largest process."""
+    """The name and the resident bytes of the largest process; ("", None) when the processes are unknown."""
     table = facts.snapshot.processes.value
     if table is None or not table.stat:
         return "", None
@@ -125,11 +125,11 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: quotas, and the blocks that a filesystem reserves for root. It cannot know where a job will write.
     """
     limits, out = facts.limits, []
-    kinds = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
+    mounts = {m.path: m for info in (facts.snapshot.disks.value or {}).values() for m in info.mounts}
     # NFS and FUSE have no block device.
-    kinds |= {m.path: m for m in facts.snapshot.mounts.value or ()}
+    mounts |= {m.path: m for m in facts.snapshot.mounts.value or ()}
     for path, reading in (facts.snapshot.filesystems.value or {}).items():
-        usage, mount = reading.value, kinds.get(path)
+        usage, mount = reading.value, mounts.get(path)
         if usage is None or path == "/dev/shm":
             continue
         if mount is not None and (mount.read_only or mount.fstype in _IMAGES):

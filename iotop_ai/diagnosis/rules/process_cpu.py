@@ -60,7 +60,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     Threshold: worker CPU >= 70 % of a core and above its share of time in state D; GPU < 70 %; time lost >= 8 %. Where
         the processes on the GPUs are not visible (a container), workers are recognised by DataLoader's names. There,
         several processes of one name at >= 90 % of a core beside a GPU < 30 %, the classic rule, count with low
-        confidence. Only without a sampled job.
+        confidence. Only while no job's time is explained.
     Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
@@ -70,8 +70,8 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
     with_gpu = facts.gpu.used > 0 and busy is not None
     mapped = with_gpu and facts.gpu.pids is not None
     # If the processes on the GPUs are unknown, loaders are recognised by their names only.
-    some = facts.gpu_tasks.busy(limits.worker_busy * limits.leave_level) if mapped else facts.gpu_tasks.loaders()
-    workers = [t for t in some if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
+    candidates = facts.gpu_tasks.busy(limits.worker_busy * limits.leave_level) if mapped else facts.gpu_tasks.loaders()
+    workers = [t for t in candidates if _preparing(facts, t) and _is_worker(facts, t, with_gpu)]
     guessed = _alike(facts, table) if with_gpu and facts.gpu.pids is None else ()
     out = []
     for group in (*grouped(workers, table), *guessed):
@@ -123,8 +123,8 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     Claim: single_thread: the training process loads its data itself, on one core.
     Evidence: a process on an idle GPU that uses about one core and has no busy or waiting child; where the processes on
         the GPUs are not visible, the only process that keeps a core busy.
-    Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only without
-        a sampled job.
+    Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only while
+        no job's time is explained.
     Blind spot: other single-threaded work of the job (start-up, validation) looks the same. So does a thread that spins
         in cudaStreamSynchronize; for that reason the GPU must be idle.
     """

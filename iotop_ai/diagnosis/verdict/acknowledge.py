@@ -12,6 +12,7 @@ ACK, UNDONE = "ack", "ack_undone"
 """The kinds of events that acknowledge a finding or undo the acknowledgement. An event's text is the finding's
 identity; in ACK, a space and the acknowledged value follow."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
+"""The prefixes of the metrics whose figures are compared."""
 _GROWTH = "_growth"
 """The suffix of a figure that shows how fast a count grows. Such a figure rises and falls, but its count only grows."""
 _CODES = ("xid", "recovery", "answers")
@@ -19,6 +20,7 @@ _CODES = ("xid", "recovery", "answers")
 _KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
 """Counts that keep rising while a known cause (cable, cooling) lasts; a further rise alone is not worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
+"""The figure that marks CRC errors in the kernel's log. Their count, too, keeps rising while the cable is bad."""
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0
 """A count in _KEEPS_RISING, or its growth, is worse if it is at least CLEARLY_TIMES the acknowledged value, and at
 least CLEARLY_MORE above that value."""

@@ -16,8 +16,6 @@ from iotop_ai.model.finding import Advice
 
 _MOST_LOST = 0.95
 """Above this share of lost time, too little was delivered to estimate the rate that the GPUs need."""
-
-
 _ONE_READ_EACH = 0.25
 """If the device's queue differs from the number of blocked readers by at most this part of them, each waits for one
 read."""
@@ -26,7 +24,11 @@ read."""
 def storage_advice(
     facts: Facts, device: DeviceFacts, lost: float, group: Group | None, job: JobFacts | None = None
 ) -> tuple[Advice, ...]:
-    """The cures for a slow disk, the best first. job: the job whose loaders the disk blocks; None if it is unknown."""
+    """The cures for a slow disk, the best first.
+
+    lost: the share of time lost. group: the processes that wait for the disk; None if unknown. job: the job whose
+    loaders the disk blocks; None if unknown.
+    """
     out = []
     copy = facts.lazy.once(f"copy {device.name}", lambda: copy_advice(facts, device))
     if copy is not None:
@@ -124,11 +126,11 @@ def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
     known = [float(one) for one in (cores, facts.physical_cores) if one is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
-    found = Cores(None if cores is None else float(cores), facts.idle_cores, most, ranks, False)
+    usable = Cores(None if cores is None else float(cores), facts.idle_cores, most, ranks, False)
     now = max(0, round(workers / ranks))
-    more = _more_workers(now, found)
+    more = _more_workers(now, usable)
     if more is None:
-        return (_cheaper(facts, found),)
+        return (_cheaper(facts, usable),)
     return (more,) if now else (more, Advice("worker_options"))
 
 
@@ -189,9 +191,9 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     cores = job_cores(facts, job)
     numbers = (("now", float(now)), ("cores", cores), ("ranks", float(ranks)))
     kinds = {rank.worker_kind for rank in job.job.ranks}
-    own = next((advice for kind, advice in OTHER_WORKERS if kind in kinds), "")
-    if own:
-        return (Advice(own, numbers),)
+    template = next((cure for kind, cure in OTHER_WORKERS if kind in kinds), "")
+    if template:
+        return (Advice(template, numbers),)
     if not now and job.loads_off_main_thread:
         return (Advice("parallel_calls" if job.job.framework == "tensorflow" else "more_threads", numbers),)
     if io:
@@ -201,13 +203,13 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         return (Advice("more_reads_at_once", (("queue", None),)),)
     most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
     workers_wait = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    found = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others(facts, job))
-    more = _more_workers(now, found)
+    usable = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others(facts, job))
+    more = _more_workers(now, usable)
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))
     quota = job.place.cpu_cores
-    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE > (found.idle or 0.0)
+    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE > (usable.idle or 0.0)
     first = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if raised else ()
     if not now:
-        return (*first, Advice("one_worker", numbers), _cheaper(facts, found))
-    return (*first, _cheaper(facts, found))
+        return (*first, Advice("one_worker", numbers), _cheaper(facts, usable))
+    return (*first, _cheaper(facts, usable))

@@ -38,7 +38,7 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
     shown = {(one.class_id, one.subject) for one in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []
-    for key, claim in merged(found for rule in RULES for found in rule(facts)).items():
+    for key, claim in merged(c for rule in RULES for c in rule(facts)).items():
         if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
             continue
         seconds = max(0, now - carry.pending.get(key, now)) / 1e9

@@ -19,6 +19,7 @@ _ROOM = 1.05
 _CACHE_ROOM = 1.25
 """If free memory is this many times the bytes in use, the page cache keeps all of them."""
 _NO_TARGET = frozenset({"boot", "efi"})
+"""Top-level folders that are never proposed for a copy."""
 SHARED = frozenset({"home", "var", "usr", "opt", "srv", "tmp", "root"})
 """Top-level folders that usually hold more than one dataset."""
 

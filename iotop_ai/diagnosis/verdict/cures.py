@@ -19,8 +19,8 @@ _Fit = Callable[[Facts, Finding, Advice], Advice | None]
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
     """The finding with its cures adapted; cures that do not fit are removed."""
-    found = [_FITS[one.template](facts, finding, one) if one.template in _FITS else one for one in finding.advice]
-    advice = tuple(one for one in found if one is not None)
+    adapted = [_FITS[one.template](facts, finding, one) if one.template in _FITS else one for one in finding.advice]
+    advice = tuple(one for one in adapted if one is not None)
     return finding if advice == finding.advice else finding._replace(advice=advice)
 
 
@@ -104,11 +104,11 @@ def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
 
 
 def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
-    """The advice with a flag: whether /dev/shm is smaller than half of the memory and so may grow."""
+    """The advice with a flag: whether /dev/shm may grow; it may not if it already has half of the memory or more."""
     memory = facts.snapshot.memory.value
-    total, has = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
-    larger = total is None or not isinstance(has, float) or total / 2 > has
-    return advice._replace(args=(*advice.args, ("may_grow", float(larger))))
+    memory_total, shm_total = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
+    may_grow = memory_total is None or not isinstance(shm_total, float) or memory_total / 2 > shm_total
+    return advice._replace(args=(*advice.args, ("may_grow", float(may_grow))))
 
 
 _FITS: dict[str, _Fit] = {

@@ -9,9 +9,9 @@ from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, grouped
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.verdict.ruled_out import (
-    busiest_device,
     disks_are_known,
     sampled_job,
+    slowest_device,
     unknown_disks,
     waiting_group,
 )
@@ -85,7 +85,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
 
 def _device(facts: Facts, slow: SlowDisk | None) -> DeviceFacts | None:
     named = [device for device in facts.devices if slow is not None and device.name == slow.device]
-    return named[0] if named else busiest_device(facts)
+    return named[0] if named else slowest_device(facts)
 
 
 def _is_cleared(job: JobFacts | None, limits: Thresholds) -> bool:

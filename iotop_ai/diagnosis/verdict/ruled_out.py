@@ -20,7 +20,7 @@ def waiting_group(facts: Facts) -> Group | None:
     return max(groups, key=lambda g: g.blocked_ratio, default=None)
 
 
-def busiest_device(facts: Facts) -> DeviceFacts | None:
+def slowest_device(facts: Facts) -> DeviceFacts | None:
     """The active device that is farthest above its normal await; None if no device is active."""
     return max(facts.devices, key=lambda d: (d.inflation or 0.0, d.busy_ratio or 0.0), default=None)
 
@@ -51,7 +51,7 @@ def disks_are_known(facts: Facts) -> bool:
 
 
 def _storage(facts: Facts) -> RuledOut | None:
-    device = busiest_device(facts)
+    device = slowest_device(facts)
     if device is None:
         disks = unknown_disks(facts)
         if not facts.snapshot.disks.value or disks is None or not disks_are_known(facts):
@@ -118,7 +118,7 @@ def _throttle(facts: Facts) -> RuledOut | None:
     limits = facts.limits
     gpus = [gpu for group in gpu_groups(facts, limits.gpu_window_s) for gpu in group.gpus]
     fields = ("hw_thermal_ratio", "sw_thermal_ratio", "power_brake_ratio")
-    shares = [share for gpu in gpus for field in fields if (share := gpu.mean(field)) is not None]
+    shares = [ratio for gpu in gpus for field in fields if (ratio := gpu.mean(field)) is not None]
     if not shares or max(shares) >= limits.throttled_leave:
         return None
     return RuledOut("gpu_throttle", "clocks_free", (("share", max(shares)),))

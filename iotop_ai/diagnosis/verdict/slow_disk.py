@@ -19,8 +19,8 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
     if len(facts.window.samples) < facts.window.needed:
         return None
     name = "" if before is None else before.device
-    found = [device for device in facts.devices if _is_slow(device, facts.limits, stays=device.name == name)]
-    worst = max(found, key=lambda d: (not d.info.slaves, d.name == name, d.inflation or 0.0), default=None)
+    slow = [device for device in facts.devices if _is_slow(device, facts.limits, stays=device.name == name)]
+    worst = max(slow, key=lambda d: (not d.info.slaves, d.name == name, d.inflation or 0.0), default=None)
     if worst is None:
         return None
     return SlowDisk(

@@ -21,7 +21,8 @@ UNEXPLAINED = 0.25
 def gate(facts: Facts, job: JobFacts) -> float:
     """The lost share of time divided by its gate; 1 or more counts as a loss. It is 0 while the job cannot be judged.
 
-    A job that has just started is not judged, because it still imports and fills its queues.
+    It is also 0 if another share of the time, lost or unexplained, is clearly larger. A job that has just started is
+    not judged, because it still imports and fills its queues.
     """
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
@@ -40,7 +41,7 @@ def lost(job: JobFacts) -> float:
 
 
 def severity(facts: Facts, job: JobFacts) -> Severity:
-    """The severity of the job's loss: CRITICAL only if the loss is high and GPUs are seen to wait."""
+    """The severity of the job's loss: CRITICAL only if the loss is high and the use of the job's GPUs is known."""
     grave = lost(job) >= facts.limits.lost_high and job.gpu_busy is not None
     return Severity.CRITICAL if grave else Severity.WARNING
 
@@ -120,9 +121,9 @@ _CONTAINERS = ("container ", "pod ")
 def shm_args(facts: Facts, job: JobFacts | None) -> Args:
     """The size of the job's /dev/shm and whether the job runs in a container, for the advice about /dev/shm.
 
-    job: None for a job that is gone. Then both are unknown, unless the monitor runs in a container: a job that it sees
-    runs in a container too, although its cgroup shows no id there. An LXC container does not count, because it mounts
-    its /dev/shm itself and can change its size like a machine.
+    job: None for a job that is gone. The size is then unknown, and the container too, unless the monitor runs in a
+    container: all jobs that the monitor sees then run in a container, although their cgroups show no id there. An LXC
+    container does not count, because it mounts its /dev/shm itself and can change its size like a machine.
     """
     inside = facts.snapshot.host.container not in ("", "lxc")
     total = None if job is None else job.place.shm_total_bytes
@@ -141,10 +142,10 @@ def gated_evidence(
 
     With both, the short figure has no threshold, because the finding does not rest on it. short, long: (metric, value).
     """
-    limits, one = facts.limits, Evidence(*short, "ratio", facts.limits.gate)
+    limits, short_evidence = facts.limits, Evidence(*short, "ratio", facts.limits.gate)
     if (short[1] or 0.0) >= limits.gate or (long[1] or 0.0) < limits.long_gate:
-        return (one,)
-    return (Evidence(*long, "ratio", limits.long_gate), one._replace(threshold=None))
+        return (short_evidence,)
+    return (Evidence(*long, "ratio", limits.long_gate), short_evidence._replace(threshold=None))
 
 
 def stall_evidence(facts: Facts, job: JobFacts, *more: Evidence) -> tuple[Evidence, ...]:

@@ -47,7 +47,7 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
         )
         if job.time is not None and job.handover:
             evidence += (Evidence(f"jobs.{job.subject}.time.host", job.time.host, "ratio", limits.gate),)
-        out.append(_computing(facts, "cpu_prep", job, sure, evidence, level))
+        out.append(_cpu_claim(facts, "cpu_prep", job, sure, evidence, level))
     return tuple(out)
 
 
@@ -93,11 +93,11 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
         sure = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
         evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", share),)
-        out.append(_computing(facts, "single_thread", job, sure, evidence, level))
+        out.append(_cpu_claim(facts, "single_thread", job, sure, evidence, level))
     return tuple(out)
 
 
-def _computing(
+def _cpu_claim(
     facts: Facts, class_id: str, job: JobFacts, sure: float, evidence: tuple[Evidence, ...], level: float
 ) -> Claim:
     args: Args = (

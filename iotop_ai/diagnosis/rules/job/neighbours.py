@@ -16,7 +16,7 @@ _MOST_PIDS = 4
 """The most pids that a command lists."""
 
 
-def _args(neighbour: Neighbour, kind: str) -> Args:
+def _args(neighbour: Neighbour, resource: str) -> Args:
     return (
         ("other", neighbour.name),
         ("other_kind", neighbour.kind),
@@ -27,7 +27,7 @@ def _args(neighbour: Neighbour, kind: str) -> Args:
         ("theirs", neighbour.theirs),
         ("own", neighbour.own),
         ("other_share", neighbour.share),
-        ("what", kind),
+        ("what", resource),
     )
 
 

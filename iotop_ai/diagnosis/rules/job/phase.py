@@ -20,10 +20,12 @@ STARTING_BASE = 0.85
 SAVE_BASE = 0.85
 SAVE_WITHOUT_GPU = 0.8
 """The confidence of healthy, starting and checkpoint_write; WITHOUT_GPU is an upper limit for the first two."""
+_DEEPEST = 8
+"""The most generations from a compiler up to the job."""
 
 
 def _calm(facts: Facts, job: JobFacts) -> bool:
-    """Whether little time is lost over long enough windows, and no part of the job waits."""
+    """Whether the job loses little time, trains for most of it, and its main thread is rarely blocked."""
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
         return False
@@ -54,14 +56,14 @@ def job_is_fed(facts: Facts) -> tuple[Claim, ...]:
     limits = facts.limits
     for job in facts.jobs:
         busy = job.gpu_busy
-        seen = bool(job.workers) if busy is None else busy >= limits.gpu_fair
+        runs = bool(job.workers) if busy is None else busy >= limits.gpu_fair
         power = power_of(facts, job)
-        if not seen or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
+        if not runs or not _calm(facts, job) or (busy is not None and power is not None and power < limits.power_share):
             continue
-        limit = [WITHOUT_GPU] if busy is None else []
-        limit += [BLIND] if job.waits_hidden else []
-        limit += [WEAK] if job.job.weak else []
-        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *limit)
+        caps = [WITHOUT_GPU] if busy is None else []
+        caps += [BLIND] if job.waits_hidden else []
+        caps += [WEAK] if job.job.weak else []
+        sure = confidence(HEALTHY_BASE, 2 + (busy is not None), *caps)
         finding = Finding(
             "healthy",
             Severity.INFO,
@@ -85,7 +87,7 @@ def compiler_below(facts: Facts, job: JobFacts) -> str:
         if task.name not in COMPILERS or not (task.blocked_ratio or task.cpu_ratio or task.cpu_ratio is None):
             continue  # not a compiler, or a compiler that only waits
         up, steps = task.ppid, 0
-        while up in parents and up not in inside and steps < 8:
+        while up in parents and up not in inside and steps < _DEEPEST:
             up, steps = parents[up], steps + 1
         if up in inside:
             return task.name
@@ -212,18 +214,18 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     limits, out = facts.limits, []
     for job in facts.jobs:
         disks = dict(zip((s.at_ns for s in job.window.samples), job.main_disk, strict=True))
-        found = [(s, saved) for s in job.window.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
+        saves = [(s, saved) for s in job.window.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
         if job.time is not None and job.time.checkpoint >= limits.gate:
             out.append(_saves_by_share(facts, job, job.time.checkpoint))
             continue
-        if len(found) < limits.save_ticks or job.write_bytes_per_s is None:
+        if len(saves) < limits.save_ticks or job.write_bytes_per_s is None:
             continue
         seconds = sum(s.seconds or 0.0 for s in job.window.samples)
-        whole = sum(bytes_per_s * (s.seconds or 0.0) for s, (_, bytes_per_s) in found)
+        whole = sum(bytes_per_s * (s.seconds or 0.0) for s, (_, bytes_per_s) in saves)
         if job.write_bytes_per_s * seconds < limits.save_writes * whole:
             continue
-        key = found[-1][1][0]
-        rate = mean(bytes_per_s for _, (_, bytes_per_s) in found)
+        key = saves[-1][1][0]
+        rate = mean(bytes_per_s for _, (_, bytes_per_s) in saves)
         lost = mean(job.main_disk) or 0.0
         args: Args = (
             *job_args(facts, job),
@@ -231,11 +233,11 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
             ("mount", mount_on(key.name, facts.snapshot.disks.value or {})),
             ("write_bytes_per_s", rate),
             ("lost", lost),
-            ("seconds", sum(s.seconds or 0.0 for s, _ in found)),
+            ("seconds", sum(s.seconds or 0.0 for s, _ in saves)),
             ("window_s", seconds),
         )
         evidence = (
-            Evidence(f"jobs.{job.subject}.ticks_saving", float(len(found)), "count", float(limits.save_ticks)),
+            Evidence(f"jobs.{job.subject}.ticks_saving", float(len(saves)), "count", float(limits.save_ticks)),
             Evidence(f"jobs.{job.subject}.main_disk_ratio", lost, "ratio"),
             Evidence(f"disks.{key.name}.write_bytes_per_s", rate, "B/s"),
             Evidence(f"jobs.{job.subject}.write_bytes_per_s", job.write_bytes_per_s, "B/s"),

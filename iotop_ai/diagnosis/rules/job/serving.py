@@ -55,7 +55,7 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _asleep(facts: Facts, job: JobFacts) -> float | None:
-    """The share of the samples in which the job's main thread sleeps in a queue or a socket."""
+    """The share of the samples in which the job's main thread sleeps in a queue or a socket; None when unknown."""
     window = facts.window_over(facts.limits.serving_window_s, ("jobs",))
     shares = []
     for sample in window.samples:

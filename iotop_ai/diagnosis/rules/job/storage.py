@@ -33,14 +33,15 @@ SERIAL_BASE = 0.75
 NEARLY_SLOW = 0.6
 WITHOUT_DEVICE = 0.5
 """The confidence of each class; NEARLY_SLOW and WITHOUT_DEVICE are upper limits for storage_read."""
-MOST_READS = 0.8
-"""The machine's refaults count as the job's only if it makes at least this part of all disks' reads."""
+LEAST_READ_SHARE = 0.8
+"""The machine's refaults count as the job's only if the job makes at least this part of all disks' reads."""
 
 
 class Wait(NamedTuple):
     """A job that waits for blocked readers.
 
-    share: the blocked part of the job's wait. level: the main signal divided by its threshold.
+    device: the device that the job reads from; None if it is unknown. share: the blocked part of the job's wait. level:
+    the main signal divided by its threshold.
     """
 
     job: JobFacts
@@ -106,7 +107,7 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
 def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
     """The cgroup limit that slows the job's reads; None if there is none.
 
-    The limit is on the device that the job reads from, or on a device below.
+    The limit is on the device that the job reads from, or on a device below; on any device if that one is unknown.
     """
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.is_active("io_limit", job.subject) else limits.limit_near
@@ -165,20 +166,20 @@ def _refault(facts: Facts, wait: Wait) -> float | None:
     other processes are subtracted.
     """
     read, infos = wait.job.read_bytes_per_s, facts.snapshot.disks.value
-    samples = facts.window_over(facts.limits.thrash_window_s, ("memory",))
+    window = facts.window_over(facts.limits.thrash_window_s, ("memory",))
     if not read or not infos:
         return None
-    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in samples.samples)
+    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     if again is None or again < facts.limits.leave_level * facts.limits.refault_ratio * read:
         return None if again is None else again / read
     whole = {
         s.at_ns: block_totals(s.block.value, infos.values()).read_bytes_per_s or 0.0
-        for s in samples.samples
+        for s in window.samples
         if s.block.value is not None
     }
-    if not any(whole.values()) or read < MOST_READS * (mean(whole.values()) or 0.0):
+    if not any(whole.values()) or read < LEAST_READ_SHARE * (mean(whole.values()) or 0.0):
         return None
-    own = mean(_own_refault(s, wait.job, read, whole.get(s.at_ns, 0.0)) for s in samples.samples)
+    own = mean(_own_refault(s, wait.job, read, whole.get(s.at_ns, 0.0)) for s in window.samples)
     return None if own is None else own / read
 
 
@@ -192,8 +193,8 @@ def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> f
         return None
     listed = {} if sample.processes.value is None else sample.processes.value.rates
     known = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
-    mine = usual if None in known or not known else sum(value for value in known if value is not None)
-    return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, whole - mine))
+    own = usual if None in known or not known else sum(value for value in known if value is not None)
+    return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, whole - own))
 
 
 def _class_of(facts: Facts, wait: Wait) -> str:
@@ -227,7 +228,7 @@ def waits_of(facts: Facts, class_id: str) -> list[Wait]:
     if not facts.jobs:
         return []
     waits = facts.lazy.once("held by disk", lambda: [(_class_of(facts, wait), wait) for wait in disk_waits(facts)])
-    return [wait for known, wait in waits if known == class_id]
+    return [wait for wait_class, wait in waits if wait_class == class_id]
 
 
 def families(facts: Facts, wait: Wait) -> int:
@@ -352,9 +353,9 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):
-        found = _refault(facts, wait)
+        refault = _refault(facts, wait)
         # Readahead that is dropped unread is read twice and may exceed the job's reads, so the ratio is at most 1.
-        ratio = None if found is None else min(1.0, found)
+        ratio = None if refault is None else min(1.0, refault)
         count = 1 + families(facts, wait)
         sure = confidence(THRASH_BASE, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
         memory = facts.snapshot.memory.value
