@@ -70,7 +70,7 @@ def fold(
     claims = [c for rule in RULES for c in rule(facts)]
     held, pending = decide_active(carry, claims, facts, watched - needed)
     since = Since(carry.states[-1][1], carry.states[-1][0]) if carry.states else Since("", None)
-    opened = open_findings((one.finding for one in held.values()), acked, snapshot)
+    opened = open_findings((active.finding for active in held.values()), acked, snapshot)
     lost = lost_so_far(carry.lost, facts, opened, decided)
     lead = leading_job(facts, opened, lost)
     slow = slow_disk(facts, None if carry.verdict is None else carry.verdict.slow_disk)
@@ -112,7 +112,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
     facts = gather(frame.snapshot, frame.history, LIMITS, carry, cache)
     lead = next(job_facts for job_facts in facts.jobs if job_facts.job is job)
     since = Since(verdict.state.value, verdict.primary.since_ns)
-    opened = open_findings((one.finding for one in carry.held.values()), carry.acked, frame.snapshot)
+    opened = open_findings((active.finding for active in carry.held.values()), carry.acked, frame.snapshot)
     findings = _ranked(facts, opened, lead, carry.lost, not verdict.measuring, since, verdict.slow_disk)
     return verdict._replace(findings=findings, job_pid=job.key.pid)
 

@@ -361,12 +361,12 @@ class JobSockets:
         if earlier is None or self._sockets is None:
             return None
         out = {}
-        for inode, each in self._sockets.items():
+        for inode, now in self._sockets.items():
             before = earlier.get(inode)
             if before is not None:
-                count = each.received_bytes - before.received_bytes
+                count = now.received_bytes - before.received_bytes
             else:  # the socket is newer than the earlier list, unless that list was cut
-                count = each.received_bytes if was_complete else 0
+                count = now.received_bytes if was_complete else 0
             if count > 0:
                 out[inode] = count
         return out
@@ -382,7 +382,7 @@ class JobSockets:
     def _list(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
         """Read the fd links of new processes, and of those last read at least ``after_ns`` ago, the oldest first."""
         held = {pid: self._held[pid] for pid in pids if pid in self._held}
-        due = sorted((each.listed_ns, pid) for pid, each in held.items() if now_ns - each.listed_ns >= after_ns)
+        due = sorted((row.listed_ns, pid) for pid, row in held.items() if now_ns - row.listed_ns >= after_ns)
         for pid in pids:
             if pid not in held:
                 held[pid] = self._read(pid, now_ns)

@@ -74,7 +74,7 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
     call = _CALLS.get(int(number)) if number.isdigit() else None
     if call is None or len(arguments) != 8 or root.foreign or root.path != "/":
         return UNKNOWN
-    values = [int(each, 16) for each in arguments]
+    values = [int(word, 16) for word in arguments]
     if values[6] < _COMPAT and values[7] < _COMPAT:
         return UNKNOWN
     if call.waits_on in ("futex", "timer", "file"):
@@ -99,7 +99,7 @@ def writes(root: Root, pid: int) -> bool:
     False when the call is unknown.
     """
     number, *arguments = _syscall(root, f"proc/{pid}/task/{pid}").split() or [b""]
-    of_32_bits = all(int(each, 16) < _COMPAT for each in arguments[-2:])
+    of_32_bits = all(int(word, 16) < _COMPAT for word in arguments[-2:])
     if not number.isdigit() or of_32_bits or root.foreign:
         return False
     call = _CALLS.get(int(number))

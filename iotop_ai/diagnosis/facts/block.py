@@ -148,7 +148,7 @@ def _timed_by_members(
 
     The utilisation is the device's own; if that is 0 or unknown, it is the highest of its members.
     """
-    tables = [{key.name: one for key, one in (s.block.value or {}).items()} for s in window.samples]
+    tables = [{key.name: block for key, block in (s.block.value or {}).items()} for s in window.samples]
     below = []
     for name in info.slaves:
         member = [table.get(name) for table in tables]
@@ -160,12 +160,12 @@ def _timed_by_members(
 
 
 def _with_times(rates: BlockRates, members: list[BlockRates | None]) -> BlockRates:
-    known = [one for one in members if one is not None]
-    queues = [one.queue_size for one in known if one.queue_size is not None]
-    busy = [one.busy_ratio for one in known if one.busy_ratio is not None]
+    known = [m for m in members if m is not None]
+    queues = [m.queue_size for m in known if m.queue_size is not None]
+    busy = [m.busy_ratio for m in known if m.busy_ratio is not None]
     return rates._replace(
-        read_await_ms=_weighted([(one.read_await_ms, one.reads_per_s) for one in known]),
-        await_ms=_weighted([(one.await_ms, (one.reads_per_s or 0.0) + (one.writes_per_s or 0.0)) for one in known]),
+        read_await_ms=_weighted([(m.read_await_ms, m.reads_per_s) for m in known]),
+        await_ms=_weighted([(m.await_ms, (m.reads_per_s or 0.0) + (m.writes_per_s or 0.0)) for m in known]),
         queue_size=sum(queues) if queues else None,
         busy_ratio=rates.busy_ratio or max(busy, default=None),
     )

@@ -174,7 +174,7 @@ def max_if_all_known(values: Iterable[float | None]) -> float | None:
 
 def known_evidence(evidence: Iterable[Evidence]) -> tuple[Evidence, ...]:
     """The evidence whose values are known."""
-    return tuple(one for one in evidence if one.value is not None)
+    return tuple(e for e in evidence if e.value is not None)
 
 
 def group_claim(group: GpuGroup, finding: Finding, level: float) -> Claim:

@@ -248,7 +248,7 @@ def job_facts(
         # itself.
         workers = len(job.workers) or int(memory.get(key, NO_JOB_MEMORY).newest_ticks > 0)
         place = table.places.get(key, NO_PLACE)
-        time, long_time = (window_shares(one, key) for one in (window, long))
+        time, long_time = (window_shares(w, key) for w in (window, long))
         own_known = own_part_known(snapshot, job)
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, long_time)

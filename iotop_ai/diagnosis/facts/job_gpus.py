@@ -47,7 +47,7 @@ def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | Non
 def own_part_known(snapshot: Snapshot, job: Job) -> bool | None:
     """Whether the job's own part of the use of its GPUs is known; None if no other program is on them."""
     states = [state for uuid in job.gpus if (state := (snapshot.gpu.value or {}).get(uuid, _UNREAD).value) is not None]
-    pids = pids_of(snapshot, job, [one.pid for state in states for one in state.processes or () if one.found])
+    pids = pids_of(snapshot, job, [p.pid for state in states for p in state.processes or () if p.found])
     if not any(strangers(state, pids) for state in states):
         return None
     by_gpu = [parts(state, pids) for state in states]
@@ -62,7 +62,7 @@ def pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int
     for pid in among:
         up, steps = pid, 0
         if pid not in inside and not parents:
-            parents = {key.pid: one.ppid for key, one in stat.items()}
+            parents = {key.pid: process_stat.ppid for key, process_stat in stat.items()}
         while up not in inside and up in parents and steps < _DEEPEST:
             up, steps = parents[up], steps + 1
         if up in inside:

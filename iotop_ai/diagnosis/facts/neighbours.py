@@ -90,8 +90,8 @@ def disk_neighbour(
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
 
 
-def _moved(one: TaskFacts | DeviceFacts) -> float:
-    return (one.read_bytes_per_s or 0.0) + (one.write_bytes_per_s or 0.0)
+def _moved(task_or_device: TaskFacts | DeviceFacts) -> float:
+    return (task_or_device.read_bytes_per_s or 0.0) + (task_or_device.write_bytes_per_s or 0.0)
 
 
 def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None:

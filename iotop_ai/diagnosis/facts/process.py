@@ -187,8 +187,8 @@ class Tasks:
             return ()
         if least not in self._groups:
             unknown = bool(table.denied or self._sums.no_io or self._sums.no_cpu)
-            found = grouped(self.blocked(least), table) if unknown else self._grouped(self._where_blocked(least))
-            self._groups[least] = found
+            groups = grouped(self.blocked(least), table) if unknown else self._grouped(self._where_blocked(least))
+            self._groups[least] = groups
         return self._groups[least]
 
     def loaders(self) -> tuple[TaskFacts, ...]:
@@ -231,13 +231,13 @@ class Tasks:
     def _once(self, selection: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
         if self._table is None:
             return ()
-        found = self._selected.get((selection, least))
-        if found is None:
+        tasks = self._selected.get((selection, least))
+        if tasks is None:
             selected = [*places()]
             if len(selected) > _FEW:
                 self._rows = self._ratios.rows
-            found = self._selected[selection, least] = tuple(self._tasks_at(selected))
-        return found
+            tasks = self._selected[selection, least] = tuple(self._tasks_at(selected))
+        return tasks
 
     def _where_blocked(self, least: float) -> list[int]:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]

@@ -66,12 +66,12 @@ class WindowTotals:
 
     def column(self, number: int) -> tuple[float, ...]:
         """The sums of column ``number``: one figure per process in the order of ``keys``, then a 0."""
-        found = self._columns.get(number)
-        if found is None:
-            found = self._columns[number] = (
+        column = self._columns.get(number)
+        if column is None:
+            column = self._columns[number] = (
                 self._sum_by_entry(number) if self._entries <= _FEW else self._sum_in_c(number)
             )
-        return found
+        return column
 
     def _sum_by_entry(self, number: int) -> tuple[float, ...]:
         out: dict[ProcessKey, float] = dict.fromkeys(self.keys, 0)
@@ -87,9 +87,9 @@ class WindowTotals:
 
     def of(self, number: int, i: int) -> float:
         """The same as ``column(number)[i]``, without computing the whole column."""
-        found = self._columns.get(number)
-        if found is not None:
-            return found[i]
+        column = self._columns.get(number)
+        if column is not None:
+            return column[i]
         key = self.keys[i]
         # A process that a sample does not list gets the 0 at the end of the column.
         return sum([part.figures[number][part.place.get(key, -1)] for part in self._parts])

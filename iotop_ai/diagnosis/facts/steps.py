@@ -59,7 +59,7 @@ def job_steps(frame: Frame, job: Job) -> JobSteps | None:
         return None
     begin_ns = frame.snapshot.at_ns - int(LIMITS.window_s * 1e9)
     ranks = [(key, _mean_rates(_parts(frame, key, begin_ns, table[key].at_ns), table[key].rank)) for key in members]
-    ranks.sort(key=lambda one: (one[1].rank is None, one[1].rank or 0, one[0]))
+    ranks.sort(key=lambda row: (row[1].rank is None, row[1].rank or 0, row[0]))
     seen = shares_over(frame.history, frame.snapshot.at_ns, job.key)
     return JobSteps(tuple(ranks), None if seen is None else seen.data)
 

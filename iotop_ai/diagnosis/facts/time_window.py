@@ -36,8 +36,8 @@ def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
     if place.remote_mount is None:
         return 0.0
     values = [s.jobs.value for s in window.samples if s.jobs.value is not None and key in s.jobs.value.times]
-    whole = sum(one.times[key].whole_ms for one in values)
-    waits = [one.file_waits.get(key, one.times[key].data_network) * one.times[key].whole_ms for one in values]
+    whole = sum(rates.times[key].whole_ms for rates in values)
+    waits = [rates.file_waits.get(key, rates.times[key].data_network) * rates.times[key].whole_ms for rates in values]
     return sum(waits) / whole if whole else 0.0
 
 

@@ -58,10 +58,10 @@ class Intervals:
         """The seconds between the readings of one subsystem, in ascending order."""
         if history is not self._history:
             self._move_to(history)
-        found = self._sorted.get(field)
-        if found is None:
-            found = self._sorted[field] = sorted(_intervals(history, field))
-        return found
+        intervals = self._sorted.get(field)
+        if intervals is None:
+            intervals = self._sorted[field] = sorted(_intervals(history, field))
+        return intervals
 
     def _move_to(self, history: Sequence[Sample]) -> None:
         before = self._history

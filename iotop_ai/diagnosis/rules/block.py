@@ -220,7 +220,7 @@ def disk_fails(facts: Facts) -> tuple[Claim, ...]:
         if state is None or state.severity != "critical":
             continue
         infos = facts.snapshot.disks.value or {}
-        rules = [one.rule for one in state.judgements if one.severity == "critical"]
+        rules = [judgement.rule for judgement in state.judgements if judgement.severity == "critical"]
         hot = 1.0 if rules and HOT.issuperset(rules) else None
         args: Args = (
             ("device", name),

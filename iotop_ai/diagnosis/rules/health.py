@@ -43,7 +43,7 @@ def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
         if state is None or cure is None:
             continue
         rule, figure, template = cure
-        reason = next(one.text for one in state.judgements if one.rule == rule)
+        reason = next(judgement.text for judgement in state.judgements if judgement.rule == rule)
         args: Args = (
             ("device", device.name),
             ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
@@ -113,9 +113,9 @@ def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     recorded = [info for info in infos.values() if info.kind == "disk" and info.controllers is not None]
     if recorded:
         return min((info.name for info in recorded if name in (info.controllers or ())), default=name)
-    return min((one for one in infos if one.startswith(f"{name}n") and infos[one].kind == "disk"), default=name)
+    return min((disk for disk in infos if disk.startswith(f"{name}n") and infos[disk].kind == "disk"), default=name)
 
 
 def _cure(state: SmartState) -> tuple[str, str, str] | None:
-    rules = {one.rule for one in state.judgements}
+    rules = {judgement.rule for judgement in state.judgements}
     return next((cure for cure in CURES if cure[0] in rules), None)

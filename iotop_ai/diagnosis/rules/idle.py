@@ -35,7 +35,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         return ()
     window = facts.window_over(limits.idle_window_s, ("block", "processes", "cpu"))
     inputs = (snapshot.disks.value, snapshot.own.pid, limits, facts.gpu.absent)
-    flags: Flags = facts.cache.idle_samples.each(window.samples, inputs, lambda one: _is_idle(one, *inputs))
+    flags: Flags = facts.cache.idle_samples.each(window.samples, inputs, lambda sample: _is_idle(sample, *inputs))
     finding = Finding(
         "idle",
         Severity.INFO,

@@ -40,9 +40,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
     state = None if reading is None else reading.value
     serial = "" if state is None else state.serial
     if state is not None and serial:
-        others = {
-            (one.value.model, one.value.wwn) for one in table.values() if one.value and one.value.serial == serial
-        }
+        others = {(r.value.model, r.value.wwn) for r in table.values() if r.value and r.value.serial == serial}
         # Two disks behind USB bridges may have the same serial number. The paths to one disk agree in all three values.
         if len(others) > 1:
             serial = " ".join((serial, state.model, state.wwn))
@@ -51,7 +49,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
 
 def first_to_acknowledge(findings: Iterable[Finding], snapshot: Snapshot) -> tuple[Finding, str] | None:
     """The first finding that does not clear by itself, with its identity; None if there is none."""
-    named = ((one, identity(one, snapshot)) for one in findings)
+    named = ((f, identity(f, snapshot)) for f in findings)
     return next((pair for pair in named if pair[1]), None)
 
 
@@ -67,9 +65,9 @@ def _figures(finding: Finding) -> dict[str, float]:
     For a count in _KEEPS_RISING, its growth is included too, which shows how fast the count rises.
     """
     out = {
-        one.metric.rpartition(".")[2]: one.value
-        for one in finding.evidence
-        if one.value is not None and one.metric.startswith(_SOURCES) and _is_compared(one.metric.rpartition(".")[2])
+        e.metric.rpartition(".")[2]: e.value
+        for e in finding.evidence
+        if e.value is not None and e.metric.startswith(_SOURCES) and _is_compared(e.metric.rpartition(".")[2])
     }
     rules = dict(finding.args).get("rules")
     return out | {f"is:{rule}": 1.0 for rule in str(rules or "").split()}
@@ -128,7 +126,7 @@ def open_findings(findings: Iterable[Finding], acked: Mapping[str, str], snapsho
     """The findings that are not acknowledged, or have become worse since their acknowledgement."""
     if not acked:
         return list(findings)
-    return [one for one in findings if not _silenced(one, acked, snapshot)]
+    return [f for f in findings if not _silenced(f, acked, snapshot)]
 
 
 def _silenced(finding: Finding, acked: Mapping[str, str], snapshot: Snapshot) -> bool:

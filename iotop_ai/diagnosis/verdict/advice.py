@@ -124,7 +124,7 @@ def _cheaper(facts: Facts, cores: Cores) -> Advice:
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     """The advice to use more workers if cores are idle, else cheaper transforms."""
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
-    known = [float(one) for one in (cores, facts.physical_cores) if one is not None]
+    known = [float(count) for count in (cores, facts.physical_cores) if count is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))
     usable = Cores(None if cores is None else float(cores), facts.idle_cores, most, ranks, False)
     now = max(0, round(workers / ranks))
@@ -153,7 +153,7 @@ def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
     idle, used = facts.idle_cores, _used(job)
     if idle is None or used is None:
         return idle
-    own = [float(one) for one in (job.place.allowed_cores, job.place.cpu_cores) if one is not None]
+    own = [float(count) for count in (job.place.allowed_cores, job.place.cpu_cores) if count is not None]
     return min([idle, *(max(0.0, cores - used) for cores in own)])
 
 

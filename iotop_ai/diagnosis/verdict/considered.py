@@ -35,7 +35,7 @@ class Considered(NamedTuple):
 
 def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Considered, ...]:
     """The claims that are not in the verdict, highest confidence first; one per class and subject."""
-    shown = {(one.class_id, one.subject) for one in verdict.findings}
+    shown = {(f.class_id, f.subject) for f in verdict.findings}
     enter, now = facts.limits.enter_share, facts.snapshot.at_ns
     out = []
     for key, claim in merged(c for rule in RULES for c in rule(facts)).items():
@@ -46,7 +46,7 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
         out.append(
             Considered(claim.finding, why, claim.share, enter, claim.level, claim.samples, claim.needed, seconds)
         )
-    return tuple(sorted(out, key=lambda one: (-one.finding.confidence, PRECEDENCE.index(one.finding.class_id))))
+    return tuple(sorted(out, key=lambda other: (-other.finding.confidence, PRECEDENCE.index(other.finding.class_id))))
 
 
 def _lacks(claim: Claim, enter: float) -> str:
@@ -59,6 +59,6 @@ def _lacks(claim: Claim, enter: float) -> str:
 
 def without_a_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
     """The classes that no rule claimed and that were not ruled out, in the order of precedence."""
-    mentioned = {one.class_id for one in verdict.findings} | {one.finding.class_id for one in others}
-    mentioned |= {one.class_id for one in verdict.primary.ruled_out} | {"unknown"}
+    mentioned = {f.class_id for f in verdict.findings} | {other.finding.class_id for other in others}
+    mentioned |= {reason.class_id for reason in verdict.primary.ruled_out} | {"unknown"}
     return tuple(class_id for class_id in PRECEDENCE if class_id not in mentioned)

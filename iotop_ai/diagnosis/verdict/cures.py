@@ -19,14 +19,14 @@ _Fit = Callable[[Facts, Finding, Advice], Advice | None]
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
     """The finding with its cures adapted; cures that do not fit are removed."""
-    adapted = [_FITS[one.template](facts, finding, one) if one.template in _FITS else one for one in finding.advice]
-    advice = tuple(one for one in adapted if one is not None)
+    adapted = [_FITS[a.template](facts, finding, a) if a.template in _FITS else a for a in finding.advice]
+    advice = tuple(a for a in adapted if a is not None)
     return finding if advice == finding.advice else finding._replace(advice=advice)
 
 
 def _job(facts: Facts, finding: Finding) -> Job | None:
     pid = job_pid(finding)
-    jobs = [one.job for one in facts.jobs]
+    jobs = [job_facts.job for job_facts in facts.jobs]
     return next((job for job in jobs if job.key.pid == pid), jobs[0] if pid is None and jobs else None)
 
 
@@ -47,7 +47,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
 def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break their links."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
-    joined = any(one is not None and (one.nvlinks_active or one.fabric_state) for one in details)
+    joined = any(detail is not None and (detail.nvlinks_active or detail.fabric_state) for detail in details)
     return Advice("reboot_node", advice.args) if joined else advice
 
 
@@ -88,7 +88,7 @@ def _not_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
 def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with the kind of files that fill the mount: "boot", "data" of a job, or "system"."""
     mount = str(dict(advice.args).get("mount", ""))
-    of_job = any(one.path == mount for job in facts.jobs for one in job.place.mounts)
+    of_job = any(job_mount.path == mount for job in facts.jobs for job_mount in job.place.mounts)
     top = top_folder(mount)
     kind = "boot" if top in ("boot", "efi") else "data" if of_job or (top and top not in SHARED) else "system"
     return advice._replace(args=(*advice.args, ("kind", kind)))

@@ -90,7 +90,7 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
         if metrics and _dropped(facts.snapshot, key[1]):
             # Without the disk, its serial number is unknown, and so is whether the finding was acknowledged.
             shown = () if facts.carry.verdict is None else facts.carry.verdict.findings
-            return any((one.class_id, one.subject) == key for one in shown)
+            return any((f.class_id, f.subject) == key for f in shown)
         if f"smart.{key[1]}.critical" in metrics:
             # The disk's own report does not hover around a threshold like a measurement, so one good answer ends the
             # finding.

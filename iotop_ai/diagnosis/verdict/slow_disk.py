@@ -36,7 +36,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
 def _await_ms(device: DeviceFacts) -> float | None:
     """The larger of the mean awaits of reads and of all requests, so that a few slow reads are not hidden."""
-    return max((one for one in (device.read_await_ms, device.await_ms) if one is not None), default=None)
+    return max((ms for ms in (device.read_await_ms, device.await_ms) if ms is not None), default=None)
 
 
 def _is_slow(device: DeviceFacts, limits: Thresholds, *, stays: bool) -> bool:

@@ -117,12 +117,12 @@ class VerdictTotalsBuilder:
             self.spans.append(more)
 
 
-def _clearer(one: Finding, later: Finding) -> Finding:
+def _clearer(earlier: Finding, later: Finding) -> Finding:
     """The finding with the higher confidence. If both are equal, the later one, unless only its loss is below the
     threshold.
     """
-    ranks = [(finding.confidence, (finding.lost_ratio or 0.0) >= LIMITS.gate) for finding in (one, later)]
-    return later if ranks[1] >= ranks[0] else one
+    ranks = [(finding.confidence, (finding.lost_ratio or 0.0) >= LIMITS.gate) for finding in (earlier, later)]
+    return later if ranks[1] >= ranks[0] else earlier
 
 
 def key_of(finding: Finding) -> Key:
@@ -130,8 +130,8 @@ def key_of(finding: Finding) -> Key:
     return finding.class_id, finding.subject, finding.state.value
 
 
-def _sum(one: TimeCounts, other: TimeCounts) -> TimeCounts:
-    return TimeCounts(*(a + b for a, b in zip(one, other, strict=True)))
+def _sum(first: TimeCounts, second: TimeCounts) -> TimeCounts:
+    return TimeCounts(*(a + b for a, b in zip(first, second, strict=True)))
 
 
 def time_of_jobs(frame: Frame) -> VerdictTotals:

@@ -101,7 +101,7 @@ def _used_by_unrelated_programs(facts: Facts, group: GpuGroup) -> bool:
     """
     if group.job is not None:
         return False
-    pids = {one.pid for gpu in group.gpus for one in gpu.state.processes or () if one.kind == COMPUTE and one.found}
+    pids = {p.pid for gpu in group.gpus for p in gpu.state.processes or () if p.kind == COMPUTE and p.found}
     table = facts.snapshot.processes.value
     if not pids or table is None:
         return len(facts.jobs) > 1

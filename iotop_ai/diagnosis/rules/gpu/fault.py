@@ -135,7 +135,7 @@ def _finding(
     ago: float | None = None,
     state: GpuState | None = None,
 ) -> Finding:
-    job = next((one for one in facts.jobs if uuid in one.job.gpus), None)
+    job = next((job_facts for job_facts in facts.jobs if uuid in job_facts.job.gpus), None)
     args: Args = (
         *(() if job is None else (("job", job.job.name), ("job_pid", float(job.job.key.pid)))),
         ("gpu", name),

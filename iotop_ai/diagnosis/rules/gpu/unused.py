@@ -148,7 +148,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 def _holder(facts: Facts, state: GpuState) -> tuple[int | None, str, str]:
     """The pid, name and user of the first visible process on a GPU; (None, "", "") if none is visible."""
     table = facts.snapshot.processes.value
-    pids = {one.pid for one in state.processes or () if one.kind == COMPUTE and one.found}
+    pids = {process.pid for process in state.processes or () if process.kind == COMPUTE and process.found}
     for key, info in table.info.items() if table is not None else ():
         if key.pid in pids:
             return key.pid, info.name, info.user

@@ -110,7 +110,7 @@ def _names(event: Event) -> tuple[str, str]:
 
 def _advice(facts: Facts, event: Event, killed: bool, args: Args) -> tuple[Advice, ...]:
     if event.code == _BUS:
-        job = next((one for one in facts.jobs if ("job_pid", float(one.job.key.pid)) in args), None)
+        job = next((job_facts for job_facts in facts.jobs if ("job_pid", float(job_facts.job.key.pid)) in args), None)
         return (Advice("larger_shm", (*args, *shm_args(facts, job))),)
     if killed:
         return (Advice("less_memory", args),)

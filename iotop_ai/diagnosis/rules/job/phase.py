@@ -194,9 +194,9 @@ def _written(facts: Facts, job: JobFacts) -> str:
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
     for sample in job.window.samples:
-        for key, one in (sample.block.value or {}).items():
+        for key, block in (sample.block.value or {}).items():
             if key.name in infos and infos[key.name].kind != "partition":
-                rates[key.name] = rates.get(key.name, 0.0) + (one.write_bytes_per_s or 0.0)
+                rates[key.name] = rates.get(key.name, 0.0) + (block.write_bytes_per_s or 0.0)
     written = [name for name, rate in rates.items() if rate]
     return max(written, key=lambda n: (f"{infos[n].major}:{infos[n].minor}" in mounts, rates[n]), default="")
 
