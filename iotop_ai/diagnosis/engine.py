@@ -38,6 +38,7 @@ _CHANGES_NS = 3_600_000_000_000
 """How long a change of the verdict's state or class is kept, in nanoseconds."""
 _MOST_CHANGES = 120
 _MOST_ENDED = 64
+"""The most events in ``FoldState.ended``."""
 
 
 def fold(

@@ -27,6 +27,7 @@ memory.stat of v1 has 2 kB. Files with one or more lines for each disk are not l
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
+"""The index of each figure in CgroupIo (``_IO_NAMES``), and its offset from the figure for reads (``_V1_WORDS``)."""
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
 

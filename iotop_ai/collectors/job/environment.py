@@ -23,6 +23,7 @@ from iotop_ai.model.process.records import ProcessKey
 
 MOST_FILES = 256
 MOST_READERS = 4
+"""The most processes of a job whose open files or sockets one read lists."""
 MOST_MOUNTS = 4
 SHM_TIMEOUT_S = 0.05
 """How long a read waits for the size of /dev/shm, in seconds. Afterwards the size counts as unknown.
@@ -40,6 +41,7 @@ Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA_FOLDERS = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
+"""Files in these folders, and files with these suffixes, are libraries, scripts, logs or devices, not data."""
 
 
 class EnvironmentReader:

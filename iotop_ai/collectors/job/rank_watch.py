@@ -17,12 +17,14 @@ NO_RANK = Rank(ProcessKey(0, 0))
 MOST_WORKERS = 16
 """The most workers whose threads and children are listed in one census. The next census lists other workers."""
 RECENT_SAMPLES = 200
+"""The number of samples over which the work of child processes is averaged."""
 CHILDREN_WORK = 0.05
 """The least share of recent samples in which child processes work, for them to count as loaders.
 
 Other children, such as a resource tracker, are mostly idle.
 """
 _WORKS = frozenset((DISK, RUNNING, NET))
+"""The wait states of a task that makes data."""
 _ASLEEP = frozenset((QUEUE, NET, FUTEX))
 _TWO_WAY = (b"unix_stream_read_generic", b"unix_stream_data_wait")
 """Kernel functions in which a reader of a multiprocessing.Pipe(), a pair of sockets, sleeps (net/unix/af_unix.c)."""
@@ -58,6 +60,7 @@ class RankWatch:
         self._members: frozenset[int] = frozenset()
         self._named = False
         self._children_work = 0.0
+        """The share of recent samples in which a child process makes data."""
         self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
         """(samples asleep at a pair of sockets, samples asleep in other functions) of each worker."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}

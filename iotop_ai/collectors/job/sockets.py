@@ -39,6 +39,7 @@ REQUEST = struct.Struct("=IHHII BBBB48xII")
 inet_diag_req has the family, lengths, extensions, ID, states and dbs.
 """
 HEADER = struct.Struct("=IHHI4x")
+"""The fields of nlmsghdr in an answer: length, type, flags and sequence."""
 SOCKET = struct.Struct("=16x BB2x 2s2s16s16s12x 12xII")
 """The fields of inet_diag_msg after the header.
 
@@ -46,6 +47,7 @@ They are the family, the state, the local and the remote port, the local and the
 Ports and addresses are in network byte order.
 """
 ATTRIBUTE = struct.Struct("=HH")
+"""The length and the type of an attribute."""
 INFO = struct.Struct("=HH 68xI28xI16xQQ")
 """The attribute's length and type, then tcpi_rtt, _total_retrans, _bytes_acked and _bytes_received (Linux 4.1)."""
 INFO_AND_SENT = struct.Struct("=HH 68xI28xI16xQQ64xQ")
@@ -55,6 +57,7 @@ MAPPED_PREFIX = bytes(10) + b"\xff\xff"
 """The first 12 bytes of an IPv4 address that is mapped to IPv6."""
 
 MOST_SOCKETS = 20_000
+"""A dump ends after this many sockets."""
 BUFFER_BYTES = 32_768
 """The size of the buffer, in bytes. The kernel fills at most this much of a buffer."""
 TIMEOUT_US = 250_000
@@ -62,6 +65,7 @@ RETRY_NS = 60_000_000_000
 """How long after a failed dump the next dump is tried, in nanoseconds."""
 
 MOST_FDS = 512
+"""The most fd links that are read of one process."""
 LISTED_NS = 2_000_000_000
 """How long a process's fd links are used before they are read again, in nanoseconds."""
 SOON_NS = 200_000_000

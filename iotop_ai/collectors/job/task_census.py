@@ -20,6 +20,7 @@ MOST_LISTED = 128
 ACTIVE_NS = 5_000_000_000
 """How long a thread stays chosen after it last moved, in nanoseconds."""
 LISTED_EVERY_NS = 1_000_000_000
+"""The time between two listings of a process's threads, in nanoseconds."""
 MOST_CHILDREN = 64
 ASKED_PER_CENSUS = 4
 """The number of threads whose children are listed in rotation in one census. The next census takes other threads."""
@@ -27,6 +28,7 @@ DEEPEST = 3
 """How many generations of children below a process of the job are sampled: ``sh -c "curl … | tar …"``."""
 PIN = b"pt_data_pin"
 AUTOGRAD = b"pt_autograd"
+"""The name of PyTorch's pin-memory thread (PIN), and the beginning of the names of its autograd threads."""
 
 
 class _Thread:

@@ -44,6 +44,7 @@ from iotop_ai.model.job.task_states import (
 from iotop_ai.model.process.records import ProcessKey
 
 PERIOD_S = 0.05
+"""The mean time between two sweeps, in seconds."""
 MOST_TASKS = 32
 MOST_EXTRA = 32
 """The most further threads and children that are sampled; each training process has an equal share of them."""

@@ -48,6 +48,7 @@ RECENT_NS = 10_000_000_000
 _NO_PLACE = JobPlace()
 _UNSEEN = TaskCounts()
 _ENDED, _WORKS = ("Z", "X"), ("R", "D")
+"""The states of a process that has ended, and of a compiler that works."""
 _LOST_FOR_OTHERS = tuple(SHARES.index(name) for name in (*DATA, "host", "checkpoint", "stopped"))
 """The shares of time in which the other ranks of the job have to wait too."""
 

@@ -23,6 +23,7 @@ MOST_FDS = 64
 MOST_SELECTED = 1024
 """The most bits of an fd set that are read: FD_SETSIZE of glibc."""
 MOST_HELD = 4096
+"""The most descriptors of a process that ``held_inodes`` reads."""
 _SYSCALL_SIZE = 256
 _EPOLL_SIZE = 16_384
 _POLLFD = struct.Struct("=iHH")
@@ -36,6 +37,7 @@ _COMPAT = 1 << 32
 _CALLS = system_calls(os.uname().machine)
 _SAVES = frozenset(["write", "writev", "pwrite64", "pwritev", "fallocate", "ftruncate"])
 _SAVES |= frozenset(["fsync", "fdatasync", "msync", "sync", "syncfs", "sync_file_range"])
+"""The calls that write to a file, or that wait until data is on the device."""
 _ORDER = ("socket", "unix", "pipe", "file", "eventfd", "timer", "epoll")
 """The order in which the target is chosen if a call has several descriptors: bytes from the network matter most."""
 

@@ -31,6 +31,7 @@ HEADER = struct.Struct("=IHHIIBBH")
 """The fields of nlmsghdr (length, type, flags, sequence, port) and of genlmsghdr (command, version, reserved)."""
 ATTRIBUTE = struct.Struct("=HH")
 VERSION_AND_CODE = struct.Struct("=HxxI")
+"""The first fields of struct taskstats: version and ac_exitcode."""
 TGID_OFFSET = 368
 TGID_SINCE = 12
 """The first version of struct taskstats that has ac_tgid, at the offset above (Linux 5.19)."""

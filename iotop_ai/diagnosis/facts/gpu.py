@@ -12,7 +12,8 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.snapshot import Snapshot
 
 COMPUTE = "compute"
-_NONE = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
+_NO_GPU = (Status.ABSENT, Status.UNSUPPORTED, Status.OFF)
+"""The statuses with which ``GpuFacts.absent`` is true."""
 
 
 class GpuFacts(NamedTuple):
@@ -55,7 +56,7 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     reading = snapshot.gpu
     unknown: tuple[float | None, ...] = (None,) * len(window.samples)
     if reading.value is None:
-        return GpuFacts(False, reading.status in _NONE, 0, 0, unknown, None, None, frozenset())
+        return GpuFacts(False, reading.status in _NO_GPU, 0, 0, unknown, None, None, frozenset())
     states = {uuid: r.value for uuid, r in reading.value.items() if r.value is not None}
     if not states:
         return GpuFacts(False, not reading.value, len(reading.value), 0, unknown, None, None, frozenset())

@@ -24,6 +24,7 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 _Parts = tuple[float | None, float | None, float | None, float | None]
+"""The fields disk, running, net and other of ``JobFacts``."""
 _UNKNOWN: _Parts = (None, None, None, None)
 NO_PLACE = JobPlace()
 NO_MEMORY: Memory = {}

@@ -13,6 +13,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.sample import Sample
 
 _Sums = tuple[float, float, float, float]
+"""The fields of ``JobMoved`` for one Sample."""
 
 
 class JobMoved(NamedTuple):

@@ -18,6 +18,7 @@ _HOUR_NS = 3_600_000_000_000
 _GAP = 3.0
 """A time between two decisions that is longer than this many intervals was not observed, and counts as 0."""
 _DIGITS = 9
+"""The number of decimal places to which hours are rounded."""
 Importance = tuple[int, int, bool, int, int]
 
 

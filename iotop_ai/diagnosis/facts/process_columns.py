@@ -25,6 +25,7 @@ READ, WRITE, CPU, DELAY, STATE_D = range(5)
 """The numbers of the columns: bytes read, bytes written, CPU, time blocked by delay accounting, samples in state D."""
 
 Figures = tuple[tuple[float, ...], ...]
+"""The columns, in the order of READ, WRITE, CPU, DELAY and STATE_D."""
 
 
 class SampleColumns(NamedTuple):

@@ -11,7 +11,9 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 Past = Mapping[str, GpuMemory]
+"""The memory of each GPU, by UUID."""
 _DIGITS = 3
+"""The number of decimal places to which power ratios are rounded."""
 _SMOOTH_S = 10.0
 """The time constant with which the power is smoothed, in seconds."""
 NOTHING = GpuMemory()

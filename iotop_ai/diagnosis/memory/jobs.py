@@ -25,6 +25,7 @@ as an evaluation that loads its data itself."""
 NOTHING = JobMemory()
 
 Memory = Mapping[ProcessKey, JobMemory]
+"""The memory of each job, by the key of its top process."""
 
 
 def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Thresholds = LIMITS) -> Memory:

@@ -14,6 +14,7 @@ JUDGED_KINDS = ("disk", "dm", "md", "loop")
 """The kinds of devices whose awaits are judged and kept as baselines."""
 
 Learned = Mapping[str, DeviceBaseline]
+"""The baseline of each device, by its ``identity``."""
 NOTHING: Learned = {}
 
 

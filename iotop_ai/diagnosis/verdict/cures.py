@@ -15,6 +15,7 @@ from iotop_ai.model.job.records import Job
 from iotop_ai.model.process.records import ProcessInfo
 
 _Fit = Callable[[Facts, Finding, Advice], Advice | None]
+"""A function that adapts a cure; None removes the cure."""
 
 
 def with_cures(facts: Facts, finding: Finding) -> Finding:
@@ -131,3 +132,4 @@ _FITS: dict[str, _Fit] = {
     "stage_local": _stage,
     "larger_shm": _shm,
 }
+"""The function that adapts a cure, by the cure's template; other cures are not changed."""

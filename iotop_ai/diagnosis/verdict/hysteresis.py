@@ -13,6 +13,7 @@ from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import CLASS_SPECS, RIVALS
 
 Key = tuple[str, str]
+"""The class and the subject of a finding."""
 
 _SEVERITIES = tuple(Severity)
 

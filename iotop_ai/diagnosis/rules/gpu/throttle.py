@@ -27,6 +27,7 @@ _REASONS = (
     ("sw_thermal", "sw_thermal_ratio"),
     ("power_brake", "power_brake_ratio"),
 )
+"""For each of the driver's counters: (the reason, the rate with its share of time)."""
 
 
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:

@@ -10,6 +10,7 @@ from iotop_ai.model.gpu.sharing import COMPUTE
 from iotop_ai.model.gpu.state import GpuState
 
 BASE = 0.8
+"""The confidence of both rules."""
 FRAMEWORKS = ("torch", "tensorflow", "jax")
 
 

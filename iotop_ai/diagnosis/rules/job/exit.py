@@ -18,6 +18,7 @@ UNKNOWN_END = 0.6
 """The confidence with a known exit code, and without one."""
 _HUP, _INT, _BUS, _PIPE, _TERM = -1, -2, -7, -13, -15
 _FAULTS = (KILLED, *CRASHES)
+"""The exit codes with which a worker counts as failed."""
 _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
 _MOST_KILLS = 16

@@ -14,6 +14,7 @@ from iotop_ai.model.job.time_shares import TimeShares
 HOST_BASE = 0.8
 COMPILE_BASE = 0.9
 HUNG_BASE = 0.9
+"""The confidence of each class: host_bound, compiling and hung."""
 _TRAINED_MS = 1000
 """A job has trained if at least this much of its time was counted as compute, collective or transfer."""
 
