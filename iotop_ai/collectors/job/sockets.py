@@ -194,7 +194,10 @@ class SocketDiag:
         return sockets
 
     def _add(self, sockets: dict[int, TcpSocket], size: int) -> int | None:
-        """Add the sockets in the first ``size`` bytes of the buffer; return the number of messages; None at the end."""
+        """Add the sockets in the first ``size`` bytes of the buffer; return the number of messages; None at the end.
+
+        Raises OSError for a damaged message, and Unavailable if the kernel does not count bytes.
+        """
         buffer = self._buffer
         at = count = 0
         while at + HEADER.size <= size:
@@ -233,7 +236,7 @@ class SocketDiag:
         return fields[2], fields[3], fields[-1] if layout is INFO_AND_SENT else fields[4], fields[5]
 
     def _find_info(self, at: int, length: int) -> tuple[int, struct.Struct]:
-        """Return the offset of INET_DIAG_INFO in the message and the struct that fits its length."""
+        """Return the offset of INET_DIAG_INFO in the message and the struct that fits. Raises Unavailable without it."""
         offset = SOCKET.size
         while offset + ATTRIBUTE.size <= length:
             size, kind = ATTRIBUTE.unpack_from(self._buffer, at + offset)

@@ -359,7 +359,7 @@ def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _R
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
     """Return the cores that the process used between the last two reads of its stat.
 
-    A tick that does not read stat returns the previous figure.
+    In a tick that does not read stat, this is the previous figure; None before the second read.
     """
     before = state.totals.get(key)
     if before is not None and now.stat_ns > before.stat_ns > 0:

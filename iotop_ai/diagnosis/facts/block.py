@@ -56,7 +56,7 @@ class DeviceFacts(NamedTuple):
 
     @property
     def judged_ms(self) -> float | None:
-        """The mean await of reads if any read completed, else the mean await of all requests."""
+        """The mean await of reads if any read completed, else the mean await of all requests; None when unknown."""
         return self.read_await_ms if self.read_await_ms is not None else self.await_ms
 
     @property

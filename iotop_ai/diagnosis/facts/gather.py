@@ -151,7 +151,7 @@ def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> C
 
 
 def pressure_ratio(window: Window, key: str) -> float | None:
-    """The mean share of time in which some task waited for the resource ``key``."""
+    """The mean share of time in which some task waited for the resource ``key``; None when unknown."""
     tables = [table for s in window.samples if (table := s.pressure.value)]
     return mean([p.some_ratio for table in tables if (p := table.get(key)) is not None])
 

@@ -19,7 +19,10 @@ _OF = {field: itemgetter(place) for place, field in enumerate(GpuRates._fields)}
 
 
 class OneGpu:
-    """One GPU: its state now, and its rates in those samples of the window in which it answered."""
+    """One GPU: its state now, and its rates in those samples of the window in which it answered.
+
+    A mean or ratio is None when it is unknown.
+    """
 
     __slots__ = ("_means", "detail", "rates", "state")
 

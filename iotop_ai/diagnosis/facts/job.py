@@ -144,7 +144,7 @@ def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
 
 
 def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
-    """The mean of a share, weighted by the number of sweeps in each interval."""
+    """The mean of a share, weighted by the number of sweeps in each interval; None when unknown."""
     values, sweeps = [*map(_OF[field], rates)], [*map(_SWEEPS, rates)]
     if None in values:
         sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
@@ -154,7 +154,7 @@ def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
 
 
 def _stall(rates: Sequence[JobRates], workers: int, gpu_busy: float | None) -> float | None:
-    """The share of time without data, which is at most the GPUs' idle share.
+    """The share of time without data, which is at most the GPUs' idle share; None when unknown.
 
     In a job without workers the trainer loads its data itself. While it is blocked it waits for a device. While it runs
     it prepares data, unless the GPU is busy: a trainer often spins while it waits for the GPU.
@@ -294,7 +294,7 @@ def job_facts(
 
 
 def _blocked_tasks(rates: Sequence[JobRates], job: Job) -> float | None:
-    """The mean number of the job's tasks in state D at one moment."""
+    """The mean number of the job's tasks in state D at one moment; None when unknown."""
     per_rank = _weighted(rates, "blocked_tasks")
     return None if per_rank is None else per_rank * len(job.ranks)
 
@@ -306,7 +306,8 @@ def _waits_hidden(rates: Sequence[JobRates]) -> bool:
 
 
 def _age_s(snapshot: Snapshot, job: Job) -> float | None:
-    """The age of the job's oldest rank, in seconds."""
+    """The age of the job's oldest rank, in seconds; None without ranks."""
+    # 100 is the usual number of clock ticks per second.
     tick = 100 if snapshot.processes.value is None else snapshot.processes.value.clk_tck
     return max((rank.key.age_s(snapshot.at_ns, snapshot.suspended_ns or 0, tick) for rank in job.ranks), default=None)
 
@@ -318,7 +319,7 @@ def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
 
 
 def _growth(window: Window, job: Job) -> float | None:
-    """The growth of the memory of the job's trainers, in bytes per second."""
+    """The mean growth of the memory of one of the job's trainers, in bytes per second; None when unknown."""
     ranks = [rank.key for rank in job.ranks]
     return mean(
         task.grown_bytes_per_s

@@ -35,7 +35,10 @@ def gpu_busy(
 
 
 def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | None:
-    """The mean utilisation of the job's GPUs; of all GPUs in use if it is the only job and its GPUs are not visible."""
+    """The mean utilisation of the job's GPUs; None when unknown.
+
+    If it is the only job and its GPUs are not visible, this is the mean utilisation of all GPUs in use.
+    """
     own = job.gpus
     if own:
         return mean(

@@ -24,7 +24,7 @@ class JobSteps(NamedTuple):
 
     @property
     def steps_per_s(self) -> float | None:
-        """The steps per second of the slowest rank, because all ranks step together."""
+        """The steps per second of the slowest rank, because all ranks step together; None when unknown."""
         return min((r.steps_per_s for _, r in self.ranks if r.steps_per_s is not None), default=None)
 
     @property

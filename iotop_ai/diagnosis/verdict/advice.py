@@ -158,7 +158,7 @@ def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
 
 
 def _used(job: JobFacts) -> float | None:
-    """The number of cores that the job uses."""
+    """The number of cores that the job uses; None when unknown."""
     return None if job.cpu_ratio is None else max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
 
 

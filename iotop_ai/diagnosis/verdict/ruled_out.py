@@ -77,7 +77,7 @@ def _cpu(facts: Facts) -> RuledOut | None:
 
 
 def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | None, ...]:
-    """The causes that certainly do not slow the job.
+    """The causes that certainly do not slow the job; None for a cause that may slow it.
 
     waits: whether a finding reports that the job waits for data. The finding stays for some seconds after the wait has
     ended; until it ends, the end of the wait does not exclude the other causes of that wait.
@@ -114,7 +114,7 @@ def _gpu(facts: Facts, lead: JobFacts | None) -> RuledOut | None:
 
 
 def _throttle(facts: Facts) -> RuledOut | None:
-    """Rules out gpu_throttle if the driver's counters show that heat and power do not lower the clocks."""
+    """Rule out gpu_throttle if the driver's counters show that heat and power do not lower the clocks; else None."""
     limits = facts.limits
     gpus = [gpu for group in gpu_groups(facts, limits.gpu_window_s) for gpu in group.gpus]
     fields = ("hw_thermal_ratio", "sw_thermal_ratio", "power_brake_ratio")
@@ -125,7 +125,7 @@ def _throttle(facts: Facts) -> RuledOut | None:
 
 
 def _comm_wait(facts: Facts) -> RuledOut | None:
-    """Rules out comm_wait if several busy GPUs draw as much power as computing needs."""
+    """Rule out comm_wait if several busy GPUs draw as much power as computing needs; else return None."""
     power, busy = facts.gpu.power_ratio, facts.gpu.busy_ratio
     if facts.gpu.used < 2 or power is None or busy is None or busy < facts.limits.gpu_bound:
         return None

@@ -35,7 +35,7 @@ def slow_disk(facts: Facts, before: SlowDisk | None) -> SlowDisk | None:
 
 
 def _await_ms(device: DeviceFacts) -> float | None:
-    """The larger of the mean awaits of reads and of all requests, so that a few slow reads are not hidden."""
+    """The larger of the mean awaits of reads and of all requests, so that a few slow reads show; None when unknown."""
     return max((ms for ms in (device.read_await_ms, device.await_ms) if ms is not None), default=None)
 
 

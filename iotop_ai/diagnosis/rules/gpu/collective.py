@@ -56,7 +56,7 @@ class _Comm(NamedTuple):
 
 
 def _network(group: GpuGroup) -> tuple[str, float | None, float | None]:
-    """The busiest network link over the window, the used share of its speed, and its bytes per second."""
+    """The busiest network link over the window, the used share of its speed, and its bytes per second, as in _Comm."""
     busy: dict[str, list[float]] = {}
     moved: dict[str, list[float]] = {}
     for sample in group.window.samples:

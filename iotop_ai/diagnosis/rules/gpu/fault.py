@@ -69,7 +69,7 @@ def _xid_cure(xid: int, recovery: int | None) -> str:
 
 
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
-    """The recent errors of the GPU at a PCI address, from the kernel's log.
+    """The recent errors of the GPU at a PCI address, from the kernel's log; None if there are none.
 
     NVML writes the domain of the address with more digits than the log.
     """

@@ -33,7 +33,7 @@ _REASONS = (
 def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | None]:
     """How much of the time the GPU's clock is lowered: (level, reason, share of time).
 
-    Without the driver's counters, the mask of reasons is used; the reason is then "".
+    Without the driver's counters, the mask of reasons is used; the reason is then "". The share is None when unknown.
     """
     shares = [(share, why) for why, field in _REASONS if (share := gpu.mean(field)) is not None]
     if shares:
