@@ -1,4 +1,4 @@
-"""Reads a job's environment: the limits of its cgroups, its /dev/shm, and the mounts from which it reads.
+"""Reads a job's environment: cgroup limits, CPUs, /dev/shm, listening sockets, and the mounts that it reads from.
 
 Sources: https://docs.kernel.org/admin-guide/cgroup-v2.html (io.max, cpu.max, cpu.stat, memory.max, memory.events),
 https://docs.kernel.org/admin-guide/cgroup-v1/blkio-controller.html, memory.html; /proc/PID/fdinfo (mnt_id) and

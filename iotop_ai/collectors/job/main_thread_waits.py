@@ -26,7 +26,7 @@ Each takes 80 µs; more threads are read in rotation.
 MOST_LOADERS = 8
 """The most loaders whose descriptors are searched for the inode for which their trainer waits."""
 REMEMBER_NS = 10_000_000_000
-"""How long we remember whether a loader has a pipe open, in nanoseconds."""
+"""How long we remember whether a loader has an inode open, in nanoseconds."""
 _WORKS = frozenset((DISK, RUNNING, NET))
 """The wait states of a loader that makes data."""
 

@@ -72,7 +72,7 @@ class RankWatch:
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.connected_within_job: frozenset[int] = frozenset()
-        """PIDs of the processes whose TCP connections are all with processes of the same job."""
+        """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: they bring no data."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""

@@ -236,7 +236,7 @@ class SocketDiag:
         return fields[2], fields[3], fields[-1] if layout is INFO_AND_SENT else fields[4], fields[5]
 
     def _find_info(self, at: int, length: int) -> tuple[int, struct.Struct]:
-        """Return the offset of INET_DIAG_INFO in the message and the struct that fits. Raises Unavailable without it."""
+        """Return the offset of INET_DIAG_INFO in the message and the struct that fits. Raises Unavailable."""
         offset = SOCKET.size
         while offset + ATTRIBUTE.size <= length:
             size, kind = ATTRIBUTE.unpack_from(self._buffer, at + offset)

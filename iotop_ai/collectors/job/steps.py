@@ -43,7 +43,7 @@ class StepReports:
                 self._newest[pid] = counts
 
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
-        """Return the table of totals by process. A process that is not in ``processes`` yet appears in the next tick.
+        """Return the totals by process. A process that is not in ``processes`` yet appears when it is.
 
         A process that has ended is still in the table of one tick, so that this tick has its last message.
         """

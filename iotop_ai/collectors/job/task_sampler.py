@@ -1,7 +1,7 @@
 """Samples the states of training jobs' tasks 20 times a second on average, on a thread of its own.
 
 A sweep reads the wchan of all tasks with one ``map``. Most names of kernel functions show the state, so stat is rarely
-needed. A sweep only counts how often its tuple of results has occurred. Everything else is computed when the counts are
+needed. A sweep mainly counts how often its tuple of results has occurred. Most figures are computed when the counts are
 read, because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is
 a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and
 ``MOST_EXTRA`` further threads and children that moved recently.

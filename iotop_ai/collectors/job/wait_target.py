@@ -55,8 +55,8 @@ class WaitTarget(NamedTuple):
     path), "epoll" (an epoll whose target is unknown), "futex", "timer" or "unknown". If the call has several
     descriptors, kind is the first that occurs in the order socket, unix, pipe, file, eventfd, timer, epoll. inodes: the
     inodes of the pipes and sockets among the descriptors. fds: the descriptors for which the call waits; for an epoll,
-    those that it watches. call: the name of the system call; "" when the task runs, is in a page fault, or may not be
-    read.
+    those that it watches. call: the name of the system call; "" when the task runs, is in a page fault or in a
+    call that is not listed, or may not be read.
     """
 
     kind: str

@@ -35,10 +35,9 @@ class DelayAccounting:
         """Return (whether accounting is on, the earliest start time of the tasks that are counted).
 
         The first is None when it is unknown. The second is in clock ticks since boot; None when all tasks are counted,
-        or when accounting is not known to be on.
-        The kernel never counts a task that starts while accounting is off (delayacct_tsk_init): its counter stays 0.
-        Accounting that was on when the monitor started may have been off earlier, so only tasks that start later are
-        certainly counted. keys: the current processes.
+        or when accounting is not known to be on. The kernel never counts a task that starts while accounting is off
+        (delayacct_tsk_init): its counter stays 0. Accounting that was on when the monitor started may have been off
+        earlier, so only tasks that start later are certainly counted. keys: the current processes.
         """
         on = self._on()
         if not on:
@@ -54,7 +53,7 @@ class DelayAccounting:
             words = self._root.text_or("proc/cmdline").split()
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
             self._from_boot = old or "delayacct" in words
-            # A newer kernel without the sysctl was built without delay accounting.
+            # A newer kernel without the sysctl was built without delay accounting; its counts are unknown.
             self._without_switch = "nodelayacct" not in words if old else None
         if isinstance(self._switch, OSError):
             return self._without_switch

@@ -34,7 +34,7 @@ VERSION_AND_CODE = struct.Struct("=HxxI")
 """The first fields of struct taskstats: version and ac_exitcode."""
 TGID_OFFSET = 368
 TGID_SINCE = 12
-"""The first version of struct taskstats that has ac_tgid, at the offset above (Linux 5.19)."""
+"""The first version of struct taskstats that has ac_tgid, at TGID_OFFSET (Linux 5.19)."""
 MOVED_OFFSET = 464
 MOVED_VERSION = 15
 """The one version (Linux 6.14) in which ac_tgid has another offset.

@@ -1,6 +1,6 @@
-"""Looks up user names by UID on a thread, each UID once.
+"""Looks up user names by UID on a thread, because the name service (NIS, LDAP, sssd) may be slow or never answer.
 
-The name service (NIS, LDAP, sssd) may be slow or may never answer.
+A UID that has a name is looked up once.
 """
 
 from __future__ import annotations
