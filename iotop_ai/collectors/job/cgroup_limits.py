@@ -78,13 +78,13 @@ def cpu_quota(root: Root, groups: Mapping[str, str], unified: str) -> tuple[floa
     for level in levels(groups.get("", "/")):
         fields = _raw(root, f"{unified}/{level}/cpu.max").split()
         if len(fields) == 2 and fields[0].isdigit() and fields[1].isdigit():
-            cores_and_hits = int(fields[0]) / int(fields[1]), _throttled(root, f"{unified}/{level}/cpu.stat")
+            cores_and_hits = int(fields[0]) / int(fields[1]), _throttle_count(root, f"{unified}/{level}/cpu.stat")
             best = min(best or cores_and_hits, cores_and_hits, key=lambda pair: pair[0])
     for level in levels(groups.get("cpu", "/")):
         folder = f"sys/fs/cgroup/cpu/{level}"
         quota, period = (root.number_or_none(f"{folder}/cpu.cfs_{n}_us") for n in ("quota", "period"))
         if quota is not None and period and quota > 0:
-            cores_and_hits = quota / period, _throttled(root, f"{folder}/cpu.stat")
+            cores_and_hits = quota / period, _throttle_count(root, f"{folder}/cpu.stat")
             best = min(best or cores_and_hits, cores_and_hits, key=lambda pair: pair[0])
     return best or (None, None)
 
@@ -96,7 +96,7 @@ def _raw(root: Root, relative: str) -> bytes:
         return b""
 
 
-def _throttled(root: Root, relative: str) -> int | None:
+def _throttle_count(root: Root, relative: str) -> int | None:
     for line in _raw(root, relative).splitlines():
         if line.startswith(b"nr_throttled ") and line[13:].isdigit():
             return int(line[13:])

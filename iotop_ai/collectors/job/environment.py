@@ -83,7 +83,7 @@ class EnvironmentReader:
             full,
             self._allowed_cpus(key),
             self._mounts(job, members, now_ns),
-            *self._listens(job),
+            *self._listening_sockets(job),
             None if memory is None else memory.room_bytes,
         )
 
@@ -172,7 +172,7 @@ class EnvironmentReader:
             if mount.isdigit() and flags.isdigit() and int(flags, 8) & os.O_ACCMODE != os.O_WRONLY:
                 yield int(mount)
 
-    def _listens(self, job: Job) -> tuple[int | None, int | None]:
+    def _listening_sockets(self, job: Job) -> tuple[int | None, int | None]:
         """Return (the number of listening ports of the training processes, the number of connections to them).
 
         Both are None when they are unknown, and for a job with workers, where they are not read.

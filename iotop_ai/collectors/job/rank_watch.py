@@ -65,7 +65,7 @@ class RankWatch:
         """(samples asleep at a pair of sockets, samples asleep in other functions) of each worker."""
         self._extra: dict[tuple[int, int], WatchedTask] = {}
         """The extra tasks, which are further threads and children, by (PID, thread ID)."""
-        self._threads: dict[ProcessKey, ThreadCensus] = {}
+        self._censuses: dict[ProcessKey, ThreadCensus] = {}
         self._census = Census()
         self._turn = 0
         self._order: list[WatchedTask] = []
@@ -126,21 +126,21 @@ class RankWatch:
         """Choose at most ``most`` threads and children to sample; return whether the choice or the census changed."""
         if self._main is None or self._main.ended:
             return False
-        census = self._threads_of(self.rank.key).update(now_ns)
+        census = self._census_of(self.rank.key).update(now_ns)
         own = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
         wanted: list[tuple[int, int]] = []
         self._turn += 1
         first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
         due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
-        children = self._threads_of(self.rank.key).children(census.threads)
+        children = self._census_of(self.rank.key).children(census.threads)
         for task, raw in zip(due, read_kept([worker.fd(STAT) for worker in due], STAT_SIZE), strict=True):
             # Field 20 of stat is the number of threads. A process with one thread needs no census.
             if (fields_after_name(raw)[17:18] or [b"1"])[0] == b"1":
                 children += children_of(self._root, task.key.pid)
                 continue
-            threads = self._threads_of(task.key).update(now_ns).threads[: max(1, most // 4)]
+            threads = self._census_of(task.key).update(now_ns).threads[: max(1, most // 4)]
             wanted += [(task.key.pid, tid) for tid in threads]
-            children += self._threads_of(task.key).children(threads)
+            children += self._census_of(task.key).children(threads)
         below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
         # Keep room for some children beside a large thread pool: all tasks may be waiting for one of the children.
         below_part, own_part = below[: most // 4], own[: max(1, most // 2)]
@@ -196,16 +196,16 @@ class RankWatch:
 
     def close(self) -> None:
         """Close the files that this watch opened itself."""
-        for census in self._threads.values():
+        for census in self._censuses.values():
             census.close()
         for task in self._extra.values():
             task.close()
-        self._threads, self._extra, self._order = {}, {}, []
+        self._censuses, self._extra, self._order = {}, {}, []
 
-    def _threads_of(self, key: ProcessKey) -> ThreadCensus:
-        census = self._threads.get(key)
+    def _census_of(self, key: ProcessKey) -> ThreadCensus:
+        census = self._censuses.get(key)
         if census is None:
-            census = self._threads[key] = ThreadCensus(self._root, key)
+            census = self._censuses[key] = ThreadCensus(self._root, key)
         return census
 
     def _choose(self, wanted: list[tuple[int, int]], census: Census) -> bool:
@@ -215,8 +215,8 @@ class RankWatch:
             self._extra.pop(key).close()
             changed = True
         watched = {self.rank.key, *(task.key for task in self._workers)}
-        for key in [known for known in self._threads if known not in watched]:
-            self._threads.pop(key).close()
+        for key in [known for known in self._censuses if known not in watched]:
+            self._censuses.pop(key).close()
         for pid, tid in wanted:
             if (pid, tid) in self._extra:
                 continue

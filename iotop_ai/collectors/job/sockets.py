@@ -301,7 +301,7 @@ class JobSockets:
         earlier = self._sockets
         new_bytes = self._new_bytes()
         opened = earlier is not None and self._sockets is not None and not self._sockets.keys() <= earlier.keys()
-        self._list(pids, now_ns, SOON_NS if opened else LISTED_NS)
+        self._read_due_links(pids, now_ns, SOON_NS if opened else LISTED_NS)
         if new_bytes is not None:
             self._grew_ns |= dict.fromkeys(new_bytes, now_ns)
         self._grew_ns = {inode: at for inode, at in self._grew_ns.items() if now_ns - at < GROWING_NS}
@@ -386,7 +386,7 @@ class JobSockets:
             return None
         return sockets if self._diag.unavailable is None else None
 
-    def _list(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
+    def _read_due_links(self, pids: Collection[int], now_ns: int, after_ns: int) -> None:
         """Read the fd links of new processes, and of those last read at least ``after_ns`` ago, the oldest first."""
         held = {pid: self._held[pid] for pid in pids if pid in self._held}
         due = sorted((row.listed_ns, pid) for pid, row in held.items() if now_ns - row.listed_ns >= after_ns)

@@ -70,7 +70,7 @@ class ThreadCensus:
         """Read the state of each thread once; return the threads that moved recently."""
         if now_ns - self._listed_ns >= LISTED_EVERY_NS:
             self._listed_ns = now_ns
-            self._list()
+            self._list_threads()
         if not self._threads:
             return Census()
         pin, autograd = 0, set()
@@ -120,7 +120,7 @@ class ThreadCensus:
             thread.file.close()
         self._threads = {}
 
-    def _list(self) -> None:
+    def _list_threads(self) -> None:
         folder = f"proc/{self.key.pid}/task"
         # With too many threads, keep the oldest and newest: libraries start their pools early, and loaders start late.
         names = self._root.names(folder)

@@ -246,7 +246,7 @@ class TimeAccountant:
             if not state.totals or (milliseconds > 0 and not watched) or milliseconds > BLIND_MS:
                 state.totals, state.at_ns = fresh, tick.at_ns
             return
-        pids = _pids(job, tick) if job.gpus else frozenset()
+        pids = _job_pids(job, tick) if job.gpus else frozenset()
         gpus = self._gpus.use(job.gpus, pids)
         phase = self._phase(job, state, tick, fresh, gpus.busy)
         place = tick.places.get(job.key, _NO_PLACE)
@@ -337,7 +337,7 @@ class _RecentRates(NamedTuple):
     own_write: float | None = None
 
 
-def _pids(job: Job, tick: Tick) -> frozenset[int]:
+def _job_pids(job: Job, tick: Tick) -> frozenset[int]:
     """Return the PIDs of all processes of a job, with all descendants that are known."""
     below = (child.pid for rank in job.ranks for child in tick.children.get(rank.key, ()))
     return frozenset((job.key.pid, *(key.pid for key in job.members), *below))

@@ -90,7 +90,7 @@ def wait_target(root: Root, pid: int, tid: int) -> WaitTarget:
         return unknown
     if not fds and call.waits_on in ("poll", "select"):
         return WaitTarget("timer", (), (), call.name)
-    target = _resolved(root, task, fds, call)
+    target = _target_of(root, task, fds, call)
     # The descriptors belong to this call only if the task is still in the same call.
     return target if _syscall(root, task) == raw else unknown
 
@@ -168,7 +168,7 @@ def _epoll_targets(fdinfo: bytes) -> dict[int, int]:
     return out
 
 
-def _resolved(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> WaitTarget:
+def _target_of(root: Root, task: str, fds: dict[int, int], call: SystemCall) -> WaitTarget:
     """Return the target of a call that waits for these descriptors."""
     kinds = set()
     inodes: dict[int, None] = {}

@@ -136,7 +136,7 @@ def strangers_only(facts: Facts) -> bool:
 
 
 def names(gpus: Sequence[OneGpu], of: int = 0) -> str:
-    """ "GPU 3", "GPUs 3, 5", or only the number ("8 GPUs") for more than four GPUs or all of them.
+    """Some GPUs in words: "GPU 3", "GPUs 3, 5", or only their number ("8 GPUs") if they are more than four or all.
 
     of: the number of all GPUs; 0 when unknown.
     """

@@ -31,7 +31,7 @@ class Neighbour(NamedTuple):
     """RESYNC for an md array, PROCESS, CHECK for a storage check of this program, or UNSEEN for the processes of
     another user or container with unreadable I/O."""
     name: str
-    """The name of the process or of the array."""
+    """The name of the process, the array or the check; "" for UNSEEN."""
     pid: int
     """The pid of one of the processes; 0 if the neighbour is not a process."""
     process_count: int
@@ -68,7 +68,7 @@ def disk_neighbour(
     sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
         return sync
-    whole = _moved(device)
+    whole = _bytes_per_s(device)
     others = whole - own
     if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
         return None
@@ -82,7 +82,7 @@ def disk_neighbour(
     needed = ease * facts.limits.other_share * whole
     neighbour = _storage_check(facts, needed, _BOUND * others)
     if neighbour is None:
-        neighbour = _largest(facts, ((t, _moved(t)) for t in strangers), needed, _BOUND * others)
+        neighbour = _largest_group(facts, ((t, _bytes_per_s(t)) for t in strangers), needed, _BOUND * others)
     if neighbour is not None:
         return neighbour._replace(theirs=others, own=own)
     table = facts.snapshot.processes.value
@@ -90,7 +90,7 @@ def disk_neighbour(
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
 
 
-def _moved(task_or_device: TaskFacts | DeviceFacts) -> float:
+def _bytes_per_s(task_or_device: TaskFacts | DeviceFacts) -> float:
     return (task_or_device.read_bytes_per_s or 0.0) + (task_or_device.write_bytes_per_s or 0.0)
 
 
@@ -125,7 +125,7 @@ def _resync(facts: Facts, job: JobFacts, device: DeviceFacts, own: float) -> Nei
     disks = [d for d in facts.devices if d.name in members]
     # Every mirror counts the job's writes, but the job reads from one mirror only.
     written = sum(min(job.write_bytes_per_s or 0.0, d.write_bytes_per_s or 0.0) for d in disks)
-    theirs = sum(map(_moved, disks)) - (job.read_bytes_per_s or 0.0) - written
+    theirs = sum(map(_bytes_per_s, disks)) - (job.read_bytes_per_s or 0.0) - written
     return Neighbour(RESYNC, f"{array.md_sync} of {array.name}", 0, 1, "", theirs, own) if theirs > 0 else None
 
 
@@ -175,11 +175,13 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
         return None
     inside = {key.pid for key in job.job.members}
     strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
-    neighbour = _largest(facts, strangers, ease * limits.other_share * used, _BOUND * used)
+    neighbour = _largest_group(facts, strangers, ease * limits.other_share * used, _BOUND * used)
     return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
 
 
-def _largest(facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float) -> Neighbour | None:
+def _largest_group(
+    facts: Facts, tasks: Iterable[tuple[TaskFacts, float]], needed: float, most: float
+) -> Neighbour | None:
     """The largest group of processes of one name and user whose use is from ``needed`` to ``most``; or None."""
     groups: dict[tuple[str, int], list[tuple[float, int]]] = {}
     for task, moved in tasks:

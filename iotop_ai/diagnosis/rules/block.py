@@ -51,7 +51,7 @@ def devices_read_by(group: Group, devices: list[DeviceFacts], part: float) -> li
     return [d for d in devices if d.read_bytes_per_s is not None and read >= part * d.read_bytes_per_s]
 
 
-def _lost(facts: Facts, blocked: float) -> float:
+def _lost_share(facts: Facts, blocked: float) -> float:
     busy = facts.gpu.busy_ratio
     return min(1 - busy, blocked) if facts.gpu.used and busy is not None else blocked
 
@@ -99,7 +99,7 @@ def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float)
     return tuple(out)
 
 
-def _families(facts: Facts, tasks: bool) -> int:
+def _family_count(facts: Facts, tasks: bool) -> int:
     pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
     return 1 + tasks + pressed + bool(facts.gpu.used)
 
@@ -150,7 +150,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
     ]
     for group in blocked_groups(facts.gpu_tasks, limits) if slow else ():
         device = slowest(devices_read_by(group, slow, limits.carried_share))
-        lost = _lost(facts, group.blocked_ratio)
+        lost = _lost_share(facts, group.blocked_ratio)
         if device is None or lost < limits.gate:
             continue
         clear = share(device.slow) >= limits.leave_share
@@ -161,7 +161,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         await_limit = limits.disk_await_ms if device.serves_serially else factor * device.normal_ms
         stall = _Stall(group, device, lost)
         caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
-        sure = confidence(BASE, _families(facts, tasks=True), *caps)
+        sure = confidence(BASE, _family_count(facts, tasks=True), *caps)
         evidence = _evidence(facts, stall, await_limit, limits.gpu_fair)
         finding = _finding(facts, stall, evidence, severe=False, sure=sure)
         out.append(claim(facts, finding, flags, group.blocked_ratio / limits.blocked))
@@ -192,7 +192,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
     if group is None and (device.serves_serially or not spinning):
         return ()
     busy = facts.gpu.busy_ratio
-    lost = _lost(facts, group.blocked_ratio if group else 1.0)
+    lost = _lost_share(facts, group.blocked_ratio if group else 1.0)
     if busy is None or lost < limits.gate:
         return ()
     await_limit = limits.disk_await_ms if device.serves_serially else limits.inflation_severe * device.normal_ms
@@ -202,7 +202,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
         top = max(spinning, key=lambda t: t.cpu_ratio or 0.0)
         evidence += (Evidence(f"processes.{top.name}.cpu_ratio", top.cpu_ratio, "ratio", limits.thread_busy),)
     caps = [*_caps(facts, group), 1.0 if group else THREAD_ONLY]
-    sure = confidence(BASE, _families(facts, tasks=group is not None), *caps)
+    sure = confidence(BASE, _family_count(facts, tasks=group is not None), *caps)
     severe = share(device.critical) >= limits.enter_share
     level = 1.0 if group is None else group.blocked_ratio / limits.blocked
     return (claim(facts, _finding(facts, stall, evidence, severe, sure), both(idle, device.saturated), level),)

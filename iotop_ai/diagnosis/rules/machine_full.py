@@ -42,7 +42,7 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     if level < limits.leave_level:
         return ()
     memory = facts.snapshot.memory.value
-    largest, rss_bytes = _largest(facts)
+    largest, rss_bytes = _largest_process(facts)
     args: Args = (
         ("pressure", some),
         ("swap_in", mean(swapped)),
@@ -74,7 +74,7 @@ def _tight_limit(facts: Facts) -> Args:
     return ()
 
 
-def _largest(facts: Facts) -> tuple[str, float | None]:
+def _largest_process(facts: Facts) -> tuple[str, float | None]:
     """The name and the resident bytes of the largest process; ("", None) when the processes are unknown."""
     table = facts.snapshot.processes.value
     if table is None or not table.stat:

@@ -97,12 +97,14 @@ def worse(finding: Finding, value: str) -> bool:
             if not name.endswith(_GROWTH):
                 return True
         # The acknowledged value has six digits; a large count must not seem worse because of rounding.
-        elif _worse(name, float(f"{figure:g}"), acknowledged[name], name.removesuffix(_GROWTH) in keeps_rising):
+        elif _figure_is_worse(
+            name, float(f"{figure:g}"), acknowledged[name], name.removesuffix(_GROWTH) in keeps_rising
+        ):
             return True
     return False
 
 
-def _worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
+def _figure_is_worse(name: str, now: float, then: float, keeps_rising: bool) -> bool:
     if keeps_rising:
         return now >= max(CLEARLY_TIMES * then, then + CLEARLY_MORE)
     return now != then if name in _CODES else now > then

@@ -71,7 +71,7 @@ def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
     ranks = max(1, len(job.job.ranks))
     now = round(job.workers / ranks)
     others = {kind for kind, _ in OTHER_WORKERS}
-    room = math.floor(((job_idle_cores(facts, job) or 0.0) + 1 - _IDLE) / ranks)
+    room = math.floor(((job_idle_cores(facts, job) or 0.0) + 1 - _IDLE_CORE) / ranks)
     then = min(_MOST_FOR_IO, now * 2, now + room)
     if then <= now or any(rank.worker_kind in others for rank in job.job.ranks):
         then = 0
@@ -79,7 +79,7 @@ def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
     return Advice("more_in_flight", (("device", device.name), ("source", facts.mount(device)), *numbers))
 
 
-_IDLE = 0.95
+_IDLE_CORE = 0.95
 """With at least this many idle cores there is a core for another worker, because the sentence rounds the figure to
 1."""
 
@@ -100,9 +100,9 @@ class Cores(NamedTuple):
 def _more_workers(now: int, cores: Cores) -> Advice | None:
     """The advice to use more workers; None if the idle cores do not allow one more."""
     idle, most = cores.idle or 0.0, cores.most
-    if most is None or cores.workers_wait or idle < _IDLE:
+    if most is None or cores.workers_wait or idle < _IDLE_CORE:
         return None
-    room = math.floor((idle + 1 - _IDLE) / cores.ranks)
+    room = math.floor((idle + 1 - _IDLE_CORE) / cores.ranks)
     then = min(most, now + room) if most > now else now + room
     if then <= now:
         return None
@@ -110,7 +110,7 @@ def _more_workers(now: int, cores: Cores) -> Advice | None:
     return Advice("more_workers", (*numbers, *(() if then == most else (("idle", idle),))))
 
 
-def _cheaper(facts: Facts, cores: Cores) -> Advice:
+def _cheaper_transforms(facts: Facts, cores: Cores) -> Advice:
     """The advice to use cheaper transforms, with the figures that show why more workers do not help.
 
     Its argument ``gpu`` says whether the machine has a GPU that could decode.
@@ -130,7 +130,7 @@ def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
     now = max(0, round(workers / ranks))
     more = _more_workers(now, usable)
     if more is None:
-        return (_cheaper(facts, usable),)
+        return (_cheaper_transforms(facts, usable),)
     return (more,) if now else (more, Advice("worker_options"))
 
 
@@ -150,21 +150,21 @@ def job_cores(facts: Facts, job: JobFacts) -> float | None:
 
 def job_idle_cores(facts: Facts, job: JobFacts) -> float | None:
     """The number of idle cores that the job's CPU set and quota allow it to use; None when unknown."""
-    idle, used = facts.idle_cores, _used(job)
+    idle, used = facts.idle_cores, _used_cores(job)
     if idle is None or used is None:
         return idle
     own = [float(count) for count in (job.place.allowed_cores, job.place.cpu_cores) if count is not None]
     return min([idle, *(max(0.0, cores - used) for cores in own)])
 
 
-def _used(job: JobFacts) -> float | None:
+def _used_cores(job: JobFacts) -> float | None:
     """The number of cores that the job uses; None when unknown."""
     return None if job.cpu_ratio is None else max(job.cpu_ratio, (job.worker_cpu or 0.0) * job.workers)
 
 
-def _others(facts: Facts, job: JobFacts) -> float | None:
+def _others_share(facts: Facts, job: JobFacts) -> float | None:
     """The part of the used cores that other programs use; None when unknown or if the job cannot use every core."""
-    use, own = core_use(facts, job), _used(job)
+    use, own = core_use(facts, job), _used_cores(job)
     if use is None or own is None or use.used <= 0:
         return None
     if any(cores is not None and cores < use.cores for cores in (job.place.allowed_cores, job.place.cpu_cores)):
@@ -203,13 +203,13 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
         return (Advice("more_reads_at_once", (("queue", None),)),)
     most = None if cores is None else max(1, math.floor(cores * facts.limits.core_share / ranks))
     workers_wait = (job.worker_cpu_wait or 0.0) >= facts.limits.cores_short
-    usable = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others(facts, job))
+    usable = Cores(cores, job_idle_cores(facts, job), most, ranks, workers_wait, _others_share(facts, job))
     more = _more_workers(now, usable)
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))
     quota = job.place.cpu_cores
-    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE > (usable.idle or 0.0)
+    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE_CORE > (usable.idle or 0.0)
     first = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if raised else ()
     if not now:
-        return (*first, Advice("one_worker", numbers), _cheaper(facts, usable))
-    return (*first, _cheaper(facts, usable))
+        return (*first, Advice("one_worker", numbers), _cheaper_transforms(facts, usable))
+    return (*first, _cheaper_transforms(facts, usable))

@@ -45,7 +45,7 @@ def _only_torch(facts: Facts, finding: Finding, advice: Advice) -> Advice | None
     return fitted if dict(fitted.args)["framework"] in ("torch", "") else None
 
 
-def _reset(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _reset_or_reboot(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice to reset the GPU; a reboot if NVLink joins the GPUs, because a reset would break their links."""
     details = [reading.value for reading in (facts.snapshot.gpu_slow.value or {}).values()]
     joined = any(detail is not None and (detail.nvlinks_active or detail.fabric_state) for detail in details)
@@ -60,33 +60,33 @@ def _info(facts: Facts, pid: object) -> ProcessInfo | None:
     return None if key is None else table.info.get(key)
 
 
-def _own(facts: Facts, finding: Finding, uid: int) -> bool:
+def _is_own_uid(facts: Facts, finding: Finding, uid: int) -> bool:
     """Whether a user id belongs to the user of the monitor or to the user of the job."""
     job = _job(facts, finding)
     return uid == facts.snapshot.host.euid or (job is not None and uid == job.uid)
 
 
-def _others_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
     """The advice if the reader may act on the process; for another user's process, the advice to ask its owner."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
-    if info is None or _own(facts, finding, info.uid):
+    if info is None or _is_own_uid(facts, finding, info.uid):
         return advice
     return Advice("ask_owner", (*advice.args, ("user", info.user), ("wanted", advice.template)))
 
 
-def _continue(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _ask_owner_of_job(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     job = _job(facts, finding)
     if job is None or job.uid == facts.snapshot.host.euid:
         return advice
     return Advice("ask_owner", (*advice.args, ("user", job.user), ("wanted", advice.template)))
 
 
-def _not_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
+def _unless_root(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
     return None if facts.snapshot.host.euid == 0 else advice
 
 
-def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _with_kind_of_files(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with the kind of files that fill the mount: "boot", "data" of a job, or "system"."""
     mount = str(dict(advice.args).get("mount", ""))
     of_job = any(job_mount.path == mount for job in facts.jobs for job_mount in job.place.mounts)
@@ -95,7 +95,7 @@ def _room(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     return advice._replace(args=(*advice.args, ("kind", kind)))
 
 
-def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _with_target(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with the fast local disk that has the most room for a copy. The size of remote data is unknown."""
     target = faster_disk(facts, 0.0)
     if target is None:
@@ -104,7 +104,7 @@ def _stage(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     return advice._replace(args=(*advice.args, *place))
 
 
-def _shm(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+def _with_may_grow(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     """The advice with a flag: whether /dev/shm may grow; it may not if it already has half of the memory or more."""
     memory = facts.snapshot.memory.value
     memory_total, shm_total = None if memory is None else memory.total_bytes, dict(advice.args).get("total")
@@ -123,13 +123,13 @@ _FITS: dict[str, _Fit] = {
     ),
     "worker_options": _only_torch,
     "keep_workers": _only_torch,
-    "reset_gpu": _reset,
-    "drain_gpu": _reset,
-    **dict.fromkeys(("calm_neighbour", "calm_cpu", "end_sharer"), _others_process),
-    "continue_job": _continue,
-    "run_as_root": _not_root,
-    "make_room": _room,
-    "stage_local": _stage,
-    "larger_shm": _shm,
+    "reset_gpu": _reset_or_reboot,
+    "drain_gpu": _reset_or_reboot,
+    **dict.fromkeys(("calm_neighbour", "calm_cpu", "end_sharer"), _ask_owner_of_process),
+    "continue_job": _ask_owner_of_job,
+    "run_as_root": _unless_root,
+    "make_room": _with_kind_of_files,
+    "stage_local": _with_target,
+    "larger_shm": _with_may_grow,
 }
 """The function that adapts a cure, by the cure's template; other cures are not changed."""

@@ -41,7 +41,7 @@ def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
     return out
 
 
-def _rival(key: Key, others: Iterable[Key]) -> bool:
+def _has_rival(key: Key, others: Iterable[Key]) -> bool:
     """Whether ``others`` contains another cause of the same job's wait."""
     return key[0] in RIVALS and any(o != key and o[1] == key[1] and o[0] in RIVALS for o in others)
 
@@ -65,7 +65,7 @@ def decide_active(
         if claim.samples >= claim.needed and claim.share >= limits.enter_share and claim.level >= 1:
             since = carry.pending.get(key, now)
             pending[key] = since
-            lasts = max(spec.confirm_s, limits.confirm_s) if _rival(key, carry.held) else spec.confirm_s
+            lasts = max(spec.confirm_s, limits.confirm_s) if _has_rival(key, carry.held) else spec.confirm_s
             enters |= spare_s >= 0 and (now - since) / 1e9 >= min(lasts, spare_s)
         leave = limits.leave_level if spec.leave is None else spec.leave
         stays = old is not None and claim.share >= limits.leave_share and claim.level >= leave
@@ -105,9 +105,9 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
     elif _job_ended(facts.snapshot, old.finding):
         # Nothing is left to cure, and the finding would be shown as the verdict about the job that leads now.
         return False
-    if _rival(key, entered):
+    if _has_rival(key, entered):
         return False
-    if _rival(key, pending):
+    if _has_rival(key, pending):
         return True
     keep_s = limits.keep_s if keep_s is None else keep_s
     return 0 <= now - old.entered_ns < limits.dwell_s * 1e9 or 0 <= now - old.last_true_ns < keep_s * 1e9

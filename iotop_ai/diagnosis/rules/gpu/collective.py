@@ -111,7 +111,7 @@ def _used_by_unrelated_programs(facts: Facts, group: GpuGroup) -> bool:
     return len(names) > 1 and (len(parents) > 1 or not parents.isdisjoint(_NO_PARENT))
 
 
-def _spins(facts: Facts, group: GpuGroup) -> _Comm | None:
+def _comm_signs(facts: Facts, group: GpuGroup) -> _Comm | None:
     """The signs that all GPUs of the group spin; None if they do not spin, or when unknown."""
     limits = facts.limits
     if (
@@ -165,13 +165,13 @@ def gpus_wait_for_each_other(facts: Facts) -> tuple[Claim, ...]:
         then at most 65 % sure. GPUs of several jobs whose processes are hidden are not judged.
     """
     return tuple(
-        group_claim(group, _comm(facts, group, comm), comm.level)
+        group_claim(group, _comm_finding(facts, group, comm), comm.level)
         for group in gpu_groups(facts, facts.limits.comm_window_s)
-        if (comm := _spins(facts, group)) is not None and comm.level >= facts.limits.leave_level
+        if (comm := _comm_signs(facts, group)) is not None and comm.level >= facts.limits.leave_level
     )
 
 
-def _comm(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
+def _comm_finding(facts: Facts, group: GpuGroup, comm: _Comm) -> Finding:
     limits = facts.limits
     quiet = comm.tensor is not None and comm.tensor < limits.tensor_none
     crowded = comm.link_busy is not None and comm.link_busy >= limits.network_full
@@ -248,7 +248,7 @@ class _Late(NamedTuple):
     lost: float | None
 
 
-def _late(group: GpuGroup, limits: Thresholds) -> _Late | None:
+def _late_gpu(group: GpuGroup, limits: Thresholds) -> _Late | None:
     """The GPU that differs most from its peers; its level is low if all are alike. None if too little is known."""
     known = [gpu for gpu in group.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
@@ -298,9 +298,9 @@ def one_gpu_is_late(facts: Facts) -> tuple[Claim, ...]:
     Blind spot: ranks on other machines; GPUs without a known job. Stages of a pipeline are unequal by design.
     """
     return tuple(
-        group_claim(group, _imbalance(facts, group, late), late.level)
+        group_claim(group, _imbalance_finding(facts, group, late), late.level)
         for group in gpu_groups(facts, facts.limits.long_window_s)
-        if (late := _late(group, facts.limits)) is not None and late.level >= facts.limits.leave_level
+        if (late := _late_gpu(group, facts.limits)) is not None and late.level >= facts.limits.leave_level
     )
 
 
@@ -328,7 +328,7 @@ def _busier(busy: float | None, limits: Thresholds) -> float | None:
     return None if busy is None else min(1.0, busy + limits.spread)
 
 
-def _imbalance(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
+def _imbalance_finding(facts: Facts, group: GpuGroup, late: _Late) -> Finding:
     limits, gpu = facts.limits, late.gpu
     rank = _rank_of(group, gpu)
     blocked, computes = _loaders(facts, group, rank)

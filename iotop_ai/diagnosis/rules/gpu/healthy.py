@@ -42,7 +42,7 @@ def _gpus_to_judge(facts: Facts) -> list[_BusyGpus]:
     """The GPUs to judge. A GPU that another program also uses shows nothing about a job, so it is left out."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
-        every = _sm(facts, [gpu for group in groups for gpu in group.gpus])
+        every = _mean_sm(facts, [gpu for group in groups for gpu in group.gpus])
         return [_BusyGpus(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
     out = []
     for group in groups:
@@ -60,11 +60,11 @@ def _gpus_to_judge(facts: Facts) -> list[_BusyGpus]:
             ("gpu_busy", mean(busy)),
         )
         power = mean(gpu.power_ratio for gpu in group.gpus)
-        out.append(_BusyGpus(args, group.subject, busy, power, _sm(facts, group.gpus)))
+        out.append(_BusyGpus(args, group.subject, busy, power, _mean_sm(facts, group.gpus)))
     return out
 
 
-def _sm(facts: Facts, gpus: Sequence[OneGpu]) -> float | None:
+def _mean_sm(facts: Facts, gpus: Sequence[OneGpu]) -> float | None:
     newest = facts.window.samples[-1].gpu.value if facts.window.samples else None
     if newest is None or all(rates.sm_ratio is None for rates in newest.values()):
         return None
@@ -85,10 +85,10 @@ def gpus_compute(facts: Facts) -> tuple[Claim, ...]:
     """
     if not facts.gpu.used or strangers_only(facts):
         return ()
-    return tuple(c for gpus in _gpus_to_judge(facts) if (c := _computes(facts, gpus)) is not None)
+    return tuple(c for gpus in _gpus_to_judge(facts) if (c := _bound_claim(facts, gpus)) is not None)
 
 
-def _computes(facts: Facts, gpus: _BusyGpus) -> Claim | None:
+def _bound_claim(facts: Facts, gpus: _BusyGpus) -> Claim | None:
     limits, power, sm = facts.limits, gpus.power, gpus.sm
     if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
         return None

@@ -44,7 +44,7 @@ def _held_back(gpu: OneGpu, limits: Thresholds) -> tuple[float, str, float | Non
     return level, "", masks
 
 
-def _capped(gpu: OneGpu, limits: Thresholds) -> float:
+def _cap_level(gpu: OneGpu, limits: Thresholds) -> float:
     """The claim's level for a GPU at a lowered power limit: 1 at the threshold, 0 if its limit is not lowered."""
     default = None if gpu.detail is None else gpu.detail.default_limit_mw
     if default is None or gpu.state.power_limit_mw is None or gpu.state.power_limit_mw > limits.limit_lowered * default:
@@ -85,7 +85,7 @@ def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) 
     """The numbers of the GPUs with a lowered limit and with the default limit of the worst GPU: "0,1,3"."""
     own = None if worst.detail is None else worst.detail.default_limit_mw
     alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
-    return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _capped(gpu, limits)))
+    return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _cap_level(gpu, limits)))
 
 
 def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
@@ -107,7 +107,7 @@ def gpu_is_throttled(facts: Facts) -> tuple[Claim, ...]:
             if (gpu.busy or 0.0) < limits.gpu_working:
                 continue
             level, why, share = _held_back(gpu, limits)
-            capped = _capped(gpu, limits)
+            capped = _cap_level(gpu, limits)
             if capped > level:
                 level, why, share = capped, "power_cap", gpu.mean("power_cap_ratio")
             if level >= limits.leave_level:

@@ -19,15 +19,15 @@ def _trains(facts: Facts, job: JobFacts) -> bool:
     evidence = job.job.evidence
     known = "loader" in evidence or ("library" in evidence and job.job.framework in FRAMEWORKS)
     # A program that has opened a GPU's device file was built for a GPU and is about to use it.
-    return known and "device" not in evidence and _work(facts, job) >= facts.limits.leave_level
+    return known and "device" not in evidence and _work_level(facts, job) >= facts.limits.leave_level
 
 
-def _work(facts: Facts, job: JobFacts) -> float:
+def _work_level(facts: Facts, job: JobFacts) -> float:
     """The job's CPU use divided by the threshold."""
     return (job.cpu_ratio or 0.0) / facts.limits.trains
 
 
-def _free(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
+def _free_gpus(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
     """For each sample, whether any GPU was certainly free; and the numbers of the GPUs that are free now.
 
     The result is ((), ()) when no GPU is free or that is unknown.
@@ -70,7 +70,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
     on_cpu = [job for job in on_cpu if job.age_s is not None and job.age_s >= limits.settle_s]
     if not on_cpu:
         return ()
-    flags, free = _free(facts)
+    flags, free = _free_gpus(facts)
     if not flags:
         return ()
     free_share = sum(flags) / len(flags)
@@ -98,7 +98,7 @@ def job_uses_no_gpu(facts: Facts) -> tuple[Claim, ...]:
         sure = confidence(BASE, 3 if "library" in job.job.evidence else 2)
         advice = (Advice("use_gpu", args),)
         finding = Finding("no_gpu", Severity.WARNING, sure, job.subject, args, evidence, advice=advice)
-        out.append(Claim(finding, free_share, len(flags), limits.least_samples, min(1.0, _work(facts, job))))
+        out.append(Claim(finding, free_share, len(flags), limits.least_samples, min(1.0, _work_level(facts, job))))
     return tuple(out)
 
 

@@ -44,8 +44,8 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
     kills = [event for event in events if event.kind == OOM_KILL]
     worst: dict[int, tuple[Event, bool]] = {}
     for event in events:
-        killed = _killed(event, kills)
-        if event.kind != ENDED or event.pid is None or not _bad(event, killed):
+        killed = _oom_killed(event, kills)
+        if event.kind != ENDED or event.pid is None or not _is_failure(event, killed):
             continue
         pid = event.job_pid if event.job_pid is not None else event.pid
         if _follows(facts, pid, killed):
@@ -80,7 +80,7 @@ def _follows(facts: Facts, pid: int, killed: bool) -> bool:
     return not killed or ("oom", 1.0) in death.finding.args
 
 
-def _killed(event: Event, kills: list[Event]) -> bool:
+def _oom_killed(event: Event, kills: list[Event]) -> bool:
     """Whether the OOM killer killed the process."""
     return any(_of_kill(event, kill) for kill in kills)
 
@@ -93,7 +93,7 @@ def _of_kill(end: Event, kill: Event) -> bool:
     return end.code == KILLED or (end.code is None and end.role == TRAINER)
 
 
-def _bad(event: Event, killed: bool) -> bool:
+def _is_failure(event: Event, killed: bool) -> bool:
     if event.code is None:
         return killed
     if event.role == TRAINER:

@@ -141,7 +141,7 @@ def job_starts(facts: Facts) -> tuple[Claim, ...]:
     return tuple(out)
 
 
-def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
+def _checkpoint_write(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> tuple[BlockKey, float] | None:
     """The device that is written while the trainer is blocked, and its bytes per second; None without a checkpoint."""
     limits = facts.limits
     if disk is None or disk < limits.decider or sample.block.value is None or sample.processes.value is None:
@@ -164,9 +164,9 @@ def _saves(facts: Facts, job: JobFacts, sample: Sample, disk: float | None) -> t
     return best, written[best]
 
 
-def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
+def _checkpoint_claim(facts: Facts, job: JobFacts, lost: float) -> Claim:
     """The claim of a checkpoint that is visible in the job's time shares."""
-    device = _written(facts, job)
+    device = _most_written_disk(facts, job)
     seconds = sum(s.seconds or 0.0 for s in job.window.samples)
     args: Args = (
         *job_args(facts, job),
@@ -189,7 +189,7 @@ def _saves_by_share(facts: Facts, job: JobFacts, lost: float) -> Claim:
     return Claim(finding, 1.0, len(job.window.samples), job.window.needed, at_once=True)
 
 
-def _written(facts: Facts, job: JobFacts) -> str:
+def _most_written_disk(facts: Facts, job: JobFacts) -> str:
     """The disk with the most writes; the disk with the job's files comes first. "" if no disk is written."""
     infos, mounts = facts.snapshot.disks.value or {}, {mount.device for mount in job.place.mounts}
     rates: dict[str, float] = {}
@@ -214,9 +214,11 @@ def job_saves(facts: Facts) -> tuple[Claim, ...]:
     limits, out = facts.limits, []
     for job in facts.jobs:
         disks = dict(zip((s.at_ns for s in job.window.samples), job.main_disk, strict=True))
-        saves = [(s, saved) for s in job.window.samples if (saved := _saves(facts, job, s, disks.get(s.at_ns)))]
+        saves = [
+            (s, saved) for s in job.window.samples if (saved := _checkpoint_write(facts, job, s, disks.get(s.at_ns)))
+        ]
         if job.time is not None and job.time.checkpoint >= limits.gate:
-            out.append(_saves_by_share(facts, job, job.time.checkpoint))
+            out.append(_checkpoint_claim(facts, job, job.time.checkpoint))
             continue
         if len(saves) < limits.save_ticks or job.write_bytes_per_s is None:
             continue

@@ -104,7 +104,7 @@ def _device_evidence(facts: Facts, device: DeviceFacts | None) -> tuple[Evidence
     return tuple(out)
 
 
-def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
+def _slowing_limit(facts: Facts, wait: Wait) -> IoLimit | None:
     """The cgroup limit that slows the job's reads; None if there is none.
 
     The limit is on the device that the job reads from, or on a device below; on any device if that one is unknown.
@@ -112,7 +112,7 @@ def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
     job, limits = wait.job, facts.limits
     near = limits.limit_leave if facts.is_active("io_limit", job.subject) else limits.limit_near
     reads = None if wait.device is None else wait.device.reads_per_s
-    below = None if wait.device is None else _numbers(facts, wait.device)
+    below = None if wait.device is None else _device_numbers(facts, wait.device)
     for limit in job.place.limits:
         # A limit on another device cannot slow the job, even if the job's read rate is near that limit.
         if below is not None and limit.device not in below:
@@ -123,7 +123,7 @@ def _limit(facts: Facts, wait: Wait) -> IoLimit | None:
     return None
 
 
-def _numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
+def _device_numbers(facts: Facts, device: DeviceFacts) -> frozenset[str]:
     """The "major:minor" of a device and of all devices below it."""
     infos, out, left = facts.snapshot.disks.value or {}, set(), [device.info]
     while left:
@@ -159,7 +159,7 @@ def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
     )
 
 
-def _refault(facts: Facts, wait: Wait) -> float | None:
+def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
     """The job's refaults (pages read again soon after they were dropped) divided by its reads; None when unknown.
 
     The kernel counts refaults for the whole machine. So the job must make most of all disks' reads, and the reads of
@@ -202,14 +202,14 @@ def _class_of(facts: Facts, wait: Wait) -> str:
     limits, device, subject = facts.limits, wait.device, wait.job.subject
     if wait.job.remote_mount is not None and device is None:
         return "network_fs"
-    if _limit(facts, wait) is not None:
+    if _slowing_limit(facts, wait) is not None:
         return "io_limit"
     if disk_neighbour(facts, wait.job, device, idle_queue=_not_in_the_queue(facts, wait)) is not None:
         return "noisy_neighbour"
     if _not_in_the_queue(facts, wait):
         return "io_limit"
     again = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
-    if (_refault(facts, wait) or 0.0) >= again:
+    if (_refault_ratio(facts, wait) or 0.0) >= again:
         return "cache_thrash"
     if device is None:
         return "storage_read"
@@ -321,7 +321,7 @@ def job_is_throttled(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "io_limit"):
-        limit = _limit(facts, wait)
+        limit = _slowing_limit(facts, wait)
         base = LIMIT_GUESS if limit is None else LIMIT_BASE
         count = families(facts, wait) + (2 if limit is not None else 0)
         sure = confidence(base, count, *caps(wait.job, wait.share, facts.limits.decider_sure))
@@ -353,7 +353,7 @@ def job_rereads_what_was_cached(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "cache_thrash"):
-        refault = _refault(facts, wait)
+        refault = _refault_ratio(facts, wait)
         # Readahead that is dropped unread is read twice and may exceed the job's reads, so the ratio is at most 1.
         ratio = None if refault is None else min(1.0, refault)
         count = 1 + families(facts, wait)
