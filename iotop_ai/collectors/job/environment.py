@@ -56,9 +56,12 @@ class EnvironmentReader:
         self._statvfs = statvfs
         self._shm_workers: dict[ProcessKey, BackgroundWorker] = {}
         self._weights: dict[ProcessKey, dict[JobMount, float]] = {}
+        """The number of open data files on each mount of a job; files of earlier reads count less."""
         self._weighed_ns: dict[ProcessKey, int] = {}
         self._turns: dict[ProcessKey, int] = {}
+        """The number of reads of each job's environment so far."""
         self._sockets: dict[ProcessKey, tuple[int, tuple[int | None, int | None]]] = {}
+        """(the turn of the next read of the sockets, the counts of the last read) of each job."""
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
         """Read the environment of a job. now_ns: the monotonic time, with which the weights of mounts fall.

@@ -59,6 +59,7 @@ class RankWatch:
         self._workers: list[WatchedTask] = []
         self._members: frozenset[int] = frozenset()
         self._named = False
+        """Whether the workers are recognised as loaders by their name."""
         self._children_work = 0.0
         """The share of recent samples in which a child process makes data."""
         self._sleeps: dict[ProcessKey, tuple[int, int]] = {}
@@ -69,6 +70,7 @@ class RankWatch:
         self._census = Census()
         self._turn = 0
         self._order: list[WatchedTask] = []
+        """The tasks of this part of the row, in order."""
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.connected_within_job: frozenset[int] = frozenset()

@@ -274,6 +274,7 @@ class JobSockets:
         self._diag = diag
         self._namespace = root.link("proc/self/ns/net")
         self._held: dict[int, _OpenSockets] = {}
+        """The open sockets of each process, by PID."""
         self._sockets: dict[int, TcpSocket] | None = None
         """The newest list of sockets; None when it is unknown."""
         self._complete = False

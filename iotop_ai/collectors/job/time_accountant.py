@@ -74,7 +74,9 @@ class _State:
         self.counts = TimeCounts()
         self.at_ns = at_ns
         self.file_ms: float | None = None
+        """The file waits so far, in ms; None if the job never read from a network mount."""
         self.started = started
+        """Whether the start-up is over."""
         self.stepped = False
         """Whether the job was seen to train: it has loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
@@ -84,6 +86,7 @@ class _State:
         self.compilers: dict[ProcessKey, tuple[int, int]] = {}
         """(CPU ticks, time when it last worked) of each compiler among the job's descendants."""
         self.past: dict[ProcessKey, deque[tuple[int, Totals]]] = {}
+        """(time, totals) of each rank over the last 10 s, oldest first."""
 
     def keep(self, ranks: frozenset[ProcessKey]) -> None:
         """Keep the state of these ranks, and forget all other ranks."""

@@ -34,7 +34,9 @@ class PidDiscovery:
         self._file: KeptFile | None = None
         self._last: int | None = None
         self._due = 0
+        """The number of ticks until /proc is listed again."""
         self._mismatch_ticks = 0
+        """The number of further ticks that list /proc, because /proc/loadavg did not announce a new process."""
         self._probe_again: list[int] = []
         self._probed_twice: frozenset[int] = frozenset()
         self.listed: set[int] | None = None
