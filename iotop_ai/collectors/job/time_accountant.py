@@ -78,7 +78,7 @@ class _State:
         self.started = started
         """Whether the start-up is over."""
         self.stepped = False
-        """Whether the job was seen to train: it has loaders, or it used a GPU."""
+        """Whether the job was seen to train: it had loaders, or it used a GPU."""
         self.ranks: frozenset[ProcessKey] = frozenset()
         self.movement = Movement(at_ns)
         self.totals: dict[ProcessKey, Totals] = {}
@@ -265,6 +265,7 @@ class TimeAccountant:
         slowest = max(intervals, key=_lost)
         state.counts = add_time(state.counts, account(slowest), milliseconds)
         if remote:
+            # From a local filesystem, the same waits for files would count as data_disk.
             files = account(slowest._replace(reads_network_fs=False))[SHARES.index("data_disk")]
             state.file_ms = (state.file_ms or 0.0) + files * milliseconds
         state.at_ns += milliseconds * 1_000_000
