@@ -60,9 +60,9 @@ def value_of(finding: Finding) -> str:
 
 
 def _figures(finding: Finding) -> dict[str, float]:
-    """The figures that only grow, by name without the device, and a 1 for each health rule or kind of error.
+    """The figures that are compared, by name without the device, and a 1 for each health rule or kind of error.
 
-    For a count in _KEEPS_RISING, its growth is included too, which shows how fast the count rises.
+    A growth is included only for a count in _KEEPS_RISING: it shows how fast the count rises.
     """
     out = {
         e.metric.rpartition(".")[2]: e.value

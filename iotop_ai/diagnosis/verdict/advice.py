@@ -54,8 +54,8 @@ def storage_advice(
 def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> bool:
     """Whether a few blocked readers with one read each may limit the read rate, rather than the device.
 
-    A device whose kind has a typical latency is at its limit if it answers far more slowly than that. Any device is at
-    its limit if it answers far more slowly than it used to.
+    A device whose kind has a typical latency counts as the limit. Any other device is at its limit if it answers far
+    more slowly than it used to.
     """
     blocked, queue, limits = job.blocked_tasks, device.queue_size, facts.limits
     if not blocked or queue is None or abs(queue - blocked) > _ONE_READ_EACH * blocked or device.serves_serially:
@@ -98,7 +98,7 @@ class Cores(NamedTuple):
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
-    """The advice to use more workers; None if the idle cores do not allow one more."""
+    """The advice to use more workers; None if the idle cores are unknown or do not allow one more."""
     idle, most = cores.idle or 0.0, cores.most
     if most is None or cores.workers_wait or idle < _IDLE_CORE:
         return None
@@ -122,7 +122,7 @@ def _cheaper_transforms(facts: Facts, cores: Cores) -> Advice:
 
 
 def worker_advice(facts: Facts, workers: int) -> tuple[Advice, ...]:
-    """The advice to use more workers if cores are idle, else cheaper transforms."""
+    """The advice to use more workers if cores are idle, else cheaper transforms. workers: their number now."""
     ranks, cores = max(1, facts.gpu.used), facts.allowed_cores
     known = [float(count) for count in (cores, facts.physical_cores) if count is not None]
     most = None if cores is None else max(1, math.floor(min(known) * facts.limits.core_share / ranks))

@@ -86,7 +86,8 @@ def _members(info: BlockInfo, infos: Mapping[str, BlockInfo]) -> frozenset[str]:
 def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     """The advice to cache the data, or to copy it to a faster disk or to /dev/shm; None if there is no room.
 
-    The size of the dataset is unknown, but it is at most the used bytes of its filesystem.
+    It is also None if the data's filesystem is unknown or is the root filesystem. The size of the dataset is unknown,
+    but it is at most the used bytes of its filesystem.
     """
     usage, source = usage_of(facts), facts.mount(device)
     # The root filesystem holds more than a dataset, so its size is not the size of the copy.

@@ -1,4 +1,4 @@
-"""The finding when no rule applies: UNSURE about a job, and CALM or BUSY on a machine without a job."""
+"""The finding when no rule applies: CALM or BUSY if the figures show it, else UNSURE."""
 
 from __future__ import annotations
 

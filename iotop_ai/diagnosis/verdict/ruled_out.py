@@ -28,7 +28,7 @@ def slowest_device(facts: Facts) -> DeviceFacts | None:
 def unknown_disks(facts: Facts) -> tuple[int, int] | None:
     """(the number of disks without known rates in the window, the number of disks); None if no sample has rates.
 
-    Other devices do not count if the machine has a disk, because a loop device says nothing about it.
+    Only devices at the bottom of a stack count, because a loop device says nothing about the disks.
     """
     infos = facts.snapshot.disks.value or {}
     disks: dict[BlockKey, bool] | None = None
