@@ -74,7 +74,7 @@ class EnvironmentReader:
         groups = parse_cgroups(self._raw(f"proc/{key.pid}/cgroup"))
         cores, throttled = cpu_quota(self._root, groups, self._unified)
         memory = tightest_memory_limit(self._root, groups, self._unified)
-        total, full = self._shm(job.key, key)
+        shm_total, shm_used = self._shm(job.key, key)
         return JobPlace(
             io_limits(self._root, groups, self._unified),
             cores,
@@ -82,8 +82,8 @@ class EnvironmentReader:
             None if memory is None else memory.limit_bytes,
             None if memory is None else memory.used_bytes,
             None if memory is None else memory.hits,
-            total,
-            full,
+            shm_total,
+            shm_used,
             self._allowed_cpus(key),
             self._mounts(job, members, now_ns),
             *self._listening_sockets(job),
@@ -106,6 +106,7 @@ class EnvironmentReader:
         self.keep_only(frozenset())
 
     def _raw(self, relative: str) -> bytes:
+        """Return the first 256 KiB of a file; b"" when it cannot be read."""
         try:
             return self._root.read(relative, 1 << 18)
         except OSError:
@@ -148,13 +149,13 @@ class EnvironmentReader:
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
-            kept = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
-            weights = self._weights[job.key] = {mount: times * kept for mount, times in weights.items()}
+            faded = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
+            weights = self._weights[job.key] = {mount: times * faded for mount, times in weights.items()}
             self._weighed_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
-            table = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
+            line_by_id = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}
             for number, times in ids.items():
-                for mount in parse_mountinfo(table.get(number, b"")):
+                for mount in parse_mountinfo(line_by_id.get(number, b"")):
                     job_mount = JobMount(mount.path, mount.fstype, mount.source, mount.device)
                     weights[job_mount] = weights.get(job_mount, 0.0) + times
         # Counter.most_common would import heapq at its first call, and this thread must open nothing outside /proc.

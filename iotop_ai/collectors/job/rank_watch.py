@@ -129,8 +129,8 @@ class RankWatch:
         if self._main is None or self._main.ended:
             return False
         census = self._census_of(self.rank.key).update(now_ns)
-        own = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
-        wanted: list[tuple[int, int]] = []
+        own_threads = [(self.rank.key.pid, tid) for tid in (census.pin, *census.threads) if tid]
+        worker_threads: list[tuple[int, int]] = []
         self._turn += 1
         first = self._turn * MOST_WORKERS % max(1, len(self._workers)) if len(self._workers) > MOST_WORKERS else 0
         due = [*self._workers[first:], *self._workers[:first]][:MOST_WORKERS]
@@ -141,14 +141,13 @@ class RankWatch:
                 children += children_of(self._root, task.key.pid)
                 continue
             threads = self._census_of(task.key).update(now_ns).threads[: max(1, most // 4)]
-            wanted += [(task.key.pid, tid) for tid in threads]
+            worker_threads += [(task.key.pid, tid) for tid in threads]
             children += self._census_of(task.key).children(threads)
-        below = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
+        child_tasks = [(pid, pid) for pid in dict.fromkeys(children) if pid not in self._members]
         # Keep room for some children beside a large thread pool: all tasks may be waiting for one of the children.
-        below_part, own_part = below[: most // 4], own[: max(1, most // 2)]
-        return self._choose(
-            [*own_part, *below_part, *wanted, *below[len(below_part) :], *own[len(own_part) :]][:most], census
-        )
+        first_children, first_own = child_tasks[: most // 4], own_threads[: max(1, most // 2)]
+        others = (*worker_threads, *child_tasks[len(first_children) :], *own_threads[len(first_own) :])
+        return self._choose([*first_own, *first_children, *others][:most], census)
 
     def tasks_to_sample(self, start: int) -> list[WatchedTask]:
         """Return the tasks of this part of the row in order. start: the position in the row where the part begins."""
