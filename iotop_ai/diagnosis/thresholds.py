@@ -186,7 +186,7 @@ class Thresholds(NamedTuple):
     settle_s: float = 15.0
     """The age below which a job is not judged."""
     starting_s: float = 1200.0
-    """The age up to which a job may be starting."""
+    """The age below which a job may be starting."""
     growing_bytes_per_s: float = 5e6
     """The memory of a starting job grows at least at this rate."""
     error_memory_s: float = 600.0
@@ -245,7 +245,7 @@ class Thresholds(NamedTuple):
     gpu_memory_end_s: float = 600.0
     """Nearly full GPU memory is a warning if it will be full within this time."""
     xid_program_s: float = 600.0
-    """The time for which a GPU error caused by a program is shown."""
+    """The time for which an Xid counts that is not a fault of the board."""
     spin_power: float = activity.SPIN_POWER
     """GPUs that are never idle but draw less than this part of their power limit only spin. An H100 draws about 14 %
     then."""
