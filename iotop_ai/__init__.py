@@ -32,11 +32,11 @@ _FRAMEWORKS = {
 }
 """The packages that a callback needs: any one of its packages is enough."""
 _NEW_PYTHON = {} if sys.version_info >= (3, 11) else {"load": "Python 3.11"}
-"""The names for which this Python is too old, with the version that they need."""
+"""The public names for which this Python is too old, each with the version that it needs."""
 __all__ = ["__version__", *(name for name in _MODULES if name not in (*_FRAMEWORKS, *_NEW_PYTHON))]
 
 
-def _why_not(name: str) -> str:
+def _why_unusable(name: str) -> str:
     """Return the reason why this Python cannot use a public name; "" if no reason is known."""
     from importlib.util import find_spec
 
@@ -54,7 +54,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    why = _why_not(name)
+    why = _why_unusable(name)
     if why:
         raise ImportError(f"iotop_ai.{name} {why}")
     value: object = getattr(import_module(module), name)
@@ -63,5 +63,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> "list[str]":
-    """Return all public names that this Python can use, whether they are loaded or not."""
-    return sorted({*globals(), *(name for name in _MODULES if not _why_not(name))})
+    """Return the names of this module and all public names that this Python can use, loaded or not."""
+    return sorted({*globals(), *(name for name in _MODULES if not _why_unusable(name))})

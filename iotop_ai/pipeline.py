@@ -26,9 +26,10 @@ def frames(
     before, last, history, carry: the point to continue from after a seek: the previous Snapshot, its Sample, the
     Samples so far and the rules' state.
 
-    A Snapshot of another boot starts a new session: nothing is paired with it, and the history and the rules' state
-    begin empty. A Keyframe at the start of a session, or a Snapshot that is not later than the previous one, does so
-    too. A Keyframe's own state replaces the calculated one, and after a gap its own Sample replaces the pair.
+    A Snapshot of another boot starts a new session: it is not paired with the previous Snapshot, and the history and
+    the rules' state begin empty. So does a Snapshot that is not later than the previous one, and a Keyframe that begins
+    a session. A Keyframe's state, if it has one, replaces the calculated one. Its Sample, if it has one, is used after
+    a gap and where no Snapshot precedes it.
     """
     # Imported here: importing the rules takes a fifth of the start-up time, and the first picture does not need them.
     from iotop_ai.diagnosis.engine import fold
@@ -70,8 +71,9 @@ def samples(
     """Yield each Snapshot with its Sample, without running the rules. Used where the verdict is already known.
 
     before, last: the Snapshot before the first one, and its Sample.
-    spaced: whether Snapshots were left out; then a long interval is not a gap unless a Keyframe marks it as one.
-    recorded: whether to use a Keyframe's Sample where no pair can be formed.
+    spaced: whether the caller left out Snapshots; then no Sample is a gap, however long its interval is. A Keyframe
+        after a gap is still not paired.
+    recorded: whether to use a Keyframe's Sample where no Snapshot precedes it.
     """
     for item in snapshots:
         key = item if isinstance(item, Keyframe) else None
@@ -89,7 +91,7 @@ def samples(
 def unjudged(snapshot: Snapshot) -> Frame:
     """Return a session's first Frame without running the rules; its verdict is "measuring".
 
-    The first picture is drawn from this Frame, so that it does not wait for the rules. It has no other
+    The first picture is drawn from this Frame, so that the picture does not wait for the rules. The Frame has no other
     finding, not even one that needs no window.
     """
     sample = between(None, snapshot, None)
@@ -103,8 +105,8 @@ def closing(newest: Frame, events: tuple[Event, ...], at_ns: int, wall_ns: int) 
     """Return the last Frame of a recording. It adds the events that happened after ``newest``; nothing is read again.
 
     The Frame repeats the Readings of ``newest`` with their original times, so no rate is computed again. The monitor's
-    own cost in this interval is unknown. at_ns, wall_ns: the time of the Frame, which is made later if it is too close
-    to ``newest``.
+    own cost in this interval is unknown. at_ns, wall_ns: the time of the Frame, which is moved to SPACING_S after
+    ``newest`` if it is earlier than that.
     """
     before = newest.snapshot
     later_ns = max(0, before.at_ns + int(SPACING_S * 1e9) - at_ns)

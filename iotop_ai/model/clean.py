@@ -26,9 +26,9 @@ def clean(text: str, longest: int = LONGEST) -> str:
     """The text with every non-printable character replaced by U+FFFD, cut to ``longest`` characters.
 
     Characters are non-printable if ``str.isprintable`` is false (C0, DEL, C1, bidi controls, zero-width characters,
-    surrogates, line ends) or if they are invisible (fillers, variation selectors). Combining marks without a letter or
-    beyond MOST_MARKS are replaced too. The result cannot move a terminal's cursor, but it may look like markup, so it
-    is passed to widgets only as Text or Content.
+    surrogates, line ends) or if they have no visible form (fillers, variation selectors). Combining marks without a
+    letter or beyond MOST_MARKS are replaced too. The result cannot move a terminal's cursor, but it may look like
+    markup, so it is passed to widgets only as Text or Content.
     """
     if len(text) > longest:
         text = text[:longest]

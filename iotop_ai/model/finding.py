@@ -7,9 +7,9 @@ from enum import StrEnum
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.verdict_class import CLASS_SPECS, WITHOUT_JOB, State
 
-_OWN_STATES: dict[object, State] = {state.value: state for state in WITHOUT_JOB}
+_STATES_WITHOUT_JOB: dict[object, State] = {state.value: state for state in WITHOUT_JOB}
 SHORTEST_S = 10.0
-"""Claims that need a window of time are made only after this many seconds have been observed."""
+"""The shortest window of a rule, in seconds."""
 
 
 class Severity(StrEnum):
@@ -55,7 +55,7 @@ class Finding(NamedTuple):
     confidence: float
     """How certain the claim is, 0 to 1."""
     subject: str = ""
-    """The device, GPU or pid that the finding is about."""
+    """The device, GPU, pid or mount point that the finding is about; "" for the whole machine."""
     args: tuple[tuple[str, str | float | None], ...] = ()
     """The values in the sentence of the claim, such as the device and its MB/s."""
     evidence: tuple[Evidence, ...] = ()
@@ -77,7 +77,7 @@ class Finding(NamedTuple):
         if self.class_id == "unknown":
             for name, value in self.args:
                 if name == "state":
-                    return _OWN_STATES.get(value, State.UNSURE)
+                    return _STATES_WITHOUT_JOB.get(value, State.UNSURE)
             return State.UNSURE
         return CLASS_SPECS[self.class_id].state
 
@@ -97,7 +97,7 @@ class SlowDisk(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The findings in order of rank, and how much of the machine could be observed."""
+    """The findings in order of rank, and how much of the machine can be observed."""
 
     findings: tuple[Finding, ...]
     """The primary finding comes first. If no rule applies, the only finding has class ``unknown``; OK is never the
@@ -105,7 +105,8 @@ class Verdict(NamedTuple):
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float
-    """The length of the shortest window of a rule, in seconds. Before this time, no verdict is possible."""
+    """The length of the shortest window of a rule, in seconds. While ``watched_s`` is less, the primary finding has class
+    ``unknown``."""
     groups_seen: int
     """The number of signal groups that can be read on this machine."""
     groups_all: int
@@ -133,5 +134,5 @@ class Verdict(NamedTuple):
 
     @property
     def unjudged(self) -> bool:
-        """Whether nothing was found because no rule has a full window yet."""
+        """Whether the primary finding has class ``unknown`` because no rule has a full window yet."""
         return self.measuring and self.primary.class_id == "unknown"

@@ -16,12 +16,12 @@ from iotop_ai.model.snapshot import Event
 
 
 class ActiveFinding(NamedTuple):
-    """A finding that is part of the verdict."""
+    """A finding that is active, whether or not the verdict shows it."""
 
     finding: Finding
     entered_ns: int
     last_true_ns: int
-    """The time of the newest Sample in which the finding's condition was true."""
+    """The time of the newest decision at which the finding's condition was true."""
 
 
 class WorkerRestart(NamedTuple):
@@ -55,9 +55,9 @@ class GpuMemory(NamedTuple):
     pids: tuple[int, ...] = ()
     """The pids of the GPU's compute processes."""
     idle_ns: int | None = None
-    """The time at which the GPU became idle although these processes occupy its memory; None while it is busy."""
+    """The time at which the GPU became idle while these processes occupy its memory; None if it is not idle."""
     power: float | None = None
-    """The GPU's power divided by its limit, measured while it is busy and smoothed over 10 s; None if unknown."""
+    """The GPU's power divided by its limit, smoothed over 10 s; None if unknown, and while the GPU is not busy."""
     peak: float | None = None
     """The highest ``power`` so far; None if unknown."""
 
@@ -70,17 +70,18 @@ class FoldState(NamedTuple):
     held: Mapping[tuple[str, str], ActiveFinding] = {}
     """The active findings by (class id, subject)."""
     active_ns: Mapping[str, int] = {}
-    """The time of the newest activity of each device that is hidden when idle (loop, ram, zram, rom), by name."""
+    """The time of the newest activity of each device that is hidden when idle (loop, ram, zram, rom, floppy), by name;
+    an activity more than 60 s ago is dropped."""
     verdict: Verdict | None = None
     """The newest verdict."""
     decided_ns: int | None = None
     """The time of the newest verdict."""
     states: tuple[tuple[int, str], ...] = ()
-    """(at_ns, state word) at each change of the last hour, oldest first."""
+    """(at_ns, state word) at each change of the last hour and at the last change before that hour, oldest first."""
     lost: Mapping[ProcessKey, float] = {}
     """The hours that each job has lost so far."""
     classes: tuple[tuple[int, str], ...] = ()
-    """(at_ns, class of the verdict) at each change of the last hour, oldest first."""
+    """(at_ns, class of the verdict) at each change in the same period as ``states``, oldest first."""
     pending: Mapping[tuple[str, str], int] = {}
     """For each finding that is not active yet, the time at which its condition became true; the keys are as in
     ``held``.
@@ -90,7 +91,7 @@ class FoldState(NamedTuple):
     memory: Mapping[ProcessKey, JobMemory] = {}
     """The worker restarts of each job."""
     fed_ns: int | None = None
-    """The time of the newest Sample that has been added to learned, memory, gpus and hung."""
+    """The time of the newest Sample that has been added to learned, memory, gpus, ended and hung."""
     acked: Mapping[str, str] = {}
     """The severity and figures of each acknowledged finding when the user acknowledged it, by the finding's identity.
     """

@@ -10,7 +10,8 @@ from iotop_ai.model.snapshot import Snapshot
 
 HISTORY_S = 60.0
 HISTORY_LEAST = 5
-"""A history keeps at least this many Samples, however old they are; a rule needs three and one before its window."""
+"""A history keeps at least this many Samples, however old they are. A rule needs three in its window and one before it.
+"""
 
 
 class Frame(NamedTuple):

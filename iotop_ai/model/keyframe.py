@@ -8,9 +8,9 @@ from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
 
 SPACING_S = 0.05
-"""The shortest time in seconds between two Snapshots of a recording. After a keyframe, the fold continues with the next
-Snapshot, so the history that the fold needs begins at least this much after the keyframe. Without this, a seek would
-read one more block whenever a block is slightly shorter than the history, such as 59.999 s."""
+"""The shortest time in seconds between two Snapshots of a recording. A fold that begins with a keyframe's state
+continues with the next Snapshot, so it needs the Samples of only HISTORY_S - SPACING_S before the keyframe. If it read
+HISTORY_S, a seek would read one more block whenever a block is slightly shorter than that, such as 59.999 s."""
 
 
 class Keyframe(NamedTuple):
@@ -20,12 +20,12 @@ class Keyframe(NamedTuple):
     carry: FoldState | None
     """The state after this Snapshot; None if other rules made it, so that the fold must run again."""
     last: Sample | None
-    """The Sample that ends at this Snapshot."""
+    """The Sample that ends at this Snapshot; None if it was not recorded."""
     gap: bool = False
     """Whether Snapshots before this one were dropped, so that no pair of Snapshots may span them."""
     session: bool = False
     """Whether the keyframe begins a session: no Snapshot before it belongs to that session."""
     pre: bool = False
-    """Whether the keyframe is pre-roll: it only adds to the history and yields no Frame."""
+    """Whether the keyframe is pre-roll, which yields no Frame."""
     folds: bool = True
     """Whether the fold must run here; False if a later keyframe's state is used and only the Sample is needed."""

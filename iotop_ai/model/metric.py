@@ -48,12 +48,12 @@ def metrics_of(record: type) -> dict[str, Metric]:
 
 
 def _declared(record: type, kind: type[T]) -> dict[str, T]:
-    found = {}
+    out = {}
     for name, hint in get_type_hints(record, include_extras=True).items():
         for extra in getattr(hint, "__metadata__", ()):
             if isinstance(extra, kind):
-                found[name] = extra
-    return found
+                out[name] = extra
+    return out
 
 
 def unit_of(name: str) -> str:

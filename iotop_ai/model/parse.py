@@ -109,12 +109,12 @@ def _clock_ns(text: str, clock: re.Match[str], begin_ns: int, end_ns: int, zone:
         raise UsageError(f"{text!r} is not a time of day")
     of_day = time(hour, minute, second, int((clock[4] or "0").ljust(6, "0")))
     first, last = (datetime.fromtimestamp(ns // 1_000_000_000, zone) for ns in (begin_ns, end_ns))
-    found = []
+    moments_ns = []
     for day in {last.date() + timedelta(days=n) for n in (-1, 0, 1)} | {
         first.date() + timedelta(days=n) for n in (-1, 0)
     }:
         for fold in (0, 1):  # when summer time ends, one hour of the day occurs twice
             moment = datetime.combine(day, of_day.replace(fold=fold), zone)
-            found.append(_wall_ns(moment if zone is not None else moment.astimezone()))
-    within = [ns for ns in found if begin_ns <= ns <= end_ns]
-    return max(within) if within else min(found, key=lambda ns: max(begin_ns - ns, ns - end_ns))
+            moments_ns.append(_wall_ns(moment if zone is not None else moment.astimezone()))
+    within = [ns for ns in moments_ns if begin_ns <= ns <= end_ns]
+    return max(within) if within else min(moments_ns, key=lambda ns: max(begin_ns - ns, ns - end_ns))

@@ -49,7 +49,7 @@ class Rated(NamedTuple, Generic[T]):
     seconds: float | None = None
     """The seconds between the two Readings; None without a usable earlier Reading."""
     renewed: bool = False
-    """Whether there was a new Reading since the previous Sample; rules do not count rates that are only repeated."""
+    """Whether a new Reading with a value was made since the previous Sample. Rules do not count repeated rates."""
 
     def age_s(self, now_ns: int) -> float | None:
         """The seconds since the newer Reading; None before the first Reading."""

@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 
 class OwnRates(NamedTuple):
-    """The cost of the monitor itself; all fields are None in an imported log, because it did not run."""
+    """The cost of the monitor itself; all fields are None in an imported log, because no monitor ran."""
 
     cpu_ratio: float | None
     """The CPU time as a share of one core; None in the first Sample."""
@@ -82,8 +82,8 @@ def rated(
     """The rates of one subsystem, with the seconds between the two readings of that subsystem.
 
     If both readings have the same time, the subsystem was not read again, and ``last`` is repeated. If the earlier
-    reading is missing or failed, or the interval is not positive, ``rates`` gets None for the earlier value and for the
-    seconds.
+    reading is missing or has no value, or the interval is not positive, ``rates`` gets None for the earlier value and
+    for the seconds.
 
     rates: the function that computes the rates from (earlier value, later value, seconds)
     """
@@ -169,35 +169,37 @@ def between(before: Snapshot | None, after: Snapshot, last: Sample | None) -> Sa
     seconds = None if before is None else (after.at_ns - before.at_ns) / 1e9
     gap = before is not None and seconds is not None and seconds > GAP_FACTOR * max(before.interval_s, after.interval_s)
 
-    # A Snapshot or a Sample is never falsy, so ``old and old.cpu`` is None only if ``old`` is None.
-    old, kept = before, last
+    # A Snapshot or a Sample is never falsy, so ``before and before.cpu`` is None only if ``before`` is None.
     return Sample(
         after.at_ns,
         after.wall_ns,
         seconds,
         gap,
-        own_rates(old and old.own, after.own, seconds),
+        own_rates(before and before.own, after.own, seconds),
         rated(
-            old and old.block, after.block, kept and kept.block, lambda a, b, s: block_rates(a, b, s, after.disks.value)
+            before and before.block,
+            after.block,
+            last and last.block,
+            lambda a, b, s: block_rates(a, b, s, after.disks.value),
         ),
-        process_rates(old and old.processes, after.processes, kept and kept.processes),
-        rated(old and old.cpu, after.cpu, kept and kept.cpu, cpu_rates),
-        rated(old and old.memory, after.memory, kept and kept.memory, memory_rates),
-        rated(old and old.pressure, after.pressure, kept and kept.pressure, pressure_rates),
-        rated(old and old.gpu, after.gpu, kept and kept.gpu, _gpu_rates),
-        rated(old and old.network, after.network, kept and kept.network, network_rates),
-        rated(old and old.netfs, after.netfs, kept and kept.netfs, netfs_rates),
+        process_rates(before and before.processes, after.processes, last and last.processes),
+        rated(before and before.cpu, after.cpu, last and last.cpu, cpu_rates),
+        rated(before and before.memory, after.memory, last and last.memory, memory_rates),
+        rated(before and before.pressure, after.pressure, last and last.pressure, pressure_rates),
+        rated(before and before.gpu, after.gpu, last and last.gpu, _gpu_rates),
+        rated(before and before.network, after.network, last and last.network, network_rates),
+        rated(before and before.netfs, after.netfs, last and last.netfs, netfs_rates),
         waits_of(after.processes.value),
-        rated(old and old.jobs, after.jobs, kept and kept.jobs, job_rates),
+        rated(before and before.jobs, after.jobs, last and last.jobs, job_rates),
         rated(
-            old and old.cgroups,
+            before and before.cgroups,
             after.cgroups,
-            kept and kept.cgroups,
+            last and last.cgroups,
             lambda a, b, s: _cgroup_rates(a, b, s, after.disks.value),
         ),
-        rated(old and old.tcp, after.tcp, kept and kept.tcp, _tcp_rates),
-        rated(old and old.rdma, after.rdma, kept and kept.rdma, _rdma_rates),
-        rated(old and old.clocks, after.clocks, kept and kept.clocks, _clock_rates),
-        rated(old and old.pools, after.pools, kept and kept.pools, _pool_rates),
-        rated_steps(old and old.steps, after.steps, kept and kept.steps),
+        rated(before and before.tcp, after.tcp, last and last.tcp, _tcp_rates),
+        rated(before and before.rdma, after.rdma, last and last.rdma, _rdma_rates),
+        rated(before and before.clocks, after.clocks, last and last.clocks, _clock_rates),
+        rated(before and before.pools, after.pools, last and last.pools, _pool_rates),
+        rated_steps(before and before.steps, after.steps, last and last.steps),
     )

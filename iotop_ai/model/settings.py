@@ -32,9 +32,9 @@ class Settings(NamedTuple):
     interval_s: the seconds between two readings, 0.1 to 3600
     devices: the kernel names or labels of the devices to show; () for all
     path: the folder whose devices were selected; "" without one
-    theme: one of THEMES; "" to choose by the terminal
+    theme: one of THEMES; "" to choose one that fits the terminal
     smart: whether smartctl is used at all
-    smartctl: the path of smartctl, or ""
+    smartctl: the path of smartctl; "" to search for it
     smart_types: pairs of (disk, argument of ``smartctl -d``), for disks behind a USB bridge or a RAID controller
     cmdline: how much of a command line is written, printed or copied, one of CMDLINE_LEVELS
     remember: whether the screen restores its last view

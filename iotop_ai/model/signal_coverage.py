@@ -9,9 +9,9 @@ GROUP_COUNT = 6
 
 
 def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
-    """The number of readable groups, and a clause for each group that cannot be read.
+    """The number of groups that can be read completely, and a clause for each other group.
 
-    The groups are processes, devices, memory, GPU, SMART and network.
+    The groups are processes, disks, memory, GPU, SMART and network.
     """
     missing = []
     if snapshot.processes.value is None:
@@ -25,7 +25,7 @@ def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
     elif snapshot.pressure.value is None:
         missing.append("PSI off" if snapshot.pressure.status is Status.OFF else _clause("PSI", snapshot.pressure))
     if snapshot.gpu.value is None:
-        missing.append(_clause("GPU", snapshot.gpu, plain=True))
+        missing.append(_clause("GPU", snapshot.gpu, reason_alone=True))
     elif snapshot.gpu.value and not any(r.value is not None for r in snapshot.gpu.value.values()):
         missing.append("no GPU answers")
     missing.extend(_missing_smart(snapshot))
@@ -34,10 +34,10 @@ def signal_groups(snapshot: Snapshot) -> tuple[int, tuple[str, ...]]:
     return GROUP_COUNT - len(missing), tuple(missing)
 
 
-def _clause(name: str, reading: Reading[T], plain: bool = False) -> str:
+def _clause(name: str, reading: Reading[T], reason_alone: bool = False) -> str:
     if reading.status is Status.PENDING:
         return f"{name} pending"
-    if plain and reading.reason:
+    if reason_alone and reading.reason:
         return reading.reason
     return f"{name}: {reading.reason}" if reading.reason else f"no {name}"
 
@@ -48,5 +48,5 @@ def _missing_smart(snapshot: Snapshot) -> list[str]:
         return [_clause("SMART", smart)]
     if any(r.value is not None and r.status in (Status.OK, Status.ASLEEP) for r in smart.value.values()):
         return []
-    reasons = [r for r in smart.value.values() if r.status is not Status.UNSUPPORTED]
-    return [_clause("SMART", reasons[0])] if reasons else ["no disk has SMART"]
+    unread = [r for r in smart.value.values() if r.status is not Status.UNSUPPORTED]
+    return [_clause("SMART", unread[0])] if unread else ["no disk has SMART"]

@@ -54,7 +54,7 @@ class Event(NamedTuple):
 
 
 MOST_EVENTS = 4000
-"""The most events in a Snapshot; readers of a recording accept 4096."""
+"""The most events in a Snapshot. A reader of a recording accepts a few more, 4096."""
 
 
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
@@ -88,7 +88,7 @@ class Host(NamedTuple):
 
 
 class OwnCost(NamedTuple):
-    """The cost of the monitor itself. In an imported log, pid is 0 and all other fields are None: it did not run."""
+    """The cost of the monitor itself. In an imported log, pid is 0 and all other fields are None."""
 
     pid: int
     cpu_ns: Annotated[int | None, Exported("ns", "CPU time of this monitor.", "cpu")]

@@ -16,13 +16,13 @@ _NESTED = pattern(r"(?:[\[{][^\[\]{}]*){100}")
 class TomlError(UsageError):
     """The text is not valid TOML.
 
-    what: the fault without its position
+    fault: the fault without its position
     line: the number of the line, starting at 1; None if unknown
     """
 
-    def __init__(self, what: str, line: int | None) -> None:
-        super().__init__(f"not TOML: {what}{'' if line is None else f' (line {line})'}")
-        self.what, self.line = f"not TOML: {what}", line
+    def __init__(self, fault: str, line: int | None) -> None:
+        super().__init__(f"not TOML: {fault}{'' if line is None else f' (line {line})'}")
+        self.fault, self.line = f"not TOML: {fault}", line
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -33,6 +33,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.search(str(error))
+        # A fault at the end of the document has no line number.
         line = int(place[1]) if place and place[1] else text.count("\n") + 1
         raise TomlError(_PLACE.sub("", str(error)), line) from None
     except ValueError:  # Python limits the number of digits of an integer
@@ -41,6 +42,6 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise TomlError("brackets are nested too deeply; close or remove some", _line_of(_NESTED, text)) from None
 
 
-def _line_of(what: re.Pattern[str], text: str) -> int | None:
-    found = what.search(text)
-    return None if found is None else text.count("\n", 0, found.start()) + 1
+def _line_of(regex: re.Pattern[str], text: str) -> int | None:
+    match = regex.search(text)
+    return None if match is None else text.count("\n", 0, match.start()) + 1

@@ -54,7 +54,8 @@ class ClassSpec(NamedTuple):
     """For how many seconds beyond the window the condition must have been true before the finding becomes active. Time
     before the session began is not required."""
     leave: float | None = None
-    """The finding ends when its main signal falls below this share of the threshold; None: Thresholds.leave_level."""
+    """The finding ends when its main signal falls below this share of the threshold; None:
+    Thresholds.leave_level."""
     keep_s: float | None = None
     """For how many seconds the finding stays after its condition was last true; None for Thresholds.keep_s."""
     covers: tuple[str, ...] = ()
@@ -186,7 +187,7 @@ _BY_PRECEDENCE = (
         class_id="gpu_bound",
         state=State.OK,
         advice=("larger_kernels", "gpu_limits"),
-        leave=0.8 / 0.9,
+        leave=0.8 / 0.9,  # the finding begins at a utilisation of 90 %, and ends below 80 %
         covers=("healthy",),
     ),
     ClassSpec(class_id="healthy", state=State.OK),

@@ -13,7 +13,8 @@ class FindingTotal(NamedTuple):
     """The time of one finding. Times are integers in ns, whose sum does not depend on the order."""
 
     finding: Finding
-    """The finding when its confidence was highest; the newest of several with the same confidence."""
+    """The finding when its confidence was highest. Of several with that confidence, the newest, preferably one
+    whose lost share reaches the threshold."""
     active_ns: int
     """How long the finding was active."""
     lost_ns: int
@@ -57,10 +58,11 @@ class VerdictTotals(NamedTuple):
     stall_ns: int = 0
     """The part of ``known_ns`` in which the job waited for data."""
     known_ns: int = 0
+    """The time in which it is known how much the job waited for data."""
     finding_totals: tuple[FindingTotal, ...] = ()
-    """The totals of each class and subject."""
+    """The totals of each class, subject and state."""
     spans: tuple[VerdictSpan, ...] = ()
-    """The periods between changes of the verdict, oldest first."""
+    """The periods between changes of the verdict and gaps, oldest first."""
     jobs: tuple[JobTime, ...] = ()
     """The time of each job that was seen."""
     verdict_job_time: TimeCounts = TimeCounts()

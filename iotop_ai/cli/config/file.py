@@ -118,7 +118,7 @@ def parse_config(path: Path, text: str) -> ConfigFile:
     try:
         tree = parse_toml(text)
     except TomlError as error:
-        return ConfigFile(path, {}, {}, (Problem(error.line, error.what),))
+        return ConfigFile(path, {}, {}, (Problem(error.line, error.fault),))
     lines = key_lines(text)
     values: dict[str, object] = {}
     problems: list[Problem] = []
