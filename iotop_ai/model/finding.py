@@ -105,8 +105,7 @@ class Verdict(NamedTuple):
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float
-    """The length of the shortest window of a rule, in seconds. While ``watched_s`` is less, the primary finding has class
-    ``unknown``."""
+    """The shortest window of a rule, in seconds. While ``watched_s`` is less, the primary finding is ``unknown``."""
     groups_seen: int
     """The number of signal groups that can be read on this machine."""
     groups_all: int

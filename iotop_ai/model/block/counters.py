@@ -138,7 +138,7 @@ class BlockInfo(NamedTuple):
 
 
 class BlockRates(NamedTuple):
-    """The figures of ``iostat -x`` for one device and one interval; None if unknown, or a mean without a request."""
+    """The figures of ``iostat -x`` for one device and one interval; None if unknown, as a mean is without requests."""
 
     reads_per_s: Annotated[float | None, Metric("1/s", "Reads completed per second, after merging.", "r/s")]
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes read per second.", "rkB/s")]
@@ -191,7 +191,7 @@ def is_reset(before: BlockCounters, after: BlockCounters) -> bool:
     return False
 
 
-def _kind_rates(
+def _request_rates(
     ios: int | None, merges: int | None, sectors: int | None, ms: int | None, seconds: float
 ) -> tuple[float | None, float | None, float | None, float | None, float | None, float | None]:
     size = None if sectors is None else sectors * SECTOR_BYTES
@@ -235,9 +235,9 @@ def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> Blo
     busy_ms, queue_ms, dc_ios, dc_merges, dc_sectors, dc_ms, fl_ios, fl_ms = grown[_IN_FLIGHT + 1 :]
     all_ios = rd_ios + wr_ios + dc_ios
     return BlockRates(
-        *_plain_kind(rd_ios, rd_merges, rd_sectors, rd_ms, seconds),
-        *_plain_kind(wr_ios, wr_merges, wr_sectors, wr_ms, seconds),
-        *_plain_kind(dc_ios, dc_merges, dc_sectors, dc_ms, seconds),
+        *_plain_request_rates(rd_ios, rd_merges, rd_sectors, rd_ms, seconds),
+        *_plain_request_rates(wr_ios, wr_merges, wr_sectors, wr_ms, seconds),
+        *_plain_request_rates(dc_ios, dc_merges, dc_sectors, dc_ms, seconds),
         fl_ios / seconds,
         fl_ms / fl_ios if fl_ios else None,
         queue_ms / seconds / 1000,
@@ -248,7 +248,7 @@ def _plain_rates(grown: list[int], in_flight: int | None, seconds: float) -> Blo
     )
 
 
-def _plain_kind(
+def _plain_request_rates(
     ios: int, merges: int, sectors: int, ms: int, seconds: float
 ) -> tuple[float, float, float, float, float | None, float | None]:
     size = sectors * SECTOR_BYTES
@@ -267,16 +267,16 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_sectors = delta(before.dc_sectors, after.dc_sectors)
     rd_ms, wr_ms = _delta_ms(before.rd_ms, after.rd_ms), _delta_ms(before.wr_ms, after.wr_ms)
     dc_ms, fl_ms = _delta_ms(before.dc_ms, after.dc_ms), _delta_ms(before.fl_ms, after.fl_ms)
-    # iostat's combined figures exclude flushes. On a kernel without discards their number is 0.
+    # iostat's combined figures exclude flushes. On a kernel that does not count discards, 0 is added for them.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
     all_ms = total(rd_ms, wr_ms, dc_ms or 0)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
     busy = per_second(_delta_ms(before.busy_ms, after.busy_ms), seconds)
     queue = per_second(_delta_ms(before.queue_ms, after.queue_ms), seconds)
     return BlockRates(
-        *_kind_rates(rd_ios, delta(before.rd_merges, after.rd_merges), rd_sectors, rd_ms, seconds),
-        *_kind_rates(wr_ios, delta(before.wr_merges, after.wr_merges), wr_sectors, wr_ms, seconds),
-        *_kind_rates(dc_ios, delta(before.dc_merges, after.dc_merges), dc_sectors, dc_ms, seconds),
+        *_request_rates(rd_ios, delta(before.rd_merges, after.rd_merges), rd_sectors, rd_ms, seconds),
+        *_request_rates(wr_ios, delta(before.wr_merges, after.wr_merges), wr_sectors, wr_ms, seconds),
+        *_request_rates(dc_ios, delta(before.dc_merges, after.dc_merges), dc_sectors, dc_ms, seconds),
         per_second(fl_ios, seconds),
         quotient(fl_ms, fl_ios),
         None if queue is None else queue / 1000,
@@ -309,8 +309,8 @@ def block_rates(
     """The rates of every device in ``after``; unknown for a device that ``before`` lacks.
 
     If the kernel does not count the head of an NVMe multipath device, the head gets the sum of its paths. If a device's
-    I/O accounting is off and its counters did not change, its rates are unknown; some drivers (zram, brd) count even
-    without accounting.
+    I/O accounting is off and its counters of reads and writes did not change, its rates are unknown; some drivers
+    (zram, brd) count even without accounting.
     """
     if before is None or seconds is None or seconds <= 0:
         return {key: UNKNOWN_BLOCK_RATES._replace(in_flight=now.in_flight) for key, now in after.items()}
@@ -343,15 +343,15 @@ _NVME_PATH = pattern(r"nvme(\d+)c\d+n(\d+)")
 
 def nvme_head(name: str) -> str:
     """The multipath head ("nvme0n1") of a hidden path ("nvme0c1n1"); "" for any other name."""
-    found = _NVME_PATH.fullmatch(name) if name.startswith("nvme") and "c" in name else None
-    return "" if found is None else f"nvme{found[1]}n{found[2]}"
+    match = _NVME_PATH.fullmatch(name) if name.startswith("nvme") and "c" in name else None
+    return "" if match is None else f"nvme{match[1]}n{match[2]}"
 
 
 def uncounted_heads(table: BlockTable) -> dict[BlockKey, list[BlockKey]]:
     """The multipath heads that the kernel does not count, each with its paths.
 
-    Their counters are zero although those of their paths are not. Kernels before 6.2 count I/O only on the paths; later
-    kernels count it on the head too (commit d4d957b53d91).
+    The counters of such a head are zero although those of its paths are not. Kernels before 6.2 count I/O only on
+    the paths; later kernels count it on the head too (commit d4d957b53d91).
     """
     paths: dict[str, list[BlockKey]] = {}
     for key in table:

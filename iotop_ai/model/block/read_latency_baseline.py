@@ -53,7 +53,8 @@ class Baseline(NamedTuple):
 class DeviceBaseline(NamedTuple):
     """The read latencies of one device.
 
-    minute: the minute being summed, as its number since monotonic time 0; None if no read was counted yet
+    minute: the minute being summed, as its number since monotonic time 0; None before a read is counted, and while
+        nothing is learned
     reads, wait_us, size_bytes: the sums of that minute so far
     sizes: the Baseline of each size bucket
     """

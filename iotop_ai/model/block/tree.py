@@ -53,18 +53,18 @@ def partitions_of(name: str, infos: BlockInfos) -> tuple[str, ...]:
 
 def mounts_on(name: str, infos: BlockInfos) -> tuple[Mount, ...]:
     """The mounts of a device and of every device above it, nearest first; each mount point appears once."""
-    found: dict[str, Mount] = {}
+    by_path: dict[str, Mount] = {}
     queue, seen = [name], {name}
     while queue:
         info = infos.get(queue.pop(0))
         if info is None:
             continue
         for mount in info.mounts:
-            found.setdefault(mount.path, mount)
+            by_path.setdefault(mount.path, mount)
         above = [n for n in (*partitions_of(info.name, infos), *info.holders) if n not in seen]
         seen.update(above)
         queue.extend(above)
-    return tuple(found.values())
+    return tuple(by_path.values())
 
 
 class DeviceRow(NamedTuple):
@@ -88,31 +88,33 @@ def folded(infos: BlockInfos, names: Iterable[str] | None = None) -> tuple[Devic
 
     An array or volume over several disks is a top device, and its disks fold under it, except a disk that also has
     other uses. Devices on one disk (partitions, volumes, crypt) fold under that disk, and devices on an array under the
-    array. Devices that are hidden when idle come last. Otherwise the order is that of ``names``.
+    array. Devices that are hidden when idle come last. Otherwise the order is that of ``names``. A device whose top
+    device is not in ``names`` is listed at the end, as a top device.
     """
     tree = _Tree(infos)
     under: dict[str, list[DeviceRow]] = {}
-    alone: list[DeviceRow] = []
+    tops: list[DeviceRow] = []
     for name in infos if names is None else names:
         info = infos.get(name)
         if info is None:
             continue
         row_name, leaves = tree.row_of(name), tree.leaves(name)
+        # The list has two levels, so a device does not fold under one that folds itself.
         if tree.row_of(row_name) != row_name:
             row_name = name
-        several = f" x{len(leaves)}" if len(leaves) > 1 and row_name == name and info.slaves else ""
-        row = DeviceRow(name, (info.label or name) + several, hidden_when_idle=hidden_when_idle(info))
+        disk_count = f" x{len(leaves)}" if len(leaves) > 1 and row_name == name and info.slaves else ""
+        row = DeviceRow(name, (info.label or name) + disk_count, hidden_when_idle=hidden_when_idle(info))
         if row_name == name:
-            alone.append(row)
+            tops.append(row)
         else:
             member = info.kind == "nvme-path" or name in tree.leaves(row_name)
             under.setdefault(row_name, []).append(row._replace(depth=1, under=row_name, member=member))
-    alone.sort(key=lambda row: row.hidden_when_idle)
-    listed = {row.name for row in alone}
+    tops.sort(key=lambda row: row.hidden_when_idle)
+    listed = {row.name for row in tops}
     orphans = [
         row._replace(depth=0, under="") for row_name, rows in under.items() if row_name not in listed for row in rows
     ]
-    return tuple(row for top in (*alone, *orphans) for row in (top, *under.get(top.name, ())))
+    return tuple(row for top in (*tops, *orphans) for row in (top, *under.get(top.name, ())))
 
 
 class _Tree:
@@ -163,21 +165,21 @@ class _Tree:
             return name
         leaves = self.leaves(name)
         if len(leaves) > 1:
-            return self.widest(name)
+            return self.array_below(name)
         if leaves and leaves[0] != name:
             return self.row_of(leaves[0])
         tops = self.tops(name)
-        homes = {self.widest(top) for top in tops if len(self.leaves(top)) > 1}
+        homes = {self.array_below(top) for top in tops if len(self.leaves(top)) > 1}
         serves_more = any(len(self.leaves(top)) == 1 for top in tops) or self.mounted(name)
         return homes.pop() if len(homes) == 1 and not serves_more else name
 
-    def widest(self, name: str) -> str:
+    def array_below(self, name: str) -> str:
         """The lowest device at or below ``name`` with the same disks, such as the array below crypt and volumes."""
-        width = len(self.leaves(name))
+        disk_number = len(self.leaves(name))
         seen = {name}
         while True:
             below = below_of(self._infos[name])
-            same = [n for n in below if n in self._infos and n not in seen and len(self.leaves(n)) == width]
+            same = [n for n in below if n in self._infos and n not in seen and len(self.leaves(n)) == disk_number]
             if not same:
                 return name
             name = same[0]
@@ -189,7 +191,7 @@ class _Tree:
 
 
 def mount_of(path: str, mounts: Iterable[Mount]) -> Mount | None:
-    """The mount that contains an absolute path, found by the longest mount point; None if there is none.
+    """The mount with the longest mount point that contains an absolute path; of several, the last. None without one.
 
     The path is compared as given; the caller resolves links.
     """

@@ -26,10 +26,10 @@ GROUPS: tuple[tuple[int, int, str, int], ...] = (
 def reasons_text(bits: int) -> str:
     """The reasons as text, such as "power limit, memory temperature"; "" if the clocks are not lowered."""
     out = []
-    for first, last, word, _ in GROUPS:
+    for first, last, reason, _ in GROUPS:
         mask = (1 << last + 1) - (1 << first)
         if bits & mask:
-            out.append(word)
+            out.append(reason)
             bits &= ~mask
     return ", ".join([*out, *(["a reason specific to this model"] if bits else [])])
 
@@ -37,7 +37,7 @@ def reasons_text(bits: int) -> str:
 def clock_reasons(bits: int) -> int:
     """The reasons as NVML's bits, so that the same rule judges GPUs of all vendors."""
     out = 0
-    for first, last, _, reason in GROUPS:
+    for first, last, _, nvml_bit in GROUPS:
         if bits & ((1 << last + 1) - (1 << first)):
-            out |= reason
+            out |= nvml_bit
     return out

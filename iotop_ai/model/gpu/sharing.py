@@ -19,18 +19,18 @@ class GpuParts(NamedTuple):
 
 def strangers(state: GpuState, pids: Collection[int]) -> list[GpuProcess]:
     """The compute processes on a GPU that do not belong to the job with these pids (in the monitor's /proc)."""
-    listed = [one for one in state.processes or () if one.kind == COMPUTE]
-    own = any(one.found and one.pid in pids for one in listed)
+    listed = [process for process in state.processes or () if process.kind == COMPUTE]
+    job_is_listed = any(process.found and process.pid in pids for process in listed)
     # If no process of the job is found by pid, a process from another PID namespace may belong to the job.
-    return [one for one in listed if (one.pid not in pids if one.found else own)]
+    return [process for process in listed if (process.pid not in pids if process.found else job_is_listed)]
 
 
 def parts(state: GpuState, pids: Collection[int]) -> GpuParts | None:
-    """How busy a GPU is for the job with these pids and for others; None if only the job computes."""
-    others = [one.sm_percent for one in strangers(state, pids)]
+    """How busy a GPU is for the job with these pids and for others; None if no other process uses the SMs."""
+    others = [process.sm_percent for process in strangers(state, pids)]
     if not any(percent != 0 for percent in others):
         return None
-    own = [one.sm_percent for one in state.processes or () if one.kind == COMPUTE and one.found and one.pid in pids]
+    own = [p.sm_percent for p in state.processes or () if p.kind == COMPUTE and p.found and p.pid in pids]
     if not own or None in own or None in others:
         return GpuParts()
-    return GpuParts(*(min(1.0, sum(one for one in found if one is not None) / 100) for found in (own, others)))
+    return GpuParts(*(min(1.0, sum(p for p in percents if p is not None) / 100) for percents in (own, others)))

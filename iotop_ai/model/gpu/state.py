@@ -193,8 +193,8 @@ class GpuState(NamedTuple):
     recovery: int | None = None
     """The recovery that the newest Xid 154 in the kernel's log asks for; the codes are those of GpuDetail.recovery."""
     xid_watched: bool | None = None
-    """Whether the driver reports this GPU's Xids to the monitor; None if not recorded. If not, a missing Xid does not
-    show that there was none.
+    """Whether the driver reports this GPU's Xids to the monitor; None if not recorded. If not, there may have been Xids
+    although ``last_xid`` is None.
     """
 
     @property
@@ -294,26 +294,26 @@ class _Growth(NamedTuple):
     late_before: frozenset[str]
 
     def grown(self, field: str) -> tuple[int | None, float | None]:
-        """The growth of a counter, and the seconds in which it grew."""
+        """The growth of a counter, and the seconds in which it grew; None if unknown."""
         value: int | None = getattr(self.now, field)
         if field in self.late:
-            one = self.late[field]
-            span = None if one.before_at_ns is None else (one.at_ns - one.before_at_ns) / 1e9
-            return delta(one.before, value), span
+            late = self.late[field]
+            seconds = None if late.before_at_ns is None else (late.at_ns - late.before_at_ns) / 1e9
+            return delta(late.before, value), seconds
         if self.old is None or field in self.late_before:
             return None, None
-        times = [getattr(one, _READ_AT.get(field, "fields_at_ns")) for one in (self.old, self.now)]
+        times = [getattr(state, _READ_AT.get(field, "fields_at_ns")) for state in (self.old, self.now)]
         return delta(getattr(self.old, field), value), self.seconds if None in times else (times[1] - times[0]) / 1e9
 
     def speed(self, field: str, unit: float = 1.0) -> float | None:
         """The growth of a counter per second, multiplied by ``unit``."""
-        found = per_second(*self.grown(field))
-        return None if found is None else found * unit
+        rate = per_second(*self.grown(field))
+        return None if rate is None else rate * unit
 
     def share(self, field: str) -> float | None:
         """The growth of a time in ns as a share of the interval, at most 1."""
-        found = self.speed(field, 1e-9)
-        return None if found is None else min(1.0, found)
+        ratio = self.speed(field, 1e-9)
+        return None if ratio is None else min(1.0, ratio)
 
 
 def _growth(
@@ -334,24 +334,26 @@ def _rates(growth: _Growth) -> GpuRates:
     samples, _ = grown("busy_samples")
     return GpuRates(
         _busy(growth),
-        _scaled(now.memory_activity_percent, 100),
-        _scaled(now.memory_used_bytes, 1),
-        _scaled(now.memory_total_bytes, 1),
-        _scaled(now.temperature_celsius, 1),
-        _scaled(power_mw, 1000),
-        _scaled(now.power_limit_mw, 1000),
-        _scaled(now.sm_mhz, 1),
+        _divided(now.memory_activity_percent, 100),
+        _divided(now.memory_used_bytes, 1),
+        _divided(now.memory_total_bytes, 1),
+        _divided(now.temperature_celsius, 1),
+        _divided(power_mw, 1000),
+        _divided(now.power_limit_mw, 1000),
+        _divided(now.sm_mhz, 1),
         quotient(gaps, samples),
-        _scaled(now.gpm_sm_percent, 100),
-        _scaled(now.gpm_occupancy_percent, 100),
-        _scaled(now.gpm_tensor_percent, 100),
-        _scaled(now.gpm_dram_percent, 100),
+        _divided(now.gpm_sm_percent, 100),
+        _divided(now.gpm_occupancy_percent, 100),
+        _divided(now.gpm_tensor_percent, 100),
+        _divided(now.gpm_dram_percent, 100),
         _first(
-            speed("pcie_tx_bytes"), _scaled(now.gpm_pcie_tx_mib_per_s, 1 / MIB), _scaled(now.pcie_tx_kib_per_s, 1 / KIB)
+            speed("pcie_tx_bytes"),
+            _divided(now.gpm_pcie_tx_mib_per_s, 1 / MIB),
+            _divided(now.pcie_tx_kib_per_s, 1 / KIB),
         ),
         _received(growth),
-        _first(speed("nvlink_tx_kib", KIB), _scaled(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
-        _first(speed("nvlink_rx_kib", KIB), _scaled(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
+        _first(speed("nvlink_tx_kib", KIB), _divided(now.gpm_nvlink_tx_mib_per_s, 1 / MIB)),
+        _first(speed("nvlink_rx_kib", KIB), _divided(now.gpm_nvlink_rx_mib_per_s, 1 / MIB)),
         share("power_cap_ns"),
         share("sync_boost_ns"),
         share("sw_thermal_ns"),
@@ -361,10 +363,10 @@ def _rates(growth: _Growth) -> GpuRates:
         None if now.clock_reasons is None else bool(now.clock_reasons & SLOWED_REASONS),
         now.pcie_generation,
         now.pcie_width,
-        _first(_scaled(now.decoder_percent, 100), share("decoder_ns")),
-        _first(_scaled(now.encoder_percent, 100), share("encoder_ns")),
-        _first(_scaled(now.jpeg_percent, 100), share("jpeg_ns")),
-        _scaled(now.ofa_percent, 100),
+        _first(_divided(now.decoder_percent, 100), share("decoder_ns")),
+        _first(_divided(now.encoder_percent, 100), share("encoder_ns")),
+        _first(_divided(now.jpeg_percent, 100), share("jpeg_ns")),
+        _divided(now.ofa_percent, 100),
         share("graphics_ns"),
         share("compute_ns"),
         share("copy_ns"),
@@ -373,7 +375,7 @@ def _rates(growth: _Growth) -> GpuRates:
 
 def _busy(growth: _Growth) -> float | None:
     return _first(
-        _scaled(growth.now.utilization_percent, 100), _most(growth.share("graphics_ns"), growth.share("compute_ns"))
+        _divided(growth.now.utilization_percent, 100), _most(growth.share("graphics_ns"), growth.share("compute_ns"))
     )
 
 
@@ -386,8 +388,8 @@ def _received(growth: _Growth) -> float | None:
     now = growth.now
     return _first(
         growth.speed("pcie_rx_bytes"),
-        _scaled(now.gpm_pcie_rx_mib_per_s, 1 / MIB),
-        _scaled(now.pcie_rx_kib_per_s, 1 / KIB),
+        _divided(now.gpm_pcie_rx_mib_per_s, 1 / MIB),
+        _divided(now.pcie_rx_kib_per_s, 1 / KIB),
     )
 
 
@@ -396,8 +398,8 @@ def received_bytes_per_s(old: Reading[GpuState] | None, new: Reading[GpuState]) 
     return None if new.value is None else _received(_growth(old, new, new.value, None))
 
 
-def _scaled(value: float | None, by: float) -> float | None:
-    return None if value is None else value / by
+def _divided(value: float | None, divisor: float) -> float | None:
+    return None if value is None else value / divisor
 
 
 def _most(*values: float | None) -> float | None:

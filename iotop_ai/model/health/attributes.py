@@ -97,7 +97,10 @@ _WORD = 0xFFFF
 
 
 def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
-    """Whether an attribute counts what its number usually counts. This is assumed of an attribute without a name."""
+    """Whether an attribute counts what its number, a key of ``COUNTED``, usually counts.
+
+    An attribute without a name is assumed to.
+    """
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
     return not name or re.search(COUNTED[number], name, re.IGNORECASE) is not None
@@ -110,7 +113,7 @@ def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> in
     something else (Fujitsu and Toshiba, attribute 5: 8589934592000 is "0 (2000 0)"). The raw value of attribute 188 has
     three words of 16 bits; its count is the lowest word, which smartctl prints last ("1 1 5").
     """
-    row = next((one for one in rows if one.id == number), None)
+    row = next((row for row in rows if row.id == number), None)
     if row is None or not has_usual_meaning(number, row.name, model):
         return None
     if number == 188:
@@ -123,13 +126,16 @@ def count_of(rows: Iterable[SmartAttribute], number: int, model: str = "") -> in
 
 def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
     """The hours powered on from attribute 9 ("12345", "12345 (7 0 0)" or "12345h+12m"); None if it cannot be read."""
-    row = next((one for one in rows if one.id == 9 and "power_on" in one.name.lower()), None)
-    found = None if row is None else _HOURS.match(row.raw_text)
-    return None if found is None else int(found[1])
+    row = next((row for row in rows if row.id == 9 and "power_on" in row.name.lower()), None)
+    match = None if row is None else _HOURS.match(row.raw_text)
+    return None if match is None else int(match[1])
 
 
 def meaning(number: int, name: str = "") -> str:
-    """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else."""
+    """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else.
+
+    The name Bogus_* marks a known fault of the firmware, which is the meaning then.
+    """
     if number in COUNTED and not has_usual_meaning(number, name):
         return "not a count of bad sectors: a known firmware fault" if _FALSE.search(name) else ""
     return MEANINGS.get(number, "")

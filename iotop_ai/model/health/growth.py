@@ -27,7 +27,7 @@ class Growth(NamedTuple):
     @property
     def per_hour(self) -> float:
         """The growth per hour; over a shorter time, the growth itself."""
-        return self.by / max(1.0, self.seconds / 3600)
+        return self.by / max(1.0, self.seconds / HOUR_S)
 
     @property
     def text(self) -> str:
@@ -99,7 +99,8 @@ def past_of(points: tuple[HealthPoint, ...], wall_s: int, most: int = PAST_POINT
 def wear_left_days(state: SmartState) -> float | None:
     """The days until 100 % of the rated life is used, at the rate observed so far.
 
-    None if 100 % is already reached, if there was no wear, or if the readings span less than a week.
+    None if 100 % is already reached, if there was no wear, if the readings span less than a week, or if a figure is
+    unknown.
     """
     known = [(point.wall_s, point.used_percent) for point in state.past if point.used_percent is not None]
     if state.used_percent is None or state.used_percent >= 100 or state.read_wall_s is None or not known:

@@ -68,15 +68,15 @@ def judged(state: SmartState) -> SmartState:
 
     severity is "unknown" if there is nothing to judge.
     """
-    found = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.clauses(state)]
-    found.sort(key=lambda one: -_ORDER.index(one.severity))
+    judgements = [Judgement(rule.id, rule.severity, text) for rule in RULES for text in rule.clauses(state)]
+    judgements.sort(key=lambda judgement: -_ORDER.index(judgement.severity))
     kept: list[Judgement] = []
-    for one in found:
+    for judgement in judgements:
         # If several rules judge the same figure, only the worst judgement counts.
-        subject = _SUBJECTS.get(one.rule)
+        subject = _SUBJECTS.get(judgement.rule)
         if subject is None or all(_SUBJECTS.get(other.rule) != subject for other in kept):
-            kept.append(one)
-    worst = max((_ORDER.index(one.severity) for one in kept), default=0)
+            kept.append(judgement)
+    worst = max((_ORDER.index(judgement.severity) for judgement in kept), default=0)
     figures = (
         state.assessment,
         state.attributes or None,
@@ -86,7 +86,9 @@ def judged(state: SmartState) -> SmartState:
     )
     can_judge = worst > 0 or any(figure is not None for figure in figures)
     severity = ("ok", WARNING, CRITICAL)[worst] if can_judge else "unknown"
-    return state._replace(severity=severity, judgements=tuple(kept), reasons=tuple(one.text for one in kept))
+    return state._replace(
+        severity=severity, judgements=tuple(kept), reasons=tuple(judgement.text for judgement in kept)
+    )
 
 
 def count(number: int, noun: str) -> str:
@@ -123,13 +125,15 @@ def _noun(state: SmartState, noun: str) -> str:
     return "uncorrected error" if noun == "uncorrectable sector" and state.protocol != "ata" else noun
 
 
-def _assessed(word: str, text: str) -> Check:
+def _assessment(word: str, text: str) -> Check:
     return lambda state: (text,) if state.assessment == word else ()
 
 
-def _rows(failed: str, prefail: bool | None, clause: Callable[[SmartAttribute], str]) -> Check:
+def _attributes(failed: str, prefail: bool, clause: Callable[[SmartAttribute], str]) -> Check:
+    """A check for attributes whose fields ``failed`` and ``prefail`` have these values; ``clause`` words each one."""
+
     def clauses(state: SmartState) -> tuple[str, ...]:
-        rows = [row for row in state.attributes if row.failed == failed and prefail in (None, row.prefail)]
+        rows = [row for row in state.attributes if row.failed == failed and row.prefail == prefail]
         return tuple(clause(row) for row in rows)
 
     return clauses
@@ -156,24 +160,24 @@ def _spare(state: SmartState) -> tuple[str, ...]:
     return (f"{spare} % spare blocks left, limit {limit} %",)
 
 
-def _used(state: SmartState) -> str:
+def _used_text(state: SmartState) -> str:
     left = wear_left_days(state)
     return f"{state.used_percent} % of its rated life used" + ("" if left is None else f", {left_words(left)}")
 
 
 def _worn(state: SmartState) -> tuple[str, ...]:
     used = state.used_percent
-    return (_used(state),) if used is not None and USED_WARNING_PERCENT <= used < USED_CRITICAL_PERCENT else ()
+    return (_used_text(state),) if used is not None and USED_WARNING_PERCENT <= used < USED_CRITICAL_PERCENT else ()
 
 
 def _worn_out(state: SmartState) -> tuple[str, ...]:
     used = state.used_percent
-    return (_used(state),) if used is not None and used >= USED_CRITICAL_PERCENT else ()
+    return (_used_text(state),) if used is not None and used >= USED_CRITICAL_PERCENT else ()
 
 
 def _worn_soon(state: SmartState) -> tuple[str, ...]:
     left = wear_left_days(state)
-    return (_used(state),) if left is not None and left <= WEAR_SOON_DAYS else ()
+    return (_used_text(state),) if left is not None and left <= WEAR_SOON_DAYS else ()
 
 
 def _throttles(state: SmartState) -> tuple[str, ...]:
@@ -244,14 +248,14 @@ RULES: tuple[Rule, ...] = (
         CRITICAL,
         SMARTCTL,
         "overall status FAILED (smart_status.passed false)",
-        _assessed("FAIL", "the disk itself says that it is failing"),
+        _assessment("FAIL", "the disk itself says that it is failing"),
     ),
     Rule(
         "prefail-now",
         CRITICAL,
         ATA,
         "a pre-fail attribute's value <= its threshold",
-        _rows("now", True, lambda row: f"{row.name} is failing now ({row.value}, limit {row.threshold})"),
+        _attributes("now", True, lambda row: f"{row.name} is failing now ({row.value}, limit {row.threshold})"),
     ),
     *(
         Rule(f"nvme-{name}", CRITICAL, NVME, f"critical warning bit 0x{bit:02x}", _bit(bit, text))
@@ -296,21 +300,21 @@ RULES: tuple[Rule, ...] = (
         _hot,
     ),
     Rule(
-        "overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _assessed("WARN", "the disk itself warns")
+        "overall-warns", WARNING, "pySMART, assessment", "assessment WARN", _assessment("WARN", "the disk itself warns")
     ),
     Rule(
         "attribute-now",
         WARNING,
         ATA,
         "an old-age attribute's value <= its threshold",
-        _rows("now", False, lambda row: f"{row.name} is past its limit ({row.value}, limit {row.threshold})"),
+        _attributes("now", False, lambda row: f"{row.name} is past its limit ({row.value}, limit {row.threshold})"),
     ),
     Rule(
         "prefail-past",
         WARNING,
         ATA,
         "a pre-fail attribute's worst value <= its threshold",
-        _rows("past", True, lambda row: f"{row.name} was past its limit ({row.worst}, limit {row.threshold})"),
+        _attributes("past", True, lambda row: f"{row.name} was past its limit ({row.worst}, limit {row.threshold})"),
     ),
     Rule(
         "self-test-failed",
