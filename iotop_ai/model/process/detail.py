@@ -168,7 +168,7 @@ def thread_cpu(before: Reading[ThreadTable], after: Reading[ThreadTable]) -> dic
     ticks = {thread.tid: thread.cpu_ticks for thread in old.threads}
     out = {}
     for thread in new.threads:
-        grown = per_second(delta(ticks.get(thread.tid), thread.cpu_ticks), seconds if seconds > 0 else None)
-        if grown is not None:
-            out[thread.tid] = grown / new.clk_tck
+        ticks_per_s = per_second(delta(ticks.get(thread.tid), thread.cpu_ticks), seconds)
+        if ticks_per_s is not None:
+            out[thread.tid] = ticks_per_s / new.clk_tck
     return out

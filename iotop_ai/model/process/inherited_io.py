@@ -40,20 +40,22 @@ class _Heirs:
     def __init__(self, before: ProcessTable, after: ProcessTable, earlier: Mapping[ProcessKey, int]) -> None:
         self._before = before
         self._after = after
-        self.faults: dict[ProcessKey, int] = {}
-        self.claimed: dict[ProcessKey, int] = {}
+        self.unclaimed_faults: dict[ProcessKey, int] = {}
+        """The growth of each process's cminflt that is not yet assigned to a debt."""
+        self.claimed_faults: dict[ProcessKey, int] = {}
+        """The growth of each process's cminflt that is assigned to debts."""
         for key in dict.fromkeys((*changed(after.stat, before.stat), *earlier)):
             old, new = before.stat.get(key), after.stat.get(key)
             if old is not None and new is not None:
                 grown = new.cminflt - earlier.get(key, old.cminflt)
                 if grown > 0:
-                    self.faults[key] = grown
+                    self.unclaimed_faults[key] = grown
 
     @cached_property
     def unclaimed_io(self) -> dict[ProcessKey, list[int]]:
         """The growth of each process's I/O counters that is not yet assigned to a debt."""
         out = {}
-        for key in self.faults:
+        for key in self.unclaimed_faults:
             old, new = self._before.io.get(key), self._after.io.get(key)
             if old is not None and new is not None:
                 out[key] = [b - a for a, b in zip(old, new, strict=True)]
@@ -64,13 +66,13 @@ class _Heirs:
         unclaimed = self.unclaimed_io.get(key)
         return (
             unclaimed is not None
-            and self.faults[key] >= debt.faults
+            and self.unclaimed_faults[key] >= debt.faults
             and all(free >= owed for free, owed in zip(unclaimed, debt.io, strict=True))
         )
 
     def equals(self, key: ProcessKey, debt: Debt) -> bool:
         """Whether the unclaimed growth of this process equals the debt, as if it only waited for that child."""
-        return self.faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
+        return self.unclaimed_faults.get(key) == debt.faults and self.unclaimed_io.get(key) == list(debt.io)
 
     def claim(self, key: ProcessKey, debt: Debt) -> None:
         """Subtract the debt from the process's unclaimed I/O and faults."""
@@ -78,32 +80,33 @@ class _Heirs:
         self.claim_faults(key, debt.faults)
 
     def claim_faults(self, key: ProcessKey, faults: int) -> None:
-        """Subtract the faults of a debt whose I/O is unknown."""
-        self.faults[key] -= faults
-        self.claimed[key] = self.claimed.get(key, 0) + faults
+        """Subtract faults from the process's unclaimed faults, for a debt whose I/O is unknown or already claimed."""
+        self.unclaimed_faults[key] -= faults
+        self.claimed_faults[key] = self.claimed_faults.get(key, 0) + faults
 
     def taken(self) -> dict[ProcessKey, ProcessIo]:
-        """The claimed I/O of each process."""
+        """The I/O of each process that debts have claimed."""
         out = {}
-        for key in self.claimed.keys() & self.unclaimed_io.keys():
+        for key in self.claimed_faults.keys() & self.unclaimed_io.keys():
             old, new = self._before.io[key], self._after.io[key]
             out[key] = ProcessIo(*(b - a - free for a, b, free in zip(old, new, self.unclaimed_io[key], strict=True)))
         return out
 
-    def unclaimed(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
+    def cminflt_before(self, earlier: Mapping[ProcessKey, int]) -> dict[ProcessKey, int]:
         """For each process with unclaimed faults, the value of cminflt before these faults."""
         out = {}
-        for key, left in self.faults.items():
+        for key, left in self.unclaimed_faults.items():
             now, old = self._after.stat[key].cminflt, self._before.stat[key].cminflt
             waiting = old - earlier.get(key, old)
-            base = old + max(0, self.claimed.get(key, 0) - waiting)
+            base = old + max(0, self.claimed_faults.get(key, 0) - waiting)
             if left > 0 and base < now:
                 out[key] = base
         return out
 
 
 _newest: list[tuple[ProcessTable, ProcessTable, tuple[Debt, ...], Mapping[ProcessKey, int], Settlement]] = []
-"""The arguments and the result of the last call, because the rates and the job times of a tick need the same result."""
+"""The arguments and the result of the last call of ``settle``, because the rates and the job times of a tick need the
+same result."""
 
 
 def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None) -> Settlement:
@@ -113,12 +116,12 @@ def settle(before: ProcessTable, after: ProcessTable, last: ProcessSample | None
     """
     waiting = last.debts if last is not None else ()
     earlier = last.cminflt_before if last is not None else {}
-    for old, new, debts, faults, found in tuple(_newest):
-        if old is before and new is after and debts == waiting and faults == earlier:
-            return found
-    found = _settled(before, after, waiting, earlier)
-    _newest[:] = [(before, after, waiting, earlier, found)]
-    return found
+    for old, new, debts, cminflt, settlement in tuple(_newest):
+        if old is before and new is after and debts == waiting and cminflt == earlier:
+            return settlement
+    settlement = _settled(before, after, waiting, earlier)
+    _newest[:] = [(before, after, waiting, earlier, settlement)]
+    return settlement
 
 
 def _settled(
@@ -136,7 +139,7 @@ def _settled(
     vanished = sorted(removed(after.stat, before.stat))
     heirs = _Heirs(before, after, earlier)
     if not vanished and not waiting:
-        return Settlement({}, frozenset(), (), heirs.unclaimed(earlier))
+        return Settlement({}, frozenset(), (), heirs.cminflt_before(earlier))
     debts: list[Debt] = list(waiting)
     unknown: list[Debt] = []
     for key in vanished:
@@ -148,14 +151,14 @@ def _settled(
             debts.append(debt)
     debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
     # If no cminflt grew, no process inherited anything, so the ancestors are not needed.
-    parents = _Parents(before, after, vanished, waiting) if heirs.faults and (debts or unknown) else None
+    parents = _Parents(before, after, vanished, waiting) if heirs.unclaimed_faults and (debts or unknown) else None
     marked: set[ProcessKey] = set()
     inexact = {debt.key for debt in unknown}
-    for find in (_exactly, _ancestor, _only_other):
+    for find in (_equal_ancestor, _covering_ancestor, _only_other_heir):
         left = []
         for debt in debts:
             # Some ancestors of a waiting debt may no longer be known, because they vanished earlier.
-            heir = None if find is _only_other and debt in waiting else find(debt, heirs, parents)
+            heir = None if find is _only_other_heir and debt in waiting else find(debt, heirs, parents)
             if heir is None:
                 left.append(debt)
                 continue
@@ -166,28 +169,30 @@ def _settled(
     debts = [debt for debt in debts if debt not in waiting and any(debt.io)]
     for debt in unknown:
         if debt.key not in before.io:
-            heir = next((k for k in _ancestors(debt, parents) if heirs.faults.get(k, -1) >= debt.faults), None)
+            heir = next(
+                (k for k in _ancestors(debt, parents) if heirs.unclaimed_faults.get(k, -1) >= debt.faults), None
+            )
             if heir is not None:
                 heirs.claim_faults(heir, debt.faults)
                 marked.add(heir)
-    return Settlement(heirs.taken(), frozenset(marked), tuple(debts), heirs.unclaimed(earlier))
+    return Settlement(heirs.taken(), frozenset(marked), tuple(debts), heirs.cminflt_before(earlier))
 
 
-def _exactly(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+def _equal_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     return next((key for key in _ancestors(debt, parents) if heirs.equals(key, debt)), None)
 
 
-def _ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+def _covering_ancestor(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
     return next((key for key in _ancestors(debt, parents) if heirs.fits(key, debt)), None)
 
 
-def _only_other(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
-    # Only an ancestor inherits, and it is older. If all ancestors are known and none fits, the parent ignores SIGCHLD,
-    # and a process whose growth fits did that I/O itself. If some are unknown, this may still be so.
+def _only_other_heir(debt: Debt, heirs: _Heirs, parents: _Parents | None) -> ProcessKey | None:
+    # Only an ancestor inherits. If all ancestors are known and none fits, the parent ignores SIGCHLD, and a process
+    # whose growth fits did that I/O itself. Otherwise the heir may be an unknown ancestor, which started earlier.
     if _knows_all_ancestors(debt, parents):
         return None
-    passing = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
-    return passing[0] if len(passing) == 1 else None
+    fitting = [key for key in heirs.unclaimed_io if key.start_ticks <= debt.key.start_ticks and heirs.fits(key, debt)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 class _Parents:
@@ -221,7 +226,7 @@ def _ancestors(debt: Debt, parents: _Parents | None) -> Iterator[ProcessKey]:
         return
     child, ppid = debt.key, debt.ppid
     for _ in range(FARTHEST):
-        owners = [(key, up) for key, up in parents.get(ppid) if key.start_ticks <= child.start_ticks]
+        owners = [owner for owner in parents.get(ppid) if owner[0].start_ticks <= child.start_ticks]
         if not owners:
             return
         child, ppid = max(owners, key=lambda owner: owner[0].start_ticks)

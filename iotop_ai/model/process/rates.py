@@ -1,7 +1,8 @@
 """Exact rates of each process between two readings.
 
-The io of a process is read in every tick, its stat only every few ticks, so each has a separate time. A record that was
-not read again keeps the rate of the previous Sample; a record that was read and did not change has the rate 0.
+The io and the stat of a process are not read in every tick, nor always at the same time, so each has a separate time. A
+record that was not read again keeps the rate of the previous Sample; a record that was read and did not change has the
+rate 0.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ _UNKNOWN_STAT: _StatRates = (None, None, None, False, None, 0.0)
 class _Pair(NamedTuple):
     """Two tables, and the ProcessSample of the first.
 
-    idle: whether a process that ``old`` does not list is known to have been idle, because ``old`` is complete
+    idle: whether a process that ``last`` does not list is known to have been idle, because ``last`` has rates
     """
 
     before: ProcessTable
     after: ProcessTable
-    old: ProcessSample | None
+    last: ProcessSample | None
     idle: bool
 
 
@@ -65,27 +66,28 @@ def process_rates(
     older = before.value if before is not None else None
     if older is None or table.io_at_ns <= older.io_at_ns:
         return Rated(ProcessSample({}), after.at_ns, None, renewed=True)
-    old = last.value if last is not None else None
-    pair = _Pair(older, table, old, last is not None and old is not None and last.seconds is not None)
+    last_sample = last.value if last is not None else None
+    idle = last is not None and last_sample is not None and last.seconds is not None
+    pair = _Pair(older, table, last_sample, idle)
     # Imported here, because it is not needed at start-up.
     from iotop_ai.model.process.inherited_io import settle
 
-    settled = settle(older, table, old)
+    settled = settle(older, table, last_sample)
     rates: dict[ProcessKey, ProcessRates] = {}
     for key in _moving(pair, settled):
-        rate = _rates(pair, settled, key)
-        if _worth_listing(pair, key, rate):
-            rates[key] = rate
+        own_rates = _rates(pair, settled, key)
+        if _worth_listing(pair, key, own_rates):
+            rates[key] = own_rates
     sample = ProcessSample(rates, settled.debts, settled.cminflt_before)
     return Rated(sample, after.at_ns, (table.io_at_ns - older.io_at_ns) / 1e9, renewed=True)
 
 
 def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
     """The processes that may have a rate; all others are known to have been idle."""
-    before, after, old, idle = pair
+    before, after, last, idle = pair
     if not idle:
         return list(after.stat)
-    listed = old.rates if old is not None else {}
+    listed = last.rates if last is not None else {}
     moved = {
         *changed(after.stat, before.stat),
         *changed(after.io, before.io),
@@ -97,15 +99,15 @@ def _moving(pair: _Pair, settled: Settlement) -> list[ProcessKey]:
 
 
 def _rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> ProcessRates:
-    cpu, delay, faults, main_only, part, stat_s = _stat_rates(pair, key)
+    cpu, delay, faults, main_thread_only, threads_looked, stat_s = _stat_rates(pair, key)
     io, io_s = _io_rates(pair, settled, key)
-    marked = key in settled.marked
-    return ProcessRates(*io, cpu, delay, faults, marked, main_only, part, io_s, stat_s)
+    incl_children = key in settled.marked
+    return ProcessRates(*io, cpu, delay, faults, incl_children, main_thread_only, threads_looked, io_s, stat_s)
 
 
 def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRates, float]:
-    """The rates, and the seconds between the two readings."""
-    before, after, old, idle = pair
+    """The rates, and the seconds between the two readings; 0.0 if io was not read again or the rates are unknown."""
+    before, after, last, idle = pair
     new = after.io.get(key)
     if new is None:
         return _UNKNOWN_IO, 0.0
@@ -116,10 +118,10 @@ def _io_rates(pair: _Pair, settled: Settlement, key: ProcessKey) -> tuple[_IoRat
             return _UNKNOWN_IO, 0.0
         older, since = NO_IO, _began(key, before.io_at_ns, after.clk_tck)
     elif since == until:
-        rate = old.rates.get(key) if old is not None else None
-        if rate is None:
+        last_rates = last.rates.get(key) if last is not None else None
+        if last_rates is None:
             return _IDLE_IO if idle else _UNKNOWN_IO, 0.0
-        return rate[:7], 0.0
+        return last_rates[:7], 0.0
     seconds = (until - since) / 1e9
     if new is older:
         return _IDLE_IO, seconds
@@ -138,23 +140,23 @@ def _began(key: ProcessKey, before_ns: int, clk_tck: int) -> int:
     """The monotonic time in ns at which the counters of a process that is new in a table began to count.
 
     This is the start of the process, or the time of the last sweep if that is earlier. A process may have started
-    before the last sweep, because a pid out of sequence is found only by listing /proc. It seems to start after the
-    last sweep, even later than it did, if the machine was suspended before.
+    before the last sweep, because a pid out of sequence is found only by listing /proc. Its start time includes the
+    time that the machine was suspended, and monotonic time does not, so the start may seem to be after that sweep.
     """
     return min(before_ns, (key.start_ticks + 1) * (10**9 // clk_tck))
 
 
 def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
-    before, after, old, idle = pair
+    before, after, last, idle = pair
     new, older = after.stat[key], before.stat.get(key)
     since, until = _began(key, before.stat_at_ns, after.clk_tck), after.stat_time(key)
     if older is not None:
         since = before.stat_time(key)
         if since == until:
-            rate = old.rates.get(key) if old is not None else None
-            if rate is not None:
-                faults = rate.major_faults_per_s
-                return rate.cpu_ratio, rate.io_delay_ratio, faults, rate.main_thread_only, rate.threads_looked, 0.0
+            rates = last.rates.get(key) if last is not None else None
+            if rates is not None:
+                faults = rates.major_faults_per_s
+                return rates.cpu_ratio, rates.io_delay_ratio, faults, rates.main_thread_only, rates.threads_looked, 0.0
             if not idle:
                 return _UNKNOWN_STAT
             return 0.0, 0.0 if after.delay_counted(key) else None, 0.0, new.threads > 1, None, 0.0
@@ -164,16 +166,17 @@ def _stat_rates(pair: _Pair, key: ProcessKey) -> _StatRates:
     cpu = delta(older.utime_ticks + older.stime_ticks if older else 0, new.utime_ticks + new.stime_ticks)
     faults = delta(older.majflt if older else 0, new.majflt)
     ratio = per_second(None if cpu is None else cpu / after.clk_tck, seconds)
-    delay, main_only, part = _delay(pair, key, seconds)
-    return ratio, delay, per_second(faults, seconds), main_only, part, seconds
+    delay, main_thread_only, threads_looked = _delay(pair, key, seconds)
+    return ratio, delay, per_second(faults, seconds), main_thread_only, threads_looked, seconds
 
 
 def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, bool, int | None]:
-    """The share of time blocked on block I/O, and the threads that it covers.
+    """The share of time for which the most blocked thread was blocked on block I/O, and the threads considered.
 
-    The second value is whether only the main thread counts; the third, how many threads count, or None for all.
+    The second and the third value are main_thread_only and threads_looked of ProcessRates.
     """
-    before, after, part = pair.before, pair.after, None
+    before, after = pair.before, pair.after
+    threads_looked = None
     sampled, sampled_before = after.threads.get(key), before.threads.get(key)
     new, older = after.stat[key], before.stat.get(key)
     if sampled is not None and sampled_before is not None:
@@ -185,26 +188,27 @@ def _delay(pair: _Pair, key: ProcessKey, seconds: float) -> tuple[float | None, 
         ]
         growths = [amount for amount in amounts if amount is not None]
         seconds = (after.stat_at_ns - before.stat_at_ns) / 1e9
-        grown, main_only = max(growths, default=None), False
-        part = len(sampled.blkio_ticks) if len(sampled.blkio_ticks) < new.threads else None
+        grown, main_thread_only = max(growths, default=None), False
+        threads_looked = len(sampled.blkio_ticks) if len(sampled.blkio_ticks) < new.threads else None
     else:
-        grown, main_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
+        grown, main_thread_only = delta(older.blkio_ticks if older else 0, new.blkio_ticks), new.threads > 1
         if not after.delay_counted(key):
             grown = None
     if not after.delayacct:
-        return None, main_only, part
+        return None, main_thread_only, threads_looked
     ratio = per_second(None if grown is None else grown / after.clk_tck, seconds)
     # If the CPUs are busy, the kernel's figure can exceed the elapsed time.
-    return (None if ratio is None else min(1.0, ratio)), main_only, part
+    return (None if ratio is None else min(1.0, ratio)), main_thread_only, threads_looked
 
 
-def _worth_listing(pair: _Pair, key: ProcessKey, rate: ProcessRates) -> bool:
+def _worth_listing(pair: _Pair, key: ProcessKey, rates: ProcessRates) -> bool:
+    """Whether the process was active, is blocked, or has an unknown rate that the kernel should show."""
     after = pair.after
     sampled = after.threads.get(key)
     if after.stat[key].state == "D" or (sampled is not None and any(state == "D" for state, _ in sampled.states)):
         return True
-    if rate.cpu_ratio is None or rate.major_faults_per_s is None:
+    if rates.cpu_ratio is None or rates.major_faults_per_s is None:
         return True
-    if key not in after.denied and None in rate[:7]:
+    if key not in after.denied and None in rates[:7]:
         return True
-    return any(rate[:10])
+    return any(rates[:10])

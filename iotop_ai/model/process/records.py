@@ -26,8 +26,8 @@ def has_delay_switch(kernel: str) -> bool | None:
     Before 5.14, delay accounting is on by default and the boot option ``nodelayacct`` switches it off (commits
     e4042ad49235 and 0cd7c741f01d).
     """
-    found = _RELEASE.match(kernel)
-    return None if found is None else (int(found[1]), int(found[2])) >= _SWITCHED_SINCE
+    match = _RELEASE.match(kernel)
+    return None if match is None else (int(match[1]), int(match[2])) >= _SWITCHED_SINCE
 
 
 def delay_remedy(kernel: str) -> str:
@@ -133,19 +133,19 @@ def awake(stat: ProcessStat) -> bool:
 
 def blocked(stat: Mapping[ProcessKey, ProcessStat]) -> list[ProcessKey]:
     """The processes whose main thread is in state D, sorted by pid."""
-    awake_ones = _flagged(stat)
-    if awake_ones is not None:
-        return [key for key in sorted(awake_ones) if stat[key].state == "D"]
+    awake_keys = _awake_keys(stat)
+    if awake_keys is not None:
+        return [key for key in sorted(awake_keys) if stat[key].state == "D"]
     return sorted(compress(stat, map(eq, map(_STATE, stat.values()), repeat("D"))))
 
 
 def states(stat: Mapping[ProcessKey, ProcessStat]) -> dict[str, int]:
     """The number of main threads in each state; the states S (asleep) and I (idle) may be left out."""
-    awake_ones = _flagged(stat)
-    return Counter(map(_STATE, stat.values() if awake_ones is None else [stat[key] for key in awake_ones]))
+    awake_keys = _awake_keys(stat)
+    return Counter(map(_STATE, stat.values() if awake_keys is None else [stat[key] for key in awake_keys]))
 
 
-def _flagged(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
+def _awake_keys(stat: Mapping[ProcessKey, ProcessStat]) -> Collection[ProcessKey] | None:
     """The keys of awake processes; None if the mapping does not track them."""
     return stat.flagged if isinstance(stat, TrackedDict) else None
 
@@ -231,7 +231,7 @@ class ProcessTable(NamedTuple):
 
 
 class ProcessRates(NamedTuple):
-    """The rates of one process over one interval; None if unknown (new process, no permission, no delay accounting)."""
+    """The rates of one process over one interval; None if unknown: not read before, not permitted, or not counted."""
 
     read_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes fetched from storage per second.", "kB_rd/s")]
     write_bytes_per_s: Annotated[float | None, Metric("B/s", "Bytes dirtied for storage per second.", "kB_wr/s")]
@@ -280,6 +280,8 @@ class Debt(NamedTuple):
 
 class ProcessSample(NamedTuple):
     """The processes with a non-zero or unknown rate or in state D; all others are idle and only in the Snapshot.
+
+    An unknown rate does not count if it is due to a missing permission or to delay accounting.
 
     debts: the debts that wait for one more Snapshot (see inherited_io.py)
     """

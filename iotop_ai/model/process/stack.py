@@ -70,23 +70,23 @@ def parse_folded(text: str, pid: int, seconds: float) -> PythonCode:
     for line in text.splitlines():
         stack, _, count = line.rpartition(" ")
         head, *calls = stack.split(";")
-        found = _THREAD.fullmatch(head)
+        thread_head = _THREAD.fullmatch(head)
         frames = tuple(frame for frame in map(_parse_frame, calls) if frame is not None)
-        if found is None or not frames or not count.isdecimal():
+        if thread_head is None or not frames or not count.isdecimal():
             continue
-        thread = (int(found[1] or 0), clean(found[2] or "", 64))
+        thread = (int(thread_head[1] or 0), clean(thread_head[2] or "", 64))
         if thread in threads or len(threads) < MOST_THREADS:
             threads.setdefault(thread, Counter())[frames] += int(count)
     out = [_thread(tid, name, stacks) for (tid, name), stacks in threads.items()]
-    out.sort(key=lambda one: (one.tid != pid, one.name != "MainThread", -one.samples, one.tid))
-    return PythonCode(tuple(out), max((one.samples for one in out), default=0), seconds)
+    out.sort(key=lambda thread: (thread.tid != pid, thread.name != "MainThread", -thread.samples, thread.tid))
+    return PythonCode(tuple(out), max((thread.samples for thread in out), default=0), seconds)
 
 
 def _parse_frame(text: str) -> StackFrame | None:
-    found = _FRAME.fullmatch(text)
-    if found is None:
+    match = _FRAME.fullmatch(text)
+    if match is None:
         return None
-    return StackFrame(clean(found[1], 128), clean(found[2], 4096), int(found[3] or 0))
+    return StackFrame(clean(match[1], 128), clean(match[2], 4096), int(match[3] or 0))
 
 
 def _thread(tid: int, name: str, stacks: Counter[tuple[StackFrame, ...]]) -> ThreadCode:
@@ -115,7 +115,7 @@ def with_source(code: PythonCode, lines: Iterable[tuple[StackFrame, str]]) -> Py
     """The code with ``text`` filled in from these lines."""
     known = dict(lines)
     threads = tuple(
-        thread._replace(lines=tuple(one._replace(text=known.get(one.frame, "")) for one in thread.lines))
+        thread._replace(lines=tuple(line._replace(text=known.get(line.frame, "")) for line in thread.lines))
         for thread in code.threads
     )
     return code._replace(threads=threads)
