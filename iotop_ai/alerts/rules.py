@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from iotop_ai.model.condition.grammar import Condition, parse_condition
 from iotop_ai.model.condition.over_run import ConditionResult
-from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_met, identity_of
+from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_clauses_met, identity_of
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
@@ -96,7 +96,7 @@ class _RuleWatch:
     def add(self, frame: Frame) -> Alert | None:
         rule, now_ns = self.rule, frame.snapshot.at_ns
         results = self._watch.add(frame)
-        met = all_met(results)
+        met = all_clauses_met(results)
         if met is None:
             return None
         if met:

@@ -82,14 +82,14 @@ def share_value(name: str, shares: Iterable[float]) -> float:
     return sum(by_name[share] for share in _DERIVED.get(name, (name,)))
 
 
-def matches(wanted: str, name: str) -> bool:
-    """Whether the pattern ``wanted``, which may contain ``*`` and ``?``, matches a name."""
-    return _compiled(wanted).fullmatch(name) is not None
+def matches(name_pattern: str, name: str) -> bool:
+    """Whether a pattern, which may contain ``*`` and ``?``, matches a name."""
+    return _compiled(name_pattern).fullmatch(name) is not None
 
 
 @cache
-def _compiled(wanted: str) -> re.Pattern[str]:
-    return re.compile("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in wanted), re.DOTALL)
+def _compiled(name_pattern: str) -> re.Pattern[str]:
+    return re.compile("".join({"*": ".*", "?": "."}.get(sign, re.escape(sign)) for sign in name_pattern), re.DOTALL)
 
 
 def _disks(frame: Frame) -> Table:
@@ -277,7 +277,7 @@ _ALL_REQUESTS = dict.fromkeys(("await_ms", "request_size_bytes"), "reads_per_s")
 
 
 def values(figure: Figure, frame: Frame) -> list[Value]:
-    """The value of the figure for each object in the Frame that the figure names."""
+    """The value of the figure for each object in the Frame that it names, and for each object without a name."""
     if not figure.family:
         return _verdict_job_share(figure, frame)
     out = []
@@ -337,8 +337,8 @@ def _job_matches(figure: Figure, frame: Frame, pid: str) -> bool:
 
 
 def _verdict_job_share(figure: Figure, frame: Frame) -> list[Value]:
-    """The share of the verdict's job; [] without a job."""
+    """The share of the verdict's job; [] without a job. A figure that the caller defines has an unknown value."""
     if figure.field not in SHARE_NAMES:
         return [Value(UNNAMED, None)]
-    table, wanted = _jobs(frame), (UNNAMED, str(frame.verdict.job_pid))
-    return [Value(name, *_value(figure, shares), table.renewed) for name, shares in table.objects if name in wanted]
+    table, names = _jobs(frame), (UNNAMED, str(frame.verdict.job_pid))
+    return [Value(name, *_value(figure, shares), table.renewed) for name, shares in table.objects if name in names]

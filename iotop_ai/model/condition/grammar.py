@@ -80,22 +80,22 @@ def parse_condition(text: str, extra: Mapping[str, str] | None = None) -> Condit
 
 
 def _clause(text: str, extra: Mapping[str, str] | None) -> Clause:
-    found = _FINDING.fullmatch(text)
-    if found is not None:
-        clause = Clause(text, None, finding=found[1], hold_s=_hold(found[2]))
+    named = _FINDING.fullmatch(text)
+    if named is not None:
+        clause = Clause(text, None, finding=named[1], hold_s=_hold_s(named[2]))
         states = {state.value for state in State}
         if not any(clause.names(name, name) for name in (*CLASS_SPECS, *states)):
-            raise UsageError(f"unknown finding {found[1]!r}; docs/rules.md lists the classes")
+            raise UsageError(f"unknown finding {named[1]!r}; docs/rules.md lists the classes")
         return clause
     compared = _COMPARISON.fullmatch(text)
     if compared is None:
         raise UsageError(f"not a condition: {text!r}: {_HELP}")
     name, operator, number, unit, hold = compared.groups()
     figure = figure_of(name, extra)
-    return Clause(text, figure, operator, _in_unit(text, float(number), unit or "", figure), "", _hold(hold))
+    return Clause(text, figure, operator, _in_unit(text, float(number), unit or "", figure), "", _hold_s(hold))
 
 
-def _hold(text: str | None) -> float:
+def _hold_s(text: str | None) -> float:
     return 0.0 if text is None else parse_duration_s(text)
 
 

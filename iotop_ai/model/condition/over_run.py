@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.condition.figures import SHARE_NAMES, Figure, disks_measured, matches, share_value, values
 from iotop_ai.model.condition.grammar import Clause, Condition
-from iotop_ai.model.condition.watch import ClauseResult, ClauseWatch, all_met, nearest
+from iotop_ai.model.condition.watch import ClauseResult, ClauseWatch, all_clauses_met, nearest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.time_shares import shares_of
 from iotop_ai.model.reading import Status
@@ -35,13 +35,14 @@ class ConditionOverRun:
 
     def __init__(self, condition: Condition) -> None:
         self.condition = condition
-        self._held = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
+        self._watches = {i: ClauseWatch(clause) for i, clause in enumerate(condition.clauses) if clause.hold_s}
         self._best: dict[int, ClauseResult] = {}
         """The best result of each clause with "for": from a time when all such clauses were met together or, if they
         never were, from the time when this clause had been true for longest."""
         self._together = False
+        """Whether all clauses with "for" were met in one Frame."""
         self._sums: dict[int, dict[str, tuple[float, float]]] = {
-            i: {} for i, clause in enumerate(condition.clauses) if i not in self._held and _is_mean(clause)
+            i: {} for i, clause in enumerate(condition.clauses) if i not in self._watches and _is_mean(clause)
         }
         """For each clause about a mean, by object: the weighted sum of the values, and the sum of the weights."""
         self._failed: dict[int, dict[str, bool]] = {
@@ -54,20 +55,20 @@ class ConditionOverRun:
     @property
     def needs_frames(self) -> bool:
         """Whether a clause cannot be answered from totals alone."""
-        return bool(self._held or self._sums)
+        return bool(self._watches or self._sums)
 
     def add(self, frame: Frame) -> None:
         """Take in the next Frame of the period."""
         self._add_means(frame)
         self._add_failed(frame)
-        found = {i: watch.add(frame) for i, watch in self._held.items()}
-        together = bool(found) and all(seen.met for seen in found.values())
+        results = {i: watch.add(frame) for i, watch in self._watches.items()}
+        together = bool(results) and all(result.met for result in results.values())
         if self._together and not together:
             return
-        for i, seen in found.items():
-            known = self._best.get(i)
-            if known is None or together > self._together or _order(seen) > _order(known):
-                self._best[i] = seen
+        for i, result in results.items():
+            best = self._best.get(i)
+            if best is None or together > self._together or _order(result) > _order(best):
+                self._best[i] = result
         self._together = together
 
     def _add_means(self, frame: Frame) -> None:
@@ -94,25 +95,26 @@ class ConditionOverRun:
 
         extra: the values of further figures that the caller defines, by name
         """
-        seen = []
+        results = []
         for i, clause in enumerate(self.condition.clauses):
-            if i in self._held:
-                one = self._best.get(i, ClauseResult(clause))
-                seen.append(one if self._together or len(self._held) == 1 or not one.met else one._replace(met=False))
+            if i in self._watches:
+                best = self._best.get(i, ClauseResult(clause))
+                counts = self._together or len(self._watches) == 1 or not best.met
+                results.append(best if counts else best._replace(met=False))
             elif i in self._sums:
                 means = {name: total / weight for name, (total, weight) in self._sums[i].items()}
-                seen.append(_compared(clause, means))
+                results.append(_compared(clause, means))
             elif clause.figure is None:
-                seen.append(_finding_result(clause, totals))
+                results.append(_finding_result(clause, totals))
             else:
-                seen.append(_compared(clause, _of_totals(clause, totals, extra or {})))
-        seen = [self._or_unknown(i, one) for i, one in enumerate(seen)]
-        return ConditionResult(self.condition, all_met(seen), tuple(seen))
+                results.append(_compared(clause, _of_totals(clause, totals, extra or {})))
+        results = [self._or_unknown(i, result) for i, result in enumerate(results)]
+        return ConditionResult(self.condition, all_clauses_met(results), tuple(results))
 
-    def _or_unknown(self, i: int, seen: ClauseResult) -> ClauseResult:
-        """The result, but unknown instead of "not met" if an object was never read: it may have met the clause."""
+    def _or_unknown(self, i: int, result: ClauseResult) -> ClauseResult:
+        """The result, but unknown instead of "not met" if an object was never read and so may have met the clause."""
         name = next((name for name, failed in self._failed.get(i, {}).items() if failed), None)
-        return seen if seen.met is not False or name is None else ClauseResult(seen.clause, name=name)
+        return result if result.met is not False or name is None else ClauseResult(result.clause, name=name)
 
 
 def _answered(figure: Figure, frame: Frame) -> dict[str, bool]:
@@ -129,19 +131,22 @@ def _is_mean(clause: Clause) -> bool:
     return clause.figure is not None and clause.figure.family not in ("", "jobs")
 
 
-def _order(seen: ClauseResult) -> tuple[bool, bool, float]:
-    return seen.met is not None, bool(seen.met), seen.held_s
+def _order(result: ClauseResult) -> tuple[bool, bool, float]:
+    return result.met is not None, bool(result.met), result.held_s
 
 
-def _compared(clause: Clause, found: Mapping[str, float]) -> ClauseResult:
-    if not found:
+def _compared(clause: Clause, known: Mapping[str, float]) -> ClauseResult:
+    if not known:
         return ClauseResult(clause)
-    name, value = nearest(clause, found.items())
+    name, value = nearest(clause, known.items())
     return ClauseResult(clause, value is not None and clause.met_by(value), name, value)
 
 
 def _of_totals(clause: Clause, totals: VerdictTotals, extra: Mapping[str, float | None]) -> dict[str, float]:
-    """The share that a clause names over the whole period, by pid of the job; "" stands for the verdict's job."""
+    """The share that a clause names over the whole period, by pid of the job; "" stands for the verdict's job.
+
+    A figure in ``extra`` has the name "" too.
+    """
     figure = clause.figure
     assert figure is not None
     if not figure.family:
@@ -163,9 +168,9 @@ def _finding_result(clause: Clause, totals: VerdictTotals) -> ClauseResult:
 
     The result is unknown if the rules gave no verdict in the whole period.
     """
-    named = [one for one in totals.finding_totals if clause.names(one.finding.class_id, one.finding.state.value)]
+    named = [t for t in totals.finding_totals if clause.names(t.finding.class_id, t.finding.state.value)]
     if not named:
         return ClauseResult(clause, False if totals.finding_totals else None)
-    longest = max(named, key=lambda one: one.active_ns)
+    longest = max(named, key=lambda total: total.active_ns)
     subject = f"{longest.finding.class_id} {longest.finding.subject}".rstrip()
     return ClauseResult(clause, True, subject, None, longest.active_ns / 1e9)

@@ -54,7 +54,9 @@ class ClauseWatch:
         self._since: dict[str, int] = {}
         """For each object that meets the clause, "for" aside: the monotonic time in ns since which it does."""
         self._known: dict[str, float | None] = {}
+        """The newest value of each object; None if unknown."""
         self._was_known = False
+        """Whether a value has been known in any Frame."""
         self._disks: dict[str, BlockKey] = {}
         self._serials: dict[str, str] = {}
         """For each active finding that the clause names, the serial number of its disk; "" while unknown."""
@@ -87,10 +89,10 @@ class ClauseWatch:
             else ClauseResult(self.clause)
         )
 
-    def about(self, name: str, seen: ClauseResult, now_ns: int) -> ClauseResult:
+    def about(self, name: str, result: ClauseResult, now_ns: int) -> ClauseResult:
         """The clause's result for the object ``name``, which may no longer meet the clause."""
         held_s = (now_ns - self._since.get(name, now_ns)) / 1e9
-        return seen._replace(name=name, value=self._known.get(name), held_s=held_s)
+        return result._replace(name=name, value=self._known.get(name), held_s=held_s)
 
     def _forget_replaced_disks(self, frame: Frame) -> None:
         """Forget since when each disk meets the clause if another disk now has its name."""
@@ -103,15 +105,15 @@ class ClauseWatch:
         self._disks = disks
 
     def _take_findings(self, frame: Frame, begin_ns: int) -> bool:
-        """Take in the Frame's findings. Returns whether the rules judged this Frame."""
+        """Take in the Frame's findings. Returns whether the rules have a full window."""
         verdict = frame.verdict
         if verdict.unjudged:
             self._since.clear()
             return False
         named = {
-            f"{one.class_id} {one.subject}".rstrip()
-            for one in verdict.findings
-            if self.clause.names(one.class_id, one.state.value)
+            f"{finding.class_id} {finding.subject}".rstrip()
+            for finding in verdict.findings
+            if self.clause.names(finding.class_id, finding.state.value)
         }
         serials = {name: identity_of(self.clause, name, frame) or self._serials.get(name, "") for name in named}
         for name in named & self._serials.keys():
@@ -141,10 +143,10 @@ class ClauseWatch:
 
 def nearest(clause: Clause, known: Iterable[tuple[str, float | None]]) -> tuple[str, float | None]:
     """The object and value that come nearest to meeting a clause; ("", None) if no value is known."""
-    found = [(name, value) for name, value in known if value is not None]
-    if not found:
+    pairs = [(name, value) for name, value in known if value is not None]
+    if not pairs:
         return "", None
-    return (max if clause.operator.startswith(">") else min)(found, key=lambda one: one[1])
+    return (max if clause.operator.startswith(">") else min)(pairs, key=lambda pair: pair[1])
 
 
 class ConditionWatch:
@@ -158,12 +160,12 @@ class ConditionWatch:
         """Take in a Frame and return one result per clause."""
         return tuple(clause.add(frame) for clause in self._clauses)
 
-    def about(self, name: str, seen: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
+    def about(self, name: str, results: tuple[ClauseResult, ...], now_ns: int) -> tuple[ClauseResult, ...]:
         """The results, the first of them for the object ``name`` of its clause."""
-        return self._clauses[0].about(name, seen[0], now_ns), *seen[1:]
+        return self._clauses[0].about(name, results[0], now_ns), *results[1:]
 
 
-def all_met(seen: Iterable[ClauseResult]) -> bool | None:
+def all_clauses_met(results: Iterable[ClauseResult]) -> bool | None:
     """Whether every clause is met: False if one is not met, otherwise None if one is unknown."""
-    met = [one.met for one in seen]
+    met = [result.met for result in results]
     return False if False in met else None if None in met else True

@@ -11,8 +11,7 @@ from iotop_ai.model.verdict_class import LOSING, State
 OK, WARNING, CRITICAL = 0, 1, 2
 """The severities of a disk's health."""
 SILENT_S = 90.0
-"""A machine whose newest reading is this many seconds old counts as silent; Prometheus scrapes at least once a minute.
-"""
+"""A machine whose newest reading is older than this counts as silent; Prometheus scrapes at least once a minute."""
 _TROUBLE = (*LOSING, State.WASTED)
 _LOST_AT = tuple(SHARES.index(name) for name in LOST)
 
@@ -147,14 +146,14 @@ class FleetJob(NamedTuple):
     @property
     def gpus(self) -> int | None:
         """The number of the job's GPUs on all machines."""
-        found = summed(part.gpus for part in self.parts)
-        return None if found is None else int(found)
+        total = summed(part.gpus for part in self.parts)
+        return None if total is None else int(total)
 
     @property
     def ranks(self) -> int | None:
         """The number of training processes on all machines."""
-        found = summed(part.ranks for part in self.parts)
-        return None if found is None else int(found)
+        total = summed(part.ranks for part in self.parts)
+        return None if total is None else int(total)
 
     @property
     def seconds(self) -> tuple[float, ...] | None:
@@ -196,7 +195,7 @@ class FleetMachine(NamedTuple):
     @property
     def primary(self) -> FleetFinding | None:
         """The finding that the machine's banner shows."""
-        return next((one for one in self.findings if one.primary), None)
+        return next((finding for finding in self.findings if finding.primary), None)
 
     @property
     def lost_gpu_h(self) -> float | None:
@@ -211,10 +210,10 @@ class FleetMachine(NamedTuple):
     @property
     def troubled(self) -> bool:
         """Whether something is wrong: time is lost, a disk is unhealthy, an alert fires, or the machine is silent."""
-        one = self.primary
-        loses = one is not None and one.severity in ("warning", "critical") and one.state in _TROUBLE
-        ill = self.health is not None and self.health.severity > OK
-        return loses or ill or self.silent or any(alert.reports_trouble for alert in self.alerts)
+        primary = self.primary
+        loses = primary is not None and primary.severity in ("warning", "critical") and primary.state in _TROUBLE
+        disk_is_ill = self.health is not None and self.health.severity > OK
+        return loses or disk_is_ill or self.silent or any(alert.reports_trouble for alert in self.alerts)
 
     @property
     def lost_ratio(self) -> float | None:

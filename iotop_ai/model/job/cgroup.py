@@ -170,14 +170,14 @@ def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, sta
     if now.io is None or old.io is None or not seconds:
         stacks = None
     waits = pressure_rates(old.pressure, now.pressure, seconds)
-    some = {name: found.some_ratio for name, found in waits.items()}
-    full = {name: found.full_ratio for name, found in waits.items()}
+    some = {name: rates.some_ratio for name, rates in waits.items()}
+    full = {name: rates.full_ratio for name, rates in waits.items()}
     memory, cpu = now.memory, now.cpu
     limits = [limit for limit in (memory.high_bytes, memory.max_bytes) if limit is not None]
     periods = delta(old.cpu.periods, cpu.periods)
     return CgroupRates(
-        None if stacks is None else stacks.sum_once({name: found.read_bytes_per_s for name, found in devices.items()}),
-        None if stacks is None else stacks.sum_once({name: found.write_bytes_per_s for name, found in devices.items()}),
+        None if stacks is None else stacks.sum_once({name: rates.read_bytes_per_s for name, rates in devices.items()}),
+        None if stacks is None else stacks.sum_once({name: rates.write_bytes_per_s for name, rates in devices.items()}),
         rate(old.cpu.usage_us, cpu.usage_us, 1e-6),
         quotient(delta(old.cpu.throttled_periods, cpu.throttled_periods), periods),
         rate(old.cpu.throttled_us, cpu.throttled_us, 1e-6),
@@ -194,7 +194,7 @@ def _rates(old: Cgroup, now: Cgroup, page_bytes: int, seconds: float | None, sta
     )
 
 
-_NOTHING_MOVED = CgroupIo(0, 0, 0, 0)
+_NO_IO = CgroupIo(0, 0, 0, 0)
 
 
 def _io_rates(
@@ -205,7 +205,7 @@ def _io_rates(
         device: CgroupIoRates(
             *(
                 per_second(delta(was, is_now), seconds)
-                for was, is_now in zip(before.get(device, _NOTHING_MOVED), now, strict=True)
+                for was, is_now in zip(before.get(device, _NO_IO), now, strict=True)
             )
         )
         for device, now in after.items()

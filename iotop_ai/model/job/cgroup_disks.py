@@ -49,8 +49,8 @@ class DiskStacks(NamedTuple):
             elif amount is None:
                 return None
             elif stack not in sums:
-                levels = (stack.leaves, stack.tops, *((one,) for one in stack.between))
-                sums[stack] = max(sum(moved.get(one) or 0.0 for one in level) for level in levels)
+                levels = (stack.leaves, stack.tops, *((number,) for number in stack.between))
+                sums[stack] = max(sum(moved.get(number) or 0.0 for number in level) for level in levels)
         return sum(sums.values()) + 0.0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.job.batch_ids import JobIds, job_ids
@@ -20,6 +20,7 @@ _OF_ITS_USER = ("launcher", "mpi", "notebook")
 _STARTS_RANKS = ("launcher", "mpi", "slurm")
 _HALF = 0.5
 _FEW = 2
+"""A module needs at least this many working children before they may prepare data."""
 
 
 class Work(NamedTuple):
@@ -71,19 +72,19 @@ def find_jobs(
     ranks = _ranks(search)
     tops = {rank.key: _top(search, rank.key) for rank in ranks}
     groups = _joined(search, ranks, tops)
-    stays = frozenset(kept)
-    heads = [(min((tops[rank.key] for rank in members), key=_age), members) for members in groups]
+    kept_keys = frozenset(kept)
+    jobs = [(min((tops[rank.key] for rank in members), key=_age), members) for members in groups]
 
     def order(group: tuple[ProcessKey, list[Rank]]) -> tuple[int, int, bool, int]:
         top, members = group
         keys = {top, *(rank.key for rank in members), *(worker for rank in members for worker in rank.workers)}
         level = work_level(sum(work.cores.get(k, 0.0) for k in keys), sum(work.bytes_per_s.get(k, 0.0) for k in keys))
-        gpus, more, age = job_order(len({uuid for r in members for uuid in r.gpus}), level, top.start_ticks)
-        return gpus, more, top not in stays, age
+        by_gpus, by_work, by_age = job_order(len({uuid for r in members for uuid in r.gpus}), level, top.start_ticks)
+        return by_gpus, by_work, top not in kept_keys, by_age
 
-    first = sorted(heads, key=order)[:MOST_JOBS]
-    helpers = _helpers(tree, first)
-    return {top: _job(search, top, members, helpers[top]) for top, members in first}
+    jobs = sorted(jobs, key=order)[:MOST_JOBS]
+    helpers = _helpers(tree, jobs)
+    return {top: _job(search, top, members, helpers[top]) for top, members in jobs}
 
 
 def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> dict[ProcessKey, list[ProcessKey]]:
@@ -104,38 +105,38 @@ def _helpers(tree: CandidateTree, jobs: list[tuple[ProcessKey, list[Rank]]]) -> 
 
 
 def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessKey, tuple[str, ...]]:
-    loads_for: dict[ProcessKey, set[str]] = {}
-    at_work: dict[ProcessKey, int] = {}
+    """The kinds of evidence for each process that seems to train."""
+    worker_evidence: dict[ProcessKey, set[str]] = {}
+    working_children: dict[ProcessKey, int] = {}
     for kind, workers in (("loader", tree.loaders), ("children", tree.pool_children)):
         for worker in workers:
             up = tree.trainer(worker)
             if up is None:
                 continue
-            at_work[up] = at_work.get(up, 0) + (worker in work.working)
+            working_children[up] = working_children.get(up, 0) + (worker in work.working)
             if kind == "loader" or worker in work.busy:
-                loads_for.setdefault(up, set()).add(kind)
-    drives = {roles.owner[key] for key in roles.owner if key in work.busy}
+                worker_evidence.setdefault(up, set()).add(kind)
+    ray_programs = {roles.owner[key] for key in roles.owner if key in work.busy}
     out = {}
-    for key in dict.fromkeys((*tree.candidates, *loads_for)):
+    for key in dict.fromkeys((*tree.candidates, *worker_evidence)):
         if key not in tree.info or key in tree.loaders or key in tree.servers or key in tree.trackers:
             continue
         if key in tree.pool_children or key in tree.kinds or (key in tree.ray and key not in roles.ranks):
             continue
-        found = loads_for.get(key, set())
-        if "children" in found and not _prepares(tree.info[key], at_work.get(key, 0)):
-            found = found - {"children"}
+        kinds = worker_evidence.get(key, set())
+        if "children" in kinds and not _prepares(tree.info[key], working_children.get(key, 0)):
+            kinds = kinds - {"children"}
         inspection = tree.inspection(key)
-        known = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
+        libraries = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
         words = (
             "gpu" if key.pid in tree.on_gpu else "",
             "device" if inspection.device else "",
-            "library" if known else "",
-            *sorted(found, reverse=True),
-            "ray" if key in roles.ranks or key in drives else "",
+            "library" if libraries else "",
+            *sorted(kinds, reverse=True),
+            "ray" if key in roles.ranks or key in ray_programs else "",
         )
-        strong = tuple(word for word in words if word)
-        if strong:
-            out[key] = strong
+        if any(words):
+            out[key] = tuple(word for word in words if word)
     for key in tree.candidates:
         if key not in out and (started := _started(tree, key, work, out)):
             out[key] = started
@@ -143,7 +144,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether working children may prepare data: for a script one is enough, a module needs at least two."""
+    """Whether the busy children of a program may prepare data; those of a module only if at least _FEW work."""
     return names_file(info) or (is_script(info) and at_work >= _FEW)
 
 
@@ -179,19 +180,20 @@ def _ranks(search: _Search) -> list[Rank]:
         up = tree.trainer(worker)
         if up is not None and up in evidence:
             workers.setdefault(up, []).append(worker)
-    for of_one in workers.values():
+    for children in workers.values():
         # If some children are loaders by name, the others are a pool with another purpose.
-        named = [worker for worker in of_one if worker in tree.loaders]
-        of_one[:] = named or of_one
-    trains: dict[ProcessKey, list[ProcessKey]] = {}
+        named = [worker for worker in children if worker in tree.loaders]
+        children[:] = named or children
+    ray_ranks: dict[ProcessKey, list[ProcessKey]] = {}
     for key in sorted(roles.ranks, key=_age):
-        trains.setdefault(roles.owner[key], []).append(key)
+        ray_ranks.setdefault(roles.owner[key], []).append(key)
     for n, worker in enumerate(sorted(roles.workers, key=_age)):
         # A worker that several ranks share is counted for only one of them.
         owner = roles.owner[worker]
-        of_all = trains.get(owner) or [owner]
-        if of_all[n % len(of_all)] in evidence:
-            workers.setdefault(of_all[n % len(of_all)], []).append(worker)
+        trainers = ray_ranks.get(owner) or [owner]
+        trainer = trainers[n % len(trainers)]
+        if trainer in evidence:
+            workers.setdefault(trainer, []).append(worker)
     ranks = [
         Rank(
             key,
@@ -203,7 +205,7 @@ def _ranks(search: _Search) -> list[Rank]:
         for key in evidence
     ]
     # A process that only starts the ranks (torch.multiprocessing.spawn, Ray's program) does not train itself.
-    above = {up for rank in ranks for up in tree.above(rank.key)} | trains.keys()
+    above = {up for rank in ranks for up in tree.above(rank.key)} | ray_ranks.keys()
     first = _first_ranks(search)
     return [rank for rank in ranks if rank.workers or rank.gpus or rank.key not in above or rank.key in first]
 
@@ -221,22 +223,23 @@ def _first_ranks(search: _Search) -> set[ProcessKey]:
     }
 
 
-def _worker_kind(search: _Search, key: ProcessKey, workers: Iterable[ProcessKey]) -> str:
+def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]) -> str:
     """The value of Rank.worker_kind for these workers."""
-    tree, several = search.tree, list(workers)
-    if not several:
+    tree = search.tree
+    if not workers:
         return ""
-    if any(worker in tree.loaders for worker in several):
+    if any(worker in tree.loaders for worker in workers):
         return LOADER
-    if any(worker in tree.ray for worker in several):
+    if any(worker in tree.ray for worker in workers):
         return RAY
-    inspections = [tree.inspection(worker) for worker in several]
-    datasets = sum({"arrow", "xxhash"} <= set(one.modules) for one in inspections)
-    spelled = any("from multiprocess." in part for worker in several for part in tree.info[worker].cmdline)
-    if spelled or datasets > len(several) * _HALF:
+    inspections = [tree.inspection(worker) for worker in workers]
+    with_datasets = sum({"arrow", "xxhash"} <= set(inspection.modules) for inspection in inspections)
+    # Hugging Face datasets uses ``multiprocess`` instead of ``multiprocessing``.
+    by_multiprocess = any("from multiprocess." in part for worker in workers for part in tree.info[worker].cmdline)
+    if by_multiprocess or with_datasets > len(workers) * _HALF:
         return "prep"
-    simulators = sum("simulator" in one.modules and "torch" not in one.libraries for one in inspections)
-    if max(simulators, sum(worker in search.work.two_way for worker in several)) > len(several) * _HALF:
+    simulators = sum("simulator" in seen.modules and "torch" not in seen.libraries for seen in inspections)
+    if max(simulators, sum(worker in search.work.two_way for worker in workers)) > len(workers) * _HALF:
         return "env"
     # Before PyTorch 2.6, loader workers have no name of their own.
     return "" if "torch" in tree.inspection(key).libraries else "pool"
@@ -252,8 +255,8 @@ def _top(search: _Search, key: ProcessKey) -> ProcessKey:
         record = tree.info.get(up)
         if record is None:
             continue
-        started = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
-        if up in search.evidence or tree.kinds.get(up) in _OF_ITS_USER or started:
+        spawned = SPAWNED in tree.info[top].cmdline and tree.stat[top].ppid == up.pid
+        if up in search.evidence or tree.kinds.get(up) in _OF_ITS_USER or spawned:
             top = up
     return top
 
@@ -282,15 +285,15 @@ def _joined(search: _Search, ranks: list[Rank], tops: Mapping[ProcessKey, Proces
         tokens[rank.key].update(shared)
     groups: list[tuple[set[object], list[Rank]]] = []
     for rank in ranks:
-        mine, members = set(tokens[rank.key]), [rank]
+        own_tokens, members = set(tokens[rank.key]), [rank]
         apart = []
         for group in groups:
-            if mine.isdisjoint(group[0]):
+            if own_tokens.isdisjoint(group[0]):
                 apart.append(group)
             else:
-                mine |= group[0]
+                own_tokens |= group[0]
                 members = [*group[1], *members]
-        groups = [*apart, (mine, members)]
+        groups = [*apart, (own_tokens, members)]
     return [members for _, members in groups]
 
 
@@ -313,9 +316,9 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         return (0 if own is None else own, *_age(rank.key))
 
     ranks = sorted(ranks, key=number)
-    first = ranks[0].key
-    record = tree.info[first]
-    ids = _ids(search, first)
+    first_key = ranks[0].key
+    record = tree.info[first_key]
+    ids = _ids(search, first_key)
     libraries = [name for rank in ranks for name in tree.inspection(rank.key).libraries]
     words = dict.fromkeys(word for rank in ranks for word in search.evidence[rank.key])
     words |= dict.fromkeys(kind for r in ranks for up in tree.above(r.key) if (kind := tree.kinds.get(up, "")))
@@ -324,7 +327,7 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
     hidden = dict.fromkeys(word for rank in ranks for word in tree.inspection(rank.key).hidden)
     return Job(
         top,
-        _name(search, top, first),
+        _name(search, top, first_key),
         record.user,
         record.uid,
         tuple(numbered(ranks, {rank.key: tree.inspection(rank.key).ids for rank in ranks})),
@@ -333,7 +336,7 @@ def _job(search: _Search, top: ProcessKey, ranks: list[Rank], helpers: list[Proc
         libraries[0] if libraries else ("torch" if "loader" in words else ""),
         tuple(words),
         tuple(hidden),
-        tree.inspection(first).ids.group,
+        tree.inspection(first_key).ids.group,
     )
 
 

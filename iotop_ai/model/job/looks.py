@@ -139,20 +139,20 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     if main == HIDDEN:
         if look.autograd:
             return "backward", None
-        found = split_look(look, threads=loading is not Loading.NAMED)
-        return ("hidden", None) if found is None else ("waits", found)
+        split = split_look(look, threads=loading is not Loading.NAMED)
+        return ("hidden", None) if split is None else ("waits", split)
     if main == OTHER:
         return "asleep", None
     if main == CHILD:
         # It is unknown what the child does: it may upload something or run a step.
         return "resting", None
     if main == QUEUE:
-        found = split_look(look, threads=loading is not Loading.NAMED)
-        if found is None and look.receives and not look.makers:
+        split = split_look(look, threads=loading is not Loading.NAMED)
+        if split is None and look.receives and not look.makers:
             return "main_net", None
-        if found is None and _busy_elsewhere(look):
-            found = Split(other=1.0)
-        return ("resting", None) if found is None else ("waits", found)
+        if split is None and _busy_elsewhere(look):
+            split = Split(other=1.0)
+        return ("resting", None) if split is None else ("waits", split)
     return _at_futex(look, loading)
 
 
@@ -167,15 +167,15 @@ def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
         # If the pin-memory thread sleeps at the result queue, the queue is empty.
         at_queue = look.pin in (QUEUE, NET)
         if at_queue:
-            found = split_look(look, threads=False)
-            if found is None and _busy_elsewhere(look):
-                found = Split(other=1.0)
-            return ("resting", None) if found is None else ("waits", found)
+            split = split_look(look, threads=False)
+            if split is None and _busy_elsewhere(look):
+                split = Split(other=1.0)
+            return ("resting", None) if split is None else ("waits", split)
         look = look._replace(makers=())
-    found = split_look(look)
-    if found is None:
+    split = split_look(look)
+    if split is None:
         return "resting", None
-    return "futex_computing" if RUNNING in look.threads else "futex", found
+    return "futex_computing" if RUNNING in look.threads else "futex", split
 
 
 class LookTally:

@@ -22,7 +22,7 @@ MOVES_BYTES_PER_S = 32_768
 class Totals(NamedTuple):
     """Counters of a training process and all processes below it; None if unknown.
 
-    read, write, chars, ticks: bytes read from and written to devices, bytes read by system calls, and CPU ticks
+    read, chars, write, ticks: bytes read from devices, bytes read by system calls, bytes written to devices, CPU ticks
     own_ticks, own_read, own_write: CPU ticks, bytes read and bytes written of the process itself, without children that
         it reaped; own_read is the larger of the bytes from devices and those by system calls
     stat_ns: the time at which own_ticks was read; 0 if it never was
@@ -80,13 +80,13 @@ class Movement:
         if totals.keys() != self._from.keys():
             return True
         grown = [_grown(self._from[key], now) for key, now in totals.items()]
-        cpu, moved = (sum(one) for one in zip(*grown, strict=True))
+        cpu, moved = (sum(column) for column in zip(*grown, strict=True))
         if cpu > MOVES_CORES * clk_tck * seconds + 1 or moved > MOVES_BYTES_PER_S * seconds:
             return True
-        mine = [looks[key] for key in totals if key in looks]
+        counts = [looks[key] for key in totals if key in looks]
         # A process that reads from a very slow device is blocked nearly all the time, but still gets a few bytes.
-        at_disk = any(one.waits.disk or one.futex.disk or one.futex_computing.disk for one in mine)
-        return any(one.main_disk or one.main_write for one in mine) or bool(moved and at_disk)
+        at_disk = any(count.waits.disk or count.futex.disk or count.futex_computing.disk for count in counts)
+        return any(count.main_disk or count.main_write for count in counts) or bool(moved and at_disk)
 
 
 def _grown(before: Totals, now: Totals) -> tuple[int, int]:

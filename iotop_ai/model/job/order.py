@@ -10,7 +10,7 @@ _LEAST = 0.05
 
 
 def work_level(cores: float | None, bytes_per_s: float | None) -> int:
-    """A job's CPU use and I/O on a logarithmic scale: 0 up to a twentieth of a core, 1 up to twice that, and so on.
+    """A job's CPU use and I/O on a logarithmic scale: 0 up to a twentieth of a core, 1 below twice that, and so on.
 
     Whole levels keep the order of two jobs stable if they work about equally.
     """

@@ -36,19 +36,20 @@ class CandidateTree:
         self.inspections = inspections
         self.by_pid = {key.pid: key for key in stat}
         self.candidates = dict.fromkeys(key for key in candidates if key in stat and key in info)
-        known = self._traits = {key: traits(info[key]) for key in self.candidates}
-        self.kinds = {key: one.kind for key, one in known.items() if one.kind}
-        self.trackers = {key for key, one in known.items() if one.tracker}
-        self.servers = {key for key, one in known.items() if one.fork_server and self._is_server(key)}
-        self.loaders = {key for key, one in known.items() if one.loader}
+        self._traits = {key: traits(info[key]) for key in self.candidates}
+        items = self._traits.items()
+        self.kinds = {key: own.kind for key, own in items if own.kind}
+        self.trackers = {key for key, own in items if own.tracker}
+        self.servers = {key for key, own in items if own.fork_server and self._is_server(key)}
+        self.loaders = {key for key, own in items if own.loader}
         self._above: dict[ProcessKey, list[ProcessKey]] = {}
-        titled = {key for key, one in known.items() if one.ray and not one.loader}
+        titled = {key for key, own in items if own.ray and not own.loader}
         # A process that was forked by an actor keeps the actor's title.
         self.ray = {key for key in titled if self.parent(key) not in titled}
         # A process that has loaders trains, even if multiprocessing started it.
-        feeds = {stat[key].ppid for key in self.loaders}
+        loader_parents = {stat[key].ppid for key in self.loaders}
         self.pool_children = {
-            k for k in self.candidates if k not in self.loaders and k.pid not in feeds and self._is_child(k)
+            k for k in self.candidates if k not in self.loaders and k.pid not in loader_parents and self._is_child(k)
         }
 
     def inspection(self, key: ProcessKey) -> Inspection:
@@ -86,10 +87,10 @@ class CandidateTree:
         up = self.parent(key)
         if up is None or up not in self.info or self.info[up].uid != self.info[key].uid:
             return False
-        mine = self.info[key].cmdline
+        cmdline = self.info[key].cmdline
         if self._traits[key].spawned:
             return True
-        return bool(mine) and mine == self.info[up].cmdline and not self.starts_rank(up, key)
+        return bool(cmdline) and cmdline == self.info[up].cmdline and not self.starts_rank(up, key)
 
     def starts_rank(self, key: ProcessKey, child: ProcessKey) -> bool:
         """Whether the child was started with another rank number than its parent; a forked child has the same number.

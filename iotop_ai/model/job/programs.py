@@ -89,7 +89,7 @@ def names_python(name: str) -> bool:
 
 
 def is_launcher(info: ProcessInfo) -> bool:
-    """Whether the process starts training processes for others, as torchrun, MPI, Slurm, Ray and papermill do."""
+    """Whether the program starts training processes, as torchrun, MPI, Slurm, Ray and papermill do."""
     return bool(launcher_kind(info))
 
 
@@ -120,7 +120,7 @@ def ray_title(info: ProcessInfo) -> str:
 
 
 def is_ray_service(info: ProcessInfo) -> bool:
-    """Whether the process belongs to Ray itself: ``ray start``, dashboard, monitor or a worker without a title."""
+    """Whether Ray started the process or the process starts Ray: ``ray start``, dashboard, monitor, or any worker."""
     words = info.cmdline[:4]
     if any(word.rsplit("/", 1)[-1] == "ray" for word in words[:3]) or ray_title(info).startswith(_RAY):
         return True

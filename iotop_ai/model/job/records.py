@@ -209,7 +209,7 @@ def job_rates(before: JobTable | None, after: JobTable, seconds: float | None) -
             jobs[key] = rates
     used = None if before is None else delta(before.own_cpu_ns, after.own_cpu_ns)
     old = {} if before is None else before.times
-    times = {key: found for key in after.times if (found := time_shares(old.get(key), after.times[key])) is not None}
+    times = {key: shares for key in after.times if (shares := time_shares(old.get(key), after.times[key])) is not None}
     own_cpu = None if used is None or not seconds else used / 1e9 / seconds
     return JobSample(jobs, tasks, own_cpu, times, _file_waits(before, after, times))
 
@@ -228,21 +228,21 @@ def _tasks_rates(
 ) -> dict[ProcessKey, TaskRates]:
     """The shares of each task that is in both readings.
 
-    Tasks whose counts grew equally have equal shares, which are computed once. This is so for most idle tasks.
+    Tasks whose counts grew equally, as those of most idle tasks do, have equal shares, which are computed once.
     """
     out: dict[ProcessKey, TaskRates] = {}
-    made: dict[tuple[int, ...], TaskRates] = {}
+    by_growth: dict[tuple[int, ...], TaskRates] = {}
     for key, counts in after.items():
         old = before.get(key)
         if old is None:
             continue
         try:
-            added = tuple(map(sub, counts, old))
+            grown = tuple(map(sub, counts, old))
         except TypeError:  # one of the counts is unknown
             out[key] = task_rates(old, counts, seconds)
             continue
-        rates = made.get(added)
+        rates = by_growth.get(grown)
         if rates is None:
-            rates = made[added] = task_rates(old, counts, seconds)
+            rates = by_growth[grown] = task_rates(old, counts, seconds)
         out[key] = rates
     return out

@@ -9,7 +9,7 @@ TRAINS = ("launcher", "loader")
 
 
 def may_rest(job: Job, place: JobPlace) -> bool:
-    """Whether the job is a notebook, or may be a server because it listens for clients or this is unknown.
+    """Whether the job is a notebook, or may be a server because it listens, or may listen, for clients.
 
     A job with several training processes may be a server too, with a model that is split over GPUs.
     """

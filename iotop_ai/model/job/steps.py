@@ -45,7 +45,10 @@ class StepCounts(NamedTuple):
 
 
 class StepRates(NamedTuple):
-    """The counts and rates of one process between two of its messages, ``span_ns`` apart."""
+    """The counts and rates of one process between two of its messages, ``span_ns`` apart.
+
+    steps: the finished steps or, if the process does not count steps, the batches
+    """
 
     steps: int | None
     data_ns: int | None
@@ -67,7 +70,7 @@ StepTable = Mapping[ProcessKey, StepCounts]
 
 
 def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
-    """The rates between two messages of one process; a rate is None if its count is unknown or fell."""
+    """The rates between two messages of one process; unknown without an earlier message, or if the count fell."""
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
     span_ns = after.at_ns - before.at_ns

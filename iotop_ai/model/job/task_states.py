@@ -41,7 +41,7 @@ NOT_DEVICES = (
     ),
     *(b"nv_", b"nvidia", b"_nv0", b"uvm_", b"os_acquire", b"rm_", b"amdgpu", b"kfd_", b"dma_fence", b"drm_"),
 )
-"""Waits in state D for something other than a device: a lock of the address space, memory reclaim, a GPU's driver."""
+"""Waits in state D for something other than a device: a lock of the kernel, memory reclaim, a GPU's driver."""
 QUEUES = (
     b"poll_schedule",
     b"do_poll",
@@ -98,7 +98,7 @@ def wait_state_in(wchan: bytes) -> int | None:
 
 
 def wait_state_of(state: bytes, wchan: bytes) -> int:
-    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs or it cannot be read."""
+    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs or if unreadable."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":
@@ -177,7 +177,7 @@ _BLIND = SweepCounts._fields.index("blind")
 _BLOCKED = SweepCounts._fields.index("blocked")
 _PARTIAL = SweepCounts._fields.index("partial")
 APART = SweepCounts._fields.index("apart")
-_KINDS = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
+_WAIT_INDEXES = (_WAITS + 1, _WAITS + 2, None, _WAITS + 3, _WAITS + 4, None)
 """For each wait state of a worker, the index of its count while the trainer waits; None if it has no count."""
 
 
@@ -192,17 +192,17 @@ def add_sweep(counts: list[int], main: int, workers: Sequence[int], partial: boo
     counts[_BLOCKED] += ((main == DISK) + workers.count(DISK)) * times
     counts[_PARTIAL] += partial * times
     if main == QUEUE:
-        doing = [wait_state for wait_state in workers if wait_state not in (QUEUE, HIDDEN)]
+        active = [wait_state for wait_state in workers if wait_state not in (QUEUE, HIDDEN)]
     elif main == HIDDEN:
-        doing = [wait_state for wait_state in workers if wait_state in (DISK, RUNNING)]
-        counts[_BLIND] += bool(doing) * times
+        active = [wait_state for wait_state in workers if wait_state in (DISK, RUNNING)]
+        counts[_BLIND] += bool(active) * times
     else:
         return
-    counts[_WAITS] += bool(doing) * times
-    for wait_state in doing:
-        kind = _KINDS[wait_state]
-        if kind is not None:
-            counts[kind] += times
+    counts[_WAITS] += bool(active) * times
+    for wait_state in active:
+        index = _WAIT_INDEXES[wait_state]
+        if index is not None:
+            counts[index] += times
 
 
 class TaskRates(NamedTuple):
@@ -256,10 +256,10 @@ class JobRates(NamedTuple):
 
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
-    """The shares between two readings; None if no look was made between them or a count fell."""
-    n = COUNTED_WAIT_STATES
-    grown = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
-    looks = None if grown is None or None in grown else sum(n for n in grown if n is not None)
+    """The shares between two readings; None without an earlier reading or a look since then, and if a count fell."""
+    counted = slice(COUNTED_WAIT_STATES)
+    grown = None if before is None else [delta(a, b) for a, b in zip(before[counted], after[counted], strict=True)]
+    looks = None if grown is None or None in grown else sum(count for count in grown if count is not None)
 
     def share(wait_state: int) -> float | None:
         return None if grown is None else quotient(grown[wait_state], looks)

@@ -185,11 +185,11 @@ def _crowded_out(interval: Interval, running: float) -> float:
     The thread waits for a core both to take a batch and to compute. The part for taking batches is estimated: its waits
     while data is made, divided by the sum of these waits and its time on a core.
     """
-    looks, without = interval.looks, interval.core_wait or 0.0
+    looks, core_wait = interval.looks, interval.core_wait or 0.0
     if not looks.crowded or not looks.waits.cpu:
         return 0.0
-    taking = looks.waits.cpu / (looks.waits.cpu + looks.running * (1 - without))
-    return running * looks.crowded / looks.running * without * taking
+    taking = looks.waits.cpu / (looks.waits.cpu + looks.running * (1 - core_wait))
+    return running * looks.crowded / looks.running * core_wait * taking
 
 
 def _computes(interval: Interval) -> str:
@@ -247,17 +247,17 @@ class _Waits(NamedTuple):
     saved: bool = False
 
 
-def _take(interval: Interval, out: list[float], most: float, found: float, waits: _Waits) -> float:
+def _take(interval: Interval, out: list[float], most: float, share: float, waits: _Waits) -> float:
     """Assign time to the shares in proportion to these looks. Returns the time assigned, at most ``most``.
 
     most: the share of time that is left to assign
-    found: the share of the looks that show these waits
+    share: the share of the looks that show these waits
     """
-    taken = min(most, found)
+    taken = min(most, share)
     if taken <= 0:
         return 0.0
     whole = interval.looks.looks
-    part = taken / found / whole
+    part = taken / share / whole
     files = "data_network" if interval.reads_network_fs else "data_disk"
     disks = "checkpoint" if waits.saved else files
     for split, cpu in zip(waits.splits, waits.cpus, strict=False):

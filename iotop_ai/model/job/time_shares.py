@@ -141,7 +141,7 @@ def time_shares(before: TimeCounts | None, after: TimeCounts | None) -> TimeShar
 
 
 def combined(parts: Sequence[TimeShares]) -> TimeShares | None:
-    """The shares of several intervals together, each weighted by its length."""
+    """The shares of several intervals together, each weighted by its length; None if all have the length 0."""
     whole = sum(part.whole_ms for part in parts)
     if whole <= 0:
         return None

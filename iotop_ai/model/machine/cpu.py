@@ -90,14 +90,14 @@ def core_rates(before: CpuTicks, after: CpuTicks, ticks: int | None = None) -> C
     system += (irq1 - irq0 if irq1 > irq0 else 0) + (softirq1 - softirq0 if softirq1 > softirq0 else 0)
     iowait = iowait1 - iowait0 if iowait1 > iowait0 else 0
     steal = steal1 - steal0 if steal1 > steal0 else 0
-    did = user + system + iowait + steal
+    not_idle = user + system + iowait + steal
     if idle0 is not None and idle1 is not None:
         idle = max(0, idle1 - idle0)
     elif ticks is not None:
-        idle = max(0, ticks - did)
+        idle = max(0, ticks - not_idle)
     else:
         return UNKNOWN_CORE
-    whole = did + idle
+    whole = not_idle + idle
     if not whole:
         return UNKNOWN_CORE
     busy = user + system

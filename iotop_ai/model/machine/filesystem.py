@@ -36,7 +36,7 @@ _FAR = pattern(r"[^/\s]+:.*")
 
 
 def is_fuse(fstype: str) -> bool:
-    """Whether a program serves the filesystem (FUSE), possibly on a block device (fuseblk)."""
+    """Whether a program serves the filesystem (FUSE). False for fuseblk, whose data is on a block device."""
     return fstype == "fuse" or fstype.startswith("fuse.")
 
 

@@ -59,7 +59,7 @@ def network_rates(
         if old is None:
             out[name] = UNKNOWN_LINK
             continue
-        most = _MOST_IB_BYTES if now.kind == "ib" else -1
+        most = _MOST_IB_BYTES if now.kind == "ib" else -1  # -1: no counter stops at this value
         rx = per_second(delta_up_to(most, old.rx_bytes, now.rx_bytes), seconds)
         tx = per_second(delta_up_to(most, old.tx_bytes, now.tx_bytes), seconds)
         errors = total(delta(old.rx_errors, now.rx_errors), delta(old.tx_errors, now.tx_errors))

@@ -22,7 +22,7 @@ class ArcCounters(NamedTuple):
     size_bytes: the current size
     limit_bytes: the largest size (c_max)
     io_hits: a counter of the reads that waited for a running read of the same block; separate since OpenZFS 2.2
-    min_bytes: the size to which the cache shrinks at most when programs need memory (c_min); None if not recorded
+    min_bytes: the size at which the cache stops shrinking when programs need memory (c_min); None if not recorded
     """
 
     hits: int | None = None

@@ -51,7 +51,7 @@ class RdmaRates(NamedTuple):
 
 _LARGEST_COUNTS = {"symbol_error": 65535, "link_downed": 255, "link_error_recovery": 255}
 """The values at which counters of PortCounters stop (drivers/infiniband/core/sysfs.c); then their growth is unknown."""
-CONGESTION = 3
+_CONGESTION_FIELDS = 3
 """The number of fields that count congestion, which are the last of RdmaCounters."""
 
 
@@ -69,6 +69,6 @@ def rdma_rates(
             )
             for name, was, count in zip(RdmaCounters._fields, old, now, strict=True)
         ]
-        errors = [rate for rate in rates[:-CONGESTION] if rate is not None]
+        errors = [rate for rate in rates[:-_CONGESTION_FIELDS] if rate is not None]
         out[port] = RdmaRates._make((*rates, sum(errors) if errors else None))
     return out

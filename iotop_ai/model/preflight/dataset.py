@@ -109,7 +109,7 @@ class Demand(NamedTuple):
 
 
 class Supply(NamedTuple):
-    """What the storage and the decoder can deliver; ``alone`` and ``together`` are in samples per second.
+    """The rates of the storage and the decoder; ``alone`` and ``together`` are in samples per second.
 
     alone: the rate of one reader
     together: the rate of as many readers as there are workers
@@ -155,24 +155,30 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
         later = step_s / (step_s + supply.decode_s) if fits else None
         bound = "storage" if cold / supply.alone >= supply.decode_s else "decode"
         return Forecast(1 / alone_s if alone_s else float("inf"), first, later, bound)
-    busy = _by_decoding(demand, supply)
+    by_decoding = _by_decoding(demand, supply)
     by_storage = supply.together / cold if cold else float("inf")
     by_turns = demand.workers / alone_s if alone_s else float("inf")
-    given = min(busy, by_storage, by_turns)
-    later = min(1.0, busy / demand.samples_per_s) if fits else None
-    first = min(1.0, given / demand.samples_per_s)
-    bound = "gpu" if first >= 1.0 else "decode" if busy <= min(by_storage, by_turns) else "storage"
-    return Forecast(given, first, later, bound, _enough(demand, supply, alone_s) if first < 1.0 else None)
+    samples_per_s = min(by_decoding, by_storage, by_turns)
+    later = min(1.0, by_decoding / demand.samples_per_s) if fits else None
+    first = min(1.0, samples_per_s / demand.samples_per_s)
+    bound = "gpu" if first >= 1.0 else "decode" if by_decoding <= min(by_storage, by_turns) else "storage"
+    return Forecast(samples_per_s, first, later, bound, _enough(demand, supply, alone_s) if first < 1.0 else None)
 
 
 def _by_decoding(demand: Demand, supply: Supply) -> float:
+    """The samples per second that the workers can decode; infinite without decoding."""
     cores = min(float(demand.workers), demand.cores)
     return cores / supply.decode_s if supply.decode_s else float("inf")
 
 
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
-    """The number of workers that would keep the GPU busy; None if storage or cores do not suffice for it."""
-    scales = supply.together >= NEAR * demand.workers * supply.alone
+    """The number of workers that would keep the GPU busy.
+
+    None if storage or cores do not suffice for it, or if it is more than four times the present number.
+    """
+    storage_scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)
     cores = demand.samples_per_s * supply.decode_s
-    return enough if scales and cores <= demand.cores and demand.workers < enough <= 4 * demand.workers else None
+    return (
+        enough if storage_scales and cores <= demand.cores and demand.workers < enough <= 4 * demand.workers else None
+    )

@@ -51,22 +51,22 @@ class Change(NamedTuple):
 
 def kept_of(results: Sequence[Measured], engine: str, wall_s: int) -> Kept:
     """The figures of a check that are kept for later comparison."""
-    random = [one.ops_per_s for one in results if one.name == RANDOM and one.block_bytes == 4 * KIB]
-    small = [one.ops_per_s for one in results if one[:3] == (FILES, FILE_BYTES, 1)]
-    written = [one.bytes_per_s for one in results if one.name == WRITE]
+    random = [phase.ops_per_s for phase in results if phase.name == RANDOM and phase.block_bytes == 4 * KIB]
+    files = [phase.ops_per_s for phase in results if phase[:3] == (FILES, FILE_BYTES, 1)]
+    write = [phase.bytes_per_s for phase in results if phase.name == WRITE]
     return Kept(
         wall_s,
         "own" if engine == "own" else "fio",
         fastest_read(results),
         max((value for value in random if value is not None), default=None),
-        next((value for value in small if value is not None), None),
-        next((value for value in written if value is not None), None),
+        next((value for value in files if value is not None), None),
+        next((value for value in write if value is not None), None),
     )
 
 
 def comparable(earlier: Sequence[Kept], now: Kept) -> list[Kept]:
     """The earlier checks by the same engine that have a figure in common with this check."""
-    return [one for one in earlier if one.engine == now.engine and any(map(_both, one[2:], now[2:]))]
+    return [check for check in earlier if check.engine == now.engine and any(map(_both, check[2:], now[2:]))]
 
 
 def _both(then: float | None, now: float | None) -> bool:
@@ -74,11 +74,11 @@ def _both(then: float | None, now: float | None) -> bool:
 
 
 def slower_than_before(earlier: Sequence[Kept], now: Kept) -> tuple[Change, ...]:
-    """The figures that are slower than the median of the earlier checks (the lower one of two middle values)."""
+    """The figures below SLOWER times the median of the earlier checks (the lower one of two middle values)."""
     out = []
     for name in ("read", "random", "files", "write"):
         value: float | None = getattr(now, name)
-        before = sorted((figure, one.wall_s) for one in earlier if (figure := getattr(one, name)))
+        before = sorted((figure, check.wall_s) for check in earlier if (figure := getattr(check, name)))
         if value is None or not before:
             continue
         then, then_s = before[(len(before) - 1) // 2]

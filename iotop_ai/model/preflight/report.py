@@ -53,9 +53,9 @@ class Report(NamedTuple):
     @property
     def exit_code(self) -> int:
         """1 if the storage hangs or misses a threshold, else 2 if the check ended early or lacks a figure, else 0."""
-        if self.hung_s or any(one.met is False for one in self.thresholds):
+        if self.hung_s or any(threshold.met is False for threshold in self.thresholds):
             return PROBLEM
-        if self.failed or not self.results or any(one.met is None for one in self.thresholds):
+        if self.failed or not self.results or any(threshold.met is None for threshold in self.thresholds):
             return NO_ANSWER
         if (self.dataset is not None and not self.dataset.files) or (self.demand is not None and self.forecast is None):
             return NO_ANSWER

@@ -20,7 +20,7 @@ CHILD = "iotop_ai.preflight.storage.child"
 class Phase(NamedTuple):
     """One measurement to make.
 
-    depth: the number of reads in flight, or of readers
+    depth: the number of reads in flight, or of readers; 0 for the scan of a dataset
     seconds: the time that the measurement may take
     """
 
@@ -120,19 +120,20 @@ def plan(seconds: float, workers: int, file_bytes: int = FILE_BYTES, dataset: bo
     """The phases of one check in order; together they take ``seconds``.
 
     workers: the number of readers of small files
+    dataset: whether a dataset is read first
     """
-    files = tuple(
+    dataset_phases = tuple(
         Phase(DATASET, 0, depth, share * seconds)
         for depth, share in zip((0, 1, max(2, workers)), DATASET_SHARES, strict=True)
     )
-    files = files if dataset else ()
-    left = seconds - sum(phase.seconds for phase in files)
+    dataset_phases = dataset_phases if dataset else ()
+    left = seconds - sum(phase.seconds for phase in dataset_phases)
     out = [
         Phase(name, file_bytes if name == FILES else block, depth, share * left)
         for name, block, depth, share in _SHARES
     ]
     last = Phase(FILES, file_bytes, max(2, workers), left - sum(phase.seconds for phase in out))
-    return (*files, *out, last)
+    return (*dataset_phases, *out, last)
 
 
 def enough_for(percent: int, operations: int) -> bool:
@@ -149,28 +150,28 @@ def latency_of(times_ns: Sequence[int]) -> Latency | None:
     if not times_ns:
         return None
     ordered = sorted(times_ns)
-    most = len(ordered)
-    p50, p90, p99 = (ordered[_rank(percent, most) - 1] / 1e6 for percent in (50, 90, 99))
+    count = len(ordered)
+    p50, p90, p99 = (ordered[_rank(percent, count) - 1] / 1e6 for percent in (50, 90, 99))
     return Latency(
-        sum(ordered) / most / 1e6,
+        sum(ordered) / count / 1e6,
         p50,
-        p90 if enough_for(90, most) else None,
-        p99 if enough_for(99, most) else None,
+        p90 if enough_for(90, count) else None,
+        p99 if enough_for(99, count) else None,
         ordered[-1] / 1e6,
     )
 
 
 def fastest_read(results: Sequence[Measured]) -> float | None:
     """The bytes per second of the fastest sequential read without the page cache; None if unknown."""
-    rates = [one.bytes_per_s for one in results if one.name == SEQUENTIAL]
+    rates = [phase.bytes_per_s for phase in results if phase.name == SEQUENTIAL]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
-def files_per_s(one: Measured, dataset: Dataset | None) -> float | None:
+def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:
     """The files per second of a phase that reads files. If only a part of some files was read, bytes are converted."""
-    if one.name == DATASET and dataset is not None and dataset.read_in_part:
-        return None if one.bytes_per_s is None else one.bytes_per_s / dataset.mean_bytes
-    return one.ops_per_s
+    if phase.name == DATASET and dataset is not None and dataset.read_in_part:
+        return None if phase.bytes_per_s is None else phase.bytes_per_s / dataset.mean_bytes
+    return phase.ops_per_s
 
 
 def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
@@ -178,15 +179,15 @@ def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | 
 
     The files are those of the dataset or, without a dataset, the small files of the check.
     """
-    name = DATASET if any(one.name == DATASET for one in results) else FILES
-    rates = [files_per_s(one, dataset) for one in results if one.name == name]
+    name = DATASET if any(phase.name == DATASET for phase in results) else FILES
+    rates = [files_per_s(phase, dataset) for phase in results if phase.name == name]
     return max((rate for rate in rates if rate is not None), default=None)
 
 
 def read_await_ms(results: Sequence[Measured]) -> float | None:
     """The mean time of a random 4 KiB read while no other read is in flight; None if unknown."""
-    found = (one for one in results if (one.name, one.block_bytes, one.depth) == (RANDOM, 4 * KIB, 1))
-    return next((one.latency.mean_ms for one in found if one.latency is not None), None)
+    phases = (phase for phase in results if (phase.name, phase.block_bytes, phase.depth) == (RANDOM, 4 * KIB, 1))
+    return next((phase.latency.mean_ms for phase in phases if phase.latency is not None), None)
 
 
 class Threshold(NamedTuple):

@@ -11,7 +11,7 @@ from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
 from iotop_ai.model.condition.figures import FAMILIES, Value, fields_of, figure_of, values
 from iotop_ai.model.condition.grammar import parse_condition
 from iotop_ai.model.condition.over_run import ConditionOverRun, ConditionResult
-from iotop_ai.model.condition.watch import ConditionWatch, all_met
+from iotop_ai.model.condition.watch import ConditionWatch, all_clauses_met
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuState
 from iotop_ai.model.job.records import JobTable
@@ -110,17 +110,17 @@ def test_a_condition_that_the_totals_answer_needs_no_frame() -> None:
 
 def test_on_the_live_machine_a_condition_is_met_once_it_lasted_and_ends_with_a_gap() -> None:
     watch = ConditionWatch(parse_condition("data_wait > 20% for 10s"))
-    met = [all_met(watch.add(frame)) for frame in slow_disk()]
+    met = [all_clauses_met(watch.add(frame)) for frame in slow_disk()]
     assert met[0] is None
     first = met.index(True)
     assert all(one is False for one in met[1:first] if one is not None)
     frame = slow_disk()[-1]
-    assert all_met(watch.add(frame._replace(sample=frame.sample._replace(gap=True)))) is not True
+    assert all_clauses_met(watch.add(frame._replace(sample=frame.sample._replace(gap=True)))) is not True
 
 
 def live(text: str, found: Iterable[Frame]) -> list[bool | None]:
     watch = ConditionWatch(parse_condition(text))
-    return [all_met(watch.add(frame)) for frame in found]
+    return [all_clauses_met(watch.add(frame)) for frame in found]
 
 
 SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.trainer.py.data_disk >= 20% for {}"]

@@ -109,16 +109,16 @@ class PythonFacts(NamedTuple):
         return f"{self.command} -m pip uninstall{' --break-system-packages' * self.managed}"
 
     def first(self, name: str) -> Package | None:
-        """The distribution of this name that is imported; None without one."""
-        return next((one for one in self.packages if canonical(one.name) == name), None)
+        """The distribution of this canonical name that is imported; None without one."""
+        return next((package for package in self.packages if canonical(package.name) == name), None)
 
     @property
     def imported(self) -> tuple[Package, ...]:
-        """The first distribution of each name, sorted by name."""
-        found: dict[str, Package] = {}
-        for one in self.packages:
-            found.setdefault(canonical(one.name), one)
-        return tuple(found[name] for name in sorted(found))
+        """The first distribution of each canonical name, sorted by that name."""
+        by_name: dict[str, Package] = {}
+        for package in self.packages:
+            by_name.setdefault(canonical(package.name), package)
+        return tuple(by_name[name] for name in sorted(by_name))
 
 
 def canonical(name: str) -> str:

@@ -66,10 +66,11 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
             yield Difference("checks", name, a.get(name), b.get(name))
 
 
-def _flat(found: object, prefix: str = "") -> dict[str, str]:
+def _flat(section: object, prefix: str = "") -> dict[str, str]:
+    """The values of a section of the JSON as text, by dotted name; {} if it is not an object."""
     out: dict[str, str] = {}
-    if isinstance(found, Mapping):
-        for key, value in found.items():
+    if isinstance(section, Mapping):
+        for key, value in section.items():
             if isinstance(value, Mapping):
                 out |= _flat(value, f"{prefix}{key}.")
             elif value is not None:
@@ -78,6 +79,6 @@ def _flat(found: object, prefix: str = "") -> dict[str, str]:
     return out
 
 
-def _states(found: object) -> dict[str, str]:
-    checks = found if isinstance(found, list) else []
-    return {str(one["name"]): str(one.get("state")) for one in checks if isinstance(one, Mapping) and "name" in one}
+def _states(checks: object) -> dict[str, str]:
+    known = [check for check in checks if isinstance(check, Mapping)] if isinstance(checks, list) else []
+    return {str(check["name"]): str(check.get("state")) for check in known if "name" in check}

@@ -70,8 +70,8 @@ class Used(NamedTuple):
 
     worker_cores: the mean number of cores that all workers together used; without workers, the main process
     main_cores: the mean number of cores that the loader's main process used
-    blocked_ratio, running_ratio: in which share of the samples of its state a worker waited for storage (D), and in
-        which it ran or waited for a CPU (R)
+    blocked_ratio: the share of the samples of workers in which the worker waited for storage (state D)
+    running_ratio: the share of these samples in which the worker ran or waited for a CPU (state R)
     memory_bytes: the highest PSS of all processes together
     growth_bytes: the growth of that PSS per batch; None if it does not grow steadily
     shm_bytes: the highest use of /dev/shm since the start of the run
@@ -118,12 +118,12 @@ class Run(NamedTuple):
 
 
 def curve(runs: Sequence[Run], of: Configuration) -> list[Run]:
-    """The successful runs that differ from the configuration ``of`` only in the number of workers, in that order."""
-    found = {}
+    """The successful runs that differ from the configuration ``of`` only in the number of workers, fewest first."""
+    by_workers = {}
     for run in runs:
-        one = run.configuration
+        own = run.configuration
         # Without workers, a configuration has no prefetch and no start method.
-        alone = not one.workers and one == of._replace(workers=0, prefetch=None, start="")
-        if run.steady is not None and (alone or one._replace(workers=of.workers) == of):
-            found[one.workers] = run
-    return [found[workers] for workers in sorted(found)]
+        same_without_workers = not own.workers and own == of._replace(workers=0, prefetch=None, start="")
+        if run.steady is not None and (same_without_workers or own._replace(workers=of.workers) == of):
+            by_workers[own.workers] = run
+    return [by_workers[workers] for workers in sorted(by_workers)]
