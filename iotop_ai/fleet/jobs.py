@@ -14,17 +14,17 @@ _Key = tuple[str, str, str, str, str]
 _EMPTY = Answer(())
 
 
-def _key(one: Series) -> _Key:
-    label = one.label
+def _key(entry: Series) -> _Key:
+    label = entry.label
     return (label("instance"), label("pid"), label("script"), label("slurm_job_id"), label("unit"))
 
 
 def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> list[JobPart]:
     """The part of each job on each machine. name_of: returns the machine's name for a Prometheus instance."""
     seconds: dict[_Key, list[float]] = {}
-    for one in answers.get("job time", _EMPTY).series:
-        if (bucket := one.label("bucket")) in SHARES and one.value is not None and one.value > 0:
-            seconds.setdefault(_key(one), [0.0] * len(SHARES))[SHARES.index(bucket)] += one.value
+    for entry in answers.get("job time", _EMPTY).series:
+        if (bucket := entry.label("bucket")) in SHARES and entry.value is not None and entry.value > 0:
+            seconds.setdefault(_key(entry), [0.0] * len(SHARES))[SHARES.index(bucket)] += entry.value
     gpus, ranks = (_counts(answers.get(name, _EMPTY).series) for name in ("job GPUs", "job ranks"))
     late = _counts(answers.get("late rank", _EMPTY).series)
     infos = _infos(answers.get("job info", _EMPTY).series)
@@ -39,17 +39,17 @@ def job_parts(answers: Mapping[str, Answer], name_of: Callable[[str], str]) -> l
 
 
 def _counts(series: Iterable[Series]) -> dict[_Key, int]:
-    return {_key(one): int(one.value) for one in series if one.value is not None and one.value >= 0}
+    return {_key(entry): int(entry.value) for entry in series if entry.value is not None and entry.value >= 0}
 
 
 def _infos(series: Iterable[Series]) -> dict[_Key, tuple[str, str]]:
     """For each job, the numbers of its ranks and its group of ranks, both from the newest of its series."""
     newest: dict[_Key, Series] = {}
-    for one in series:
-        before = newest.get(key := _key(one))
-        if one.value is not None and (before is None or one.value > (before.value or 0.0)):
-            newest[key] = one
-    return {key: (checked_ranges(one.label("ranks")), one.label("rank_group")) for key, one in newest.items()}
+    for entry in series:
+        before = newest.get(key := _key(entry))
+        if entry.value is not None and (before is None or entry.value > (before.value or 0.0)):
+            newest[key] = entry
+    return {key: (checked_ranges(entry.label("ranks")), entry.label("rank_group")) for key, entry in newest.items()}
 
 
 def joined_jobs(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding]) -> tuple[FleetJob, ...]:

@@ -48,18 +48,18 @@ class _Assembly:
         self._window_s = window_s
         reading = answers[READING]
         self._at_s = reading.at_s or 0.0
-        self._names = MachineNames({one.label("instance") for one in reading.series} - {""})
+        self._names = MachineNames({entry.label("instance") for entry in reading.series} - {""})
         answered, current = "node's reading" in answers, self._instances("node's reading")
-        for one in self._series("node"):
-            instance = one.label("instance")
-            self._names.learn(instance, one.label("nodename"), current=not answered or instance in current)
+        for entry in self._series("node"):
+            instance = entry.label("instance")
+            self._names.learn(instance, entry.label("nodename"), current=not answered or instance in current)
         self._machines: dict[str, FleetMachine] = {}
 
     def _series(self, name: str) -> tuple[Series, ...]:
         return self._answers.get(name, _EMPTY).series
 
     def _instances(self, name: str) -> set[str]:
-        return {one.label("instance") for one in self._series(name)}
+        return {entry.label("instance") for entry in self._series(name)}
 
     def _change(self, name: str, instance: str, source: str, **changes: Any) -> None:
         """Record that an exporter knows a machine, and change the machine's fields.
@@ -85,123 +85,126 @@ class _Assembly:
         for name, own in by_machine.items():
             if name in self._machines:
                 self._machines[name] = self._machines[name]._replace(job_parts=tuple(own))
-        loose = self._add_alerts()
+        without_machine = self._add_alerts()
         names = sorted(self._machines)[:MOST_MACHINES]
         machines = tuple(self._machines[name]._replace(unanswered=unanswered) for name in names)
         findings = {machine.name: primary for machine in machines if (primary := machine.primary) is not None}
-        return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), loose, unanswered)
+        return Fleet(self._at_s, self._window_s, machines, joined_jobs(parts, findings), without_machine, unanswered)
 
-    def _own(self, name: str) -> Iterable[tuple[str, Series]]:
+    def _iotop_series(self, name: str) -> Iterable[tuple[str, Series]]:
         """The series of the answer ``name``, each with its machine, for machines that run iotop-ai."""
-        for one in self._series(name):
-            machine = self._names.of(one.label("instance"))
+        for entry in self._series(name):
+            machine = self._names.of(entry.label("instance"))
             if machine in self._machines:
-                yield machine, one
+                yield machine, entry
 
     def _add_iotop(self) -> None:
-        for one in self._series(READING):
-            if (instance := one.label("instance")) and one.value is not None:
-                age_s = max(0.0, self._at_s - one.value)
+        for entry in self._series(READING):
+            if (instance := entry.label("instance")) and entry.value is not None:
+                age_s = max(0.0, self._at_s - entry.value)
                 name = self._names.of(instance)
                 self._change(name, instance, IOTOP, age_s=age_s, silent=age_s > SILENT_S)
         # The last verdict of a silent machine is out of date.
-        for name, one in self._own("verdict"):
+        for name, entry in self._iotop_series("verdict"):
             if not self._machines[name].silent:
-                self._set(name, state=one.label("state"))
-        for name, _ in self._own("measuring"):
+                self._set(name, state=entry.label("state"))
+        for name, _ in self._iotop_series("measuring"):
             self._set(name, measuring=True)
         lost = {
-            (name, one.label("class"), one.label("subject")): one.value for name, one in self._own("findings' loss")
+            (name, entry.label("class"), entry.label("subject")): entry.value
+            for name, entry in self._iotop_series("findings' loss")
         }
         findings: dict[str, list[FleetFinding]] = {}
-        for name, one in self._own("findings"):
-            class_id, subject = one.label("class"), one.label("subject")
+        for name, entry in self._iotop_series("findings"):
+            class_id, subject = entry.label("class"), entry.label("subject")
             ratio = lost.get((name, class_id, subject))
-            primary = one.label("primary") == "yes"
-            finding = FleetFinding(class_id, one.label("state"), subject, one.label("severity"), primary, ratio)
+            primary = entry.label("primary") == "yes"
+            finding = FleetFinding(class_id, entry.label("state"), subject, entry.label("severity"), primary, ratio)
             findings.setdefault(name, []).append(finding)
         for name, own in findings.items():
             if not self._machines[name].silent:
-                self._set(name, findings=tuple(sorted(own, key=lambda one: not one.primary)))
+                self._set(name, findings=tuple(sorted(own, key=lambda finding: not finding.primary)))
 
     def _add_iotop_devices(self) -> None:
-        for name, one in self._own("GPUs"):
-            self._set(name, gpus=None if one.value is None else int(one.value))
-        for name, one in self._own("GPU use"):
-            self._set(name, gpu_busy=_ratio(one.value))
-        for name, disk in _disks(self._own("disk use"), self._own("disk await")).items():
+        for name, entry in self._iotop_series("GPUs"):
+            self._set(name, gpus=None if entry.value is None else int(entry.value))
+        for name, entry in self._iotop_series("GPU use"):
+            self._set(name, gpu_busy=_ratio(entry.value))
+        for name, disk in _disks(self._iotop_series("disk use"), self._iotop_series("disk await")).items():
             self._set(name, disk=disk)
-        for name, one in self._own("health"):
-            if one.value is not None and OK <= one.value <= CRITICAL:
-                self._set(name, health=FleetHealth(one.label("device"), int(one.value)))
-        for name, one in self._own("collectors"):
-            if one.value == 1 and one.label("status") in _ABSENT:
-                self._set(name, **{"no_gpu" if one.label("collector") == "gpu" else "no_smart": True})
+        for name, entry in self._iotop_series("health"):
+            if entry.value is not None and OK <= entry.value <= CRITICAL:
+                self._set(name, health=FleetHealth(entry.label("device"), int(entry.value)))
+        for name, entry in self._iotop_series("collectors"):
+            if entry.value == 1 and entry.label("status") in _ABSENT:
+                self._set(name, **{"no_gpu" if entry.label("collector") == "gpu" else "no_smart": True})
 
     def _set(self, name: str, **changes: Any) -> None:
         self._machines[name] = self._machines[name]._replace(**changes)
 
-    def _named(self, name: str) -> Iterable[tuple[str, Series]]:
+    def _exporter_series(self, name: str) -> Iterable[tuple[str, Series]]:
         """The series of another exporter, each with its machine."""
-        for one in self._series(name):
-            if one.label("instance"):
-                yield self._names.of(one.label("instance"), one.label("Hostname") or one.label("nodename")), one
+        for entry in self._series(name):
+            if entry.label("instance"):
+                yield self._names.of(entry.label("instance"), entry.label("Hostname") or entry.label("nodename")), entry
 
     def _add_node(self) -> None:
         answered = "node's reading" in self._answers
         reading = self._instances("node's reading")
         instances: dict[str, list[str]] = {}
-        for name, one in self._named("node"):
-            instances.setdefault(name, []).append(one.label("instance"))
+        for name, entry in self._exporter_series("node"):
+            instances.setdefault(name, []).append(entry.label("instance"))
         for name, own in instances.items():
             # An instance that has changed its port or its label is still listed, but has no reading.
             current = [instance for instance in own if instance in reading]
             silent = answered and IOTOP not in self._sources(name) and not current
             self._change(name, (current or own)[0], NODE, **({"silent": True} if silent else {}))
-        for name, disk in _disks(self._named("node's disk use"), self._named("node's disk await")).items():
+        for name, disk in _disks(
+            self._exporter_series("node's disk use"), self._exporter_series("node's disk await")
+        ).items():
             if name in self._machines and self._machines[name].disk is None:
                 self._set(name, disk=disk)
 
     def _add_dcgm(self) -> None:
         use: dict[str, dict[str, float | None]] = {}
         instances = {}
-        for name, one in self._named("dcgm"):
+        for name, entry in self._exporter_series("dcgm"):
             # If two scrape jobs read the same exporter, each of its GPUs occurs twice.
-            own, gpu = use.setdefault(name, {}), one.label("UUID") or one.label("gpu")
-            if own.get(gpu) is None:
-                own[gpu] = dcgm_percent(one.value)
-            instances[name] = one.label("instance")
-        for name, own in use.items():
+            by_gpu, gpu = use.setdefault(name, {}), entry.label("UUID") or entry.label("gpu")
+            if by_gpu.get(gpu) is None:
+                by_gpu[gpu] = dcgm_percent(entry.value)
+            instances[name] = entry.label("instance")
+        for name, by_gpu in use.items():
             self._change(name, instances[name], DCGM)
             if self._machines[name].gpus is None:
-                known = [value for value in own.values() if value is not None]
+                known = [value for value in by_gpu.values() if value is not None]
                 busy = sum(known) / len(known) / 100 if known else None
-                self._set(name, gpus=len(own), gpu_busy=busy, no_gpu=False)
+                self._set(name, gpus=len(by_gpu), gpu_busy=busy, no_gpu=False)
 
     def _add_smartctl(self) -> None:
         warning = "smartctl's warning"
-        warned = {name: one for name, one in self._named(warning) if (one.value or 0) > 0}
-        for name, one in self._named("smartctl"):
-            self._change(name, one.label("instance"), SMARTCTL)
+        warned = {name: entry for name, entry in self._exporter_series(warning) if (entry.value or 0) > 0}
+        for name, entry in self._exporter_series("smartctl"):
+            self._change(name, entry.label("instance"), SMARTCTL)
             # smartctl_exporter may report a disk as passed although it has a warning, so the answer about warnings is
             # needed.
-            known = one.value is not None and (not one.value or warning in self._answers)
+            known = entry.value is not None and (not entry.value or warning in self._answers)
             if self._machines[name].health is None and known:
-                ill = warned.get(name) if one.value else one
-                severity = OK if ill is None else CRITICAL
-                self._set(name, health=FleetHealth((ill or one).label("device"), severity), no_smart=False)
+                failing = warned.get(name) if entry.value else entry
+                severity = OK if failing is None else CRITICAL
+                self._set(name, health=FleetHealth((failing or entry).label("device"), severity), no_smart=False)
 
     def _add_alerts(self) -> tuple[FleetAlert, ...]:
-        """Give each machine its alerts; return the alerts that belong to no machine."""
-        loose: list[FleetAlert] = []
+        """Give each machine its alerts; return the alerts without a machine."""
+        without_machine: list[FleetAlert] = []
         by_machine: dict[str, list[FleetAlert]] = {}
-        for one in self._series("alerts"):
-            alert = FleetAlert(one.label("alertname"), one.label("severity"))
-            name = self._names.of(one.label("instance")) if one.label("instance") else ""
-            (by_machine.setdefault(name, []) if name in self._machines else loose).append(alert)
+        for entry in self._series("alerts"):
+            alert = FleetAlert(entry.label("alertname"), entry.label("severity"))
+            name = self._names.of(entry.label("instance")) if entry.label("instance") else ""
+            (by_machine.setdefault(name, []) if name in self._machines else without_machine).append(alert)
         for name, own in by_machine.items():
             self._set(name, alerts=tuple(sorted(set(own))))
-        return tuple(sorted(set(loose)))
+        return tuple(sorted(set(without_machine)))
 
     def _sources(self, name: str) -> tuple[str, ...]:
         machine = self._machines.get(name)
@@ -223,10 +226,10 @@ def _ratio(value: float | None) -> float | None:
 
 def _disks(use: Iterable[tuple[str, Series]], wait: Iterable[tuple[str, Series]]) -> dict[str, FleetDisk]:
     """The busiest disk of each machine."""
-    waits = {(name, one.label("device")): one.value for name, one in wait}
+    waits = {(name, entry.label("device")): entry.value for name, entry in wait}
     out = {}
-    for name, one in use:
-        seconds = waits.get((name, device := one.label("device")))
+    for name, entry in use:
+        seconds = waits.get((name, device := entry.label("device")))
         await_ms = None if seconds is None or seconds < 0 else seconds * 1000
-        out[name] = FleetDisk(device, _ratio(one.value), await_ms)
+        out[name] = FleetDisk(device, _ratio(entry.value), await_ms)
     return out

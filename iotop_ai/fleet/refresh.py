@@ -18,10 +18,10 @@ MOST_FAILURES = 2
 
 
 def ask_fleet(server: Prometheus, window_s: float, stopped: Callable[[], bool] = lambda: False) -> Fleet:
-    """Send every query and return the fleet. A query that fails leaves its figures unknown.
+    """Send every query and return the fleet. A query that fails or is not sent leaves its figures unknown.
 
-    Raises NoAnswerError or BadAnswerError if the first query fails, and NoAnswerError if ``stopped`` is true before the
-    first query.
+    stopped: returns whether to send no more queries. Raises NoAnswerError or BadAnswerError if the first query fails,
+    and NoAnswerError if it is not sent.
     """
     answers: dict[str, Answer] = {}
     unanswered: list[str] = []

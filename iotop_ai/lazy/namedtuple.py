@@ -60,10 +60,10 @@ else:
 
         def _replace(self, /, **changes):
             """Return a copy with some values changed. Raises ValueError for an unknown field."""
-            kind = type(self)
-            indexes = _indexes.get(kind)
+            cls = type(self)
+            indexes = _indexes.get(cls)
             if indexes is None:
-                indexes = _indexes[kind] = {name: index for index, name in enumerate(kind._fields)}
+                indexes = _indexes[cls] = {name: index for index, name in enumerate(cls._fields)}
             values = [*self]
             try:
                 for name in changes:
@@ -71,7 +71,7 @@ else:
             except KeyError:
                 unknown = [name for name in changes if name not in indexes]
                 raise ValueError(f"Got unexpected field names: {unknown!r}") from None
-            return tuple.__new__(kind, values)
+            return tuple.__new__(cls, values)
 
         __replace__ = _replace
 

@@ -177,12 +177,11 @@ class FrameCursor:
         if kept and kept[0].snapshot.wall_ns <= wall_ns < kept[-1].snapshot.wall_ns:
             self._at = max(i for i, frame in enumerate(kept) if frame.snapshot.wall_ns <= wall_ns)
             return kept[self._at]
-        wanted = max(0, bisect_right(self._walls, wall_ns) - 1)
-        have = self._numbers[-1] if kept else -2
-        if not (kept and kept[0].snapshot.wall_ns <= wall_ns and have <= wanted <= have + 1):
-            self._load(wanted, early, cancelled)
-        else:
+        number = max(0, bisect_right(self._walls, wall_ns) - 1)
+        if kept and kept[0].snapshot.wall_ns <= wall_ns and 0 <= number - self._numbers[-1] <= 1:
             self._at = len(kept) - 1
+        else:
+            self._load(number, early, cancelled)
         while (after := self.peek()) is not None and after.snapshot.wall_ns <= wall_ns:
             self.forward()
             if cancelled():
@@ -356,12 +355,12 @@ def _items_after(part: RecordingPart, newest: Snapshot, first: int) -> Iterator[
     """
     items = part.items(first)
     following: list[Snapshot | Keyframe] = []
-    found = False
+    is_after = False
     for item in items:
-        if found and isinstance(item, Keyframe):
+        if is_after and isinstance(item, Keyframe):
             return chain(following, (item,), items)
         if _is_same(_snapshot(item), newest):
-            following, found = [], True
-        elif found:
+            following, is_after = [], True
+        elif is_after:
             following.append(item)
     return iter(following)

@@ -1,9 +1,9 @@
 """Reads a recorded run from its beginning to its end: every figure over time, and its verdict.
 
 If the recording was made with the rules of this program, the verdicts come from recorded totals and the figures from
-counters: from every Snapshot of a short run, from one Snapshot a minute in a long run, and from fewer in a run of many
-hours. The means stay exact, because a rate is the mean over the time between two Snapshots. If the recording was made
-with other rules, it is folded: every Frame is judged again.
+counters: from every Snapshot of a short run, from the keyframes of a long run (every 60th Snapshot), and from fewer
+keyframes of a run of many hours. The means stay exact, because a rate is the mean over the time between two Snapshots.
+If the recording was made with other rules, it is folded: every Frame is judged again.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class RecordedFrames:
         self, path: str, begin: str | None = None, end: str | None = None, *, allow_root: bool = False
     ) -> None:
         self.source = ReplaySource(path, allow_root=allow_root, correct_times=True)
-        self.begin_ns = begin_ns = None if begin is None else self._moment(begin)
-        self.end_ns = None if end is None else self._moment(end)
+        self.begin_ns = begin_ns = None if begin is None else self._moment_ns(begin)
+        self.end_ns = None if end is None else self._moment_ns(end)
         if begin_ns is not None:
             if self.end_ns is not None and self.end_ns < begin_ns:
                 raise UsageError(f"--end {end} is before --begin {begin}")
@@ -61,15 +61,15 @@ class RecordedFrames:
         """The header of the last selected session; for a stream, of the newest item, or None before the first line."""
         return self._header or self.source.header
 
-    def _moment(self, text: str) -> int:
+    def _moment_ns(self, text: str) -> int:
         if self.source.is_stream:
             return parse_moment_ns(text)
         begin_ns, end_ns = self.source.span()
-        found = parse_time_ns(text, begin_ns, end_ns)
-        if is_time_of_day(text) and not begin_ns - _NEAR_NS <= found <= end_ns + _NEAR_NS:
+        wall_ns = parse_time_ns(text, begin_ns, end_ns)
+        if is_time_of_day(text) and not begin_ns - _NEAR_NS <= wall_ns <= end_ns + _NEAR_NS:
             first, last = (clock(ns, pattern="%F %T") for ns in (begin_ns, end_ns))
             raise UsageError(f"{text}: the recording is from {first} to {last}")
-        return found
+        return wall_ns
 
     def __iter__(self) -> Iterator[Frame]:
         for frame in frames(self.source):

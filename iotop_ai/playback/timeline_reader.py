@@ -27,7 +27,7 @@ _DISK_EVENTS = ("io_error", "disk_timeout", "disk_reset", "ata_error", "read_onl
 TROUBLE = frozenset(("oom_kill", "hung_task", "xid", "gpu_reset", "memory_error", NOT_RECORDED, *_DISK_EVENTS))
 """The kinds of events that the time line shows as faults."""
 _NORMAL_CODES = (0, -15, None)
-"""The exit codes of a worker that are not shown: 0, SIGTERM from its trainer, and unknown (None)."""
+"""The ends of a worker that are not shown: exit 0, SIGTERM from its trainer, and unknown (None)."""
 
 
 def is_trouble(event: Event) -> bool:
@@ -53,14 +53,17 @@ class TimelineReader:
         self._marks: list[tuple[int, str]] = []
         self._gaps: list[tuple[int, int]] = []
         self._ends: list[tuple[int, str, bool]] = []
+        """The faults and the ends of processes, as (wall time, text, whether it is a failure)."""
         self._alerts: list[tuple[int, str, bool]] = []
         self._lines_read = 0
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
         self._usual_ns = 0
+        """The length of the newest step that was not a gap; 0 before there is one."""
         self._gap_ns = 0
         """The length of the last step if it was a gap, otherwise 0."""
         self._key: tuple[str, str, str] | None = None
+        """The ``verdict_key`` of the newest verdict; None before the first one."""
         self._folding: tuple[RecordingPart, Iterator[Frame]] | None = None
 
     def timeline(self, end_wall_ns: int) -> Timeline:
@@ -97,18 +100,18 @@ class TimelineReader:
             self._part, self._block, self._lines_read = self._part + 1, 0, 0
             return True
         trusted = part.stamp_of(self._block) == stamp()
-        number = 0
-        for number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
-            if number > self._lines_read:
+        line_number = 0
+        for line_number, line in enumerate(part.raw_lines(part.blocks[self._block]), 1):
+            if line_number > self._lines_read:
                 self._line(line, trusted)
         # Lines at the end of the last block may by now belong to the next block.
-        grown = number > self._lines_read
+        grown = line_number > self._lines_read
         if self._block + 1 < len(part.blocks) or self._part + 1 < len(self._parts):
             if not trusted:
                 self._fold(part, part.blocks[self._block].wall_ns)
-            self._block, self._lines_read = self._block + 1, max(0, self._lines_read - number)
+            self._block, self._lines_read = self._block + 1, max(0, self._lines_read - line_number)
             return True
-        self._lines_read = max(number, self._lines_read)
+        self._lines_read = max(line_number, self._lines_read)
         if not trusted and not grown:
             self._fold(part, None)
         return grown
@@ -119,7 +122,7 @@ class TimelineReader:
             return
         if head.kind == "snap" and head.wall_ns is not None:
             if trusted and self._key is None and has_key(line):
-                self._first(line)
+                self._judge_keyframe(line)
             self._snap(head.wall_ns)
         elif head.kind == "verdict" and trusted:
             item = Decoder().read(line)
@@ -130,7 +133,7 @@ class TimelineReader:
             if isinstance(event, Event) and event.wall_ns >= self._begin - _SECOND:
                 self._event(event)
 
-    def _first(self, line: bytes) -> None:
+    def _judge_keyframe(self, line: bytes) -> None:
         """Take the verdict at the start from the first keyframe, because the line of that verdict may be missing."""
         item = Decoder().read(line)
         if isinstance(item, SnapLine) and item.carry is not None and item.carry.verdict is not None:

@@ -52,7 +52,7 @@ class Report(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """2 if nothing was measured because the factory was refused or gave no batch, 1 if another run failed, else 0."""
+        """2 if nothing was measured because the factory was refused or gave no batch; 1 if a run failed; else 0."""
         failed = {run.failure.kind for run in self.runs if run.failure is not None}
         if self.choice is None and failed <= _NO_DATA:
             return NO_ANSWER
