@@ -76,7 +76,7 @@ class SessionRecorder:
 
     @property
     def ring(self) -> Ring | None:
-        """The last hour in memory, made at the first access; None if there is no ring, or its thread cannot start yet."""
+        """The last hour in memory, made at the first access; None if there is none, or its thread cannot start yet."""
         if self._ring is None and self._make_ring is not None:
             with self._ring_lock:
                 if self._ring is None:

@@ -257,8 +257,8 @@ class JobRates(NamedTuple):
 
 def task_rates(before: TaskCounts | None, after: TaskCounts, seconds: float | None) -> TaskRates:
     """The shares between two readings; None without an earlier reading or a look since then, and if a count fell."""
-    counted = slice(COUNTED_WAIT_STATES)
-    grown = None if before is None else [delta(a, b) for a, b in zip(before[counted], after[counted], strict=True)]
+    n = COUNTED_WAIT_STATES
+    grown = None if before is None else [delta(a, b) for a, b in zip(before[:n], after[:n], strict=True)]
     looks = None if grown is None or None in grown else sum(count for count in grown if count is not None)
 
     def share(wait_state: int) -> float | None:
