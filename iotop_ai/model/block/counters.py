@@ -77,8 +77,8 @@ class BlockInfo(NamedTuple):
     kind: disk, partition, dm, md, loop, ublk, zloop, ram, zram, rom, floppy, zvol, or nvme-path (a hidden path of a
         multipath head)
     label: the name of a device-mapper device or LVM volume; otherwise the kernel name
-    detail: the type of the device ("LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "HDD", "virtio"), or
-        the file of a loop device
+    detail: the type of the device ("LVM", "crypt", "mpath", "raid1 degraded", "SATA SSD", "NVMe", "virtio"); for a loop
+        device, its file too ("loop /images/a.img")
     parent: the whole disk of a partition, or the multipath head of an nvme-path; "" for other kinds
     slaves, holders: the kernel names of the devices directly below and above it
     transport: nvme, ata, scsi, usb, virtio, xen, mmc, loop, virtual or unknown

@@ -322,8 +322,8 @@ def _growth(
     old = None if old_reading is None else old_reading.value
     if old_reading is not None and old_reading.at_ns is not None and reading.at_ns is not None:
         seconds = (reading.at_ns - old_reading.at_ns) / 1e9
-    late_before = frozenset(one.field for one in old.earlier) if old is not None else frozenset()
-    return _Growth(old, now, seconds, {one.field: one for one in now.earlier}, late_before)
+    late_before = frozenset(late.field for late in old.earlier) if old is not None else frozenset()
+    return _Growth(old, now, seconds, {late.field: late for late in now.earlier}, late_before)
 
 
 def _rates(growth: _Growth) -> GpuRates:

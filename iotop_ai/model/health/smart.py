@@ -112,8 +112,8 @@ class SmartState(NamedTuple):
     read_wall_s: the time of the query, in Unix seconds
     earlier: the known reading nearest to 24 h before this one
     recent: the known reading nearest to 1 h before this one, if at most 2 h before it
-    past: temperature and wear over all known time, oldest first; the last point is this reading
-    history_note: why there is no earlier reading; "" if there is one
+    past: temperature and wear over all known time, oldest first; the last point is this reading; () without a history
+    history_note: why stored readings are missing; "" if none is missing
     self_tests: whether the disk supports self-tests; None if not reported
     test_short_minutes, test_long_minutes: the disk's estimates of a self-test's duration
     self_test_log, error_log: the entries of the logs, newest first

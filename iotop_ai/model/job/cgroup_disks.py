@@ -82,8 +82,8 @@ def _connected(below: Mapping[str, list[str]]) -> list[list[str]]:
     groups: dict[str, list[str]] = {}
     for name, lower in below.items():
         for other in (name, *lower):
-            mine, its = groups.setdefault(name, [name]), groups.setdefault(other, [other])
-            if mine is not its:
-                mine += its
-                groups |= dict.fromkeys(its, mine)
+            group, other_group = groups.setdefault(name, [name]), groups.setdefault(other, [other])
+            if group is not other_group:
+                group += other_group
+                groups |= dict.fromkeys(other_group, group)
     return list({id(group): group for group in groups.values()}.values())

@@ -112,7 +112,7 @@ class IoLimit(NamedTuple):
 
 
 class JobMount(NamedTuple):
-    """A mount from which the job was seen reading.
+    """A mount on which the job has or had data files open for reading.
 
     path: the mount point in the job's mount namespace
     device: the device number, such as "254:0"
@@ -130,14 +130,15 @@ class JobPlace(NamedTuple):
     limits: the I/O limits of the job's cgroup and the cgroups above it
     cpu_cores: the CPU quota in cores; None without a quota
     throttled_periods: the number of periods in which the quota ran out, a counter
-    memory_limit_bytes, memory_used_bytes: the memory limit and the memory use of the job's cgroup
-    memory_failures: how often the cgroup reached its memory limit, a counter
-    memory_room_bytes: the memory that the limit leaves, counting reclaimable cache as free
+    memory_limit_bytes, memory_used_bytes: the limit and the use of the job's cgroup, or of the cgroup above it whose
+        limit leaves the least room
+    memory_failures: how often that limit was reached, a counter
+    memory_room_bytes: the memory that that limit leaves, counting reclaimable cache as free
     shm_total_bytes, shm_used_bytes: the size and use of /dev/shm in the job's mount namespace
-    allowed_cores: the number of CPUs that its ranks can run on
-    mounts: the mounts from which it was seen reading, the most frequent first
-    listening, connections: the number of TCP sockets on which its training processes wait for clients, and the number
-        of open connections to these sockets; counted only if the job has no workers
+    allowed_cores: the number of CPUs on which its first process can run
+    mounts: the mounts on which it has or had data files open for reading, the most frequent first
+    listening, connections: the number of TCP ports at which its training processes wait for clients, and the number of
+        open connections to these ports; counted only if the job has no workers
     peer: the numeric address from which its processes receive most over TCP; "" without one
     received_bytes_per_s: the bytes per second that its processes receive from all addresses
     """

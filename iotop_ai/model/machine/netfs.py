@@ -71,7 +71,7 @@ class FuseMount(NamedTuple):
 
 
 class NetfsTable(NamedTuple):
-    """All NFS mounts by mount point, and all FUSE connections by number."""
+    """The NFS mounts by mount point, one for each filesystem, and all FUSE connections by number."""
 
     nfs: Mapping[str, NfsMount]
     fuse: Mapping[str, FuseMount]

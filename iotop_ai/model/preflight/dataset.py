@@ -45,13 +45,13 @@ class Dataset(NamedTuple):
     files, size_bytes: the files and bytes that the scan found
     complete: whether the scan found all files
     p10_bytes, p50_bytes, p90_bytes, most_bytes: percentiles and maximum of the file sizes
-    sampled: the number of files in the random sample
+    sampled: the number of files of the random sample that were examined
     known_bytes: the total size of the sampled files whose share in the page cache this user can see
     resident_bytes: how many of the known bytes are in the page cache
-    cold: the number of sampled files of which nothing is in the page cache
-    past: whether cached files are read too, bypassing the page cache, because there are too few cold files
+    cold: the number of sampled files of which nothing is in the page cache, as far as this user can see
+    past: whether cached files are read instead, bypassing the page cache, because there are too few cold files
     unreadable: the number of unreadable files
-    holes: the number of other sampled files that are not read because they have holes
+    holes: the number of other files of the sample that are not read because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
     """

@@ -20,8 +20,8 @@ class ThreadDetail(NamedTuple):
     state: the letter in /proc/PID/stat
     wchan: the kernel function in which it sleeps; "" if unknown or if it does not sleep
     call: the name of its current system call; "" if unknown or without one
-    target: what that call waits for, one of the kinds in collectors/job/wait_target.py
-    path: the file or peer that the call uses; "" without one
+    target: the kind of object that the call waits for, as collectors/job/wait_target.py names it
+    path: the file that the call uses; "" if it uses none or several
     """
 
     tid: int
@@ -45,7 +45,7 @@ class ThreadTable(NamedTuple):
 class OpenFile(NamedTuple):
     """A file that the process has open.
 
-    mode: r, w or rw
+    mode: r, w or rw; "" if unknown
     fds: the number of the file's descriptors with this mode
     position: the largest offset of these descriptors; None if unknown
     mount: the mount that contains the file; None if the kernel does not name it

@@ -72,9 +72,9 @@ class Used(NamedTuple):
     main_cores: the mean number of cores that the loader's main process used
     blocked_ratio: the share of the samples of workers in which the worker waited for storage (state D)
     running_ratio: the share of these samples in which the worker ran or waited for a CPU (state R)
-    memory_bytes: the highest PSS of all processes together
-    growth_bytes: the growth of that PSS per batch; None if it does not grow steadily
-    shm_bytes: the highest use of /dev/shm since the start of the run
+    memory_bytes: the highest PSS of all processes together since the start of the run
+    growth_bytes: the growth of their anonymous and shared memory per batch; None if it does not grow steadily
+    shm_bytes: by how much the use of /dev/shm grew at most since the start of the run
     storage_bytes: the bytes read from disks
     asked_bytes: the bytes read by system calls, whether from disks or from the page cache
     """
