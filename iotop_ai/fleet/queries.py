@@ -20,7 +20,8 @@ _AWAIT = """
     / (max by (instance, device) (rate({disk}_reads_completed_total[WINDOW]))
       + max by (instance, device) (rate({disk}_writes_completed_total[WINDOW])) > 0)
     and on (instance, device) {busiest}"""
-LOST = 'bucket!~"compute|unexplained"'
+_LOST_TIME = 'bucket!~"compute|unexplained"'
+"""A matcher for the time that a job lost."""
 
 READING = "reading"
 """The name of the first query. All other queries are evaluated at the time of its answer."""
@@ -74,7 +75,7 @@ def history(instance: str, window_s: float) -> dict[str, str]:
     time = "iotop_job_time_seconds_total"
     return {
         "lost": _filled(
-            f"sum(rate({time}{{{on},{LOST}}}[WINDOW])) / (sum(rate({time}{{{on}}}[WINDOW])) > 0)", window_s
+            f"sum(rate({time}{{{on},{_LOST_TIME}}}[WINDOW])) / (sum(rate({time}{{{on}}}[WINDOW])) > 0)", window_s
         ),
         "gpu": _filled(f"avg(avg_over_time(iotop_gpu_busy_ratio{{{on}}}[WINDOW]))", window_s),
         "disk": _filled(f"max(rate(iotop_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s),

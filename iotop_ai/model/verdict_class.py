@@ -69,7 +69,7 @@ class ClassSpec(NamedTuple):
     names_disk: bool = False
     """Whether its subject is the kernel name of a disk, which the panel of disks highlights."""
     spins: bool = False
-    """Whether its GPUs look busier than the progress that they make."""
+    """Whether its GPUs look busy although they make little progress."""
 
 
 _THREADS = ("parallel_calls", "more_threads", "faster_simulation", "ray_tasks", "more_processes")

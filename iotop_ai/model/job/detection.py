@@ -18,9 +18,8 @@ from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat
 _OF_ITS_USER = ("launcher", "mpi", "notebook")
 """Kinds of launchers that belong to a single job; slurmstepd and a raylet serve the whole machine."""
 _STARTS_RANKS = ("launcher", "mpi", "slurm")
-_HALF = 0.5
-_FEW = 2
-"""A module needs at least this many working children before they may prepare data."""
+_LEAST_CHILDREN = 2
+"""The children of a module may prepare data only if at least this many of them work."""
 
 
 class Work(NamedTuple):
@@ -144,8 +143,8 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether the busy children of a program may prepare data; those of a module only if at least _FEW work."""
-    return names_file(info) or (is_script(info) and at_work >= _FEW)
+    """Whether the busy children of a program may prepare data: for a script always, for a module if enough work."""
+    return names_file(info) or (is_script(info) and at_work >= _LEAST_CHILDREN)
 
 
 def _works(tree: CandidateTree, key: ProcessKey, work: Work) -> bool:
@@ -236,10 +235,10 @@ def _worker_kind(search: _Search, key: ProcessKey, workers: Sequence[ProcessKey]
     with_datasets = sum({"arrow", "xxhash"} <= set(inspection.modules) for inspection in inspections)
     # Hugging Face datasets uses ``multiprocess`` instead of ``multiprocessing``.
     by_multiprocess = any("from multiprocess." in part for worker in workers for part in tree.info[worker].cmdline)
-    if by_multiprocess or with_datasets > len(workers) * _HALF:
+    if by_multiprocess or with_datasets > len(workers) / 2:
         return "prep"
     simulators = sum("simulator" in seen.modules and "torch" not in seen.libraries for seen in inspections)
-    if max(simulators, sum(worker in search.work.two_way for worker in workers)) > len(workers) * _HALF:
+    if max(simulators, sum(worker in search.work.two_way for worker in workers)) > len(workers) / 2:
         return "env"
     # Before PyTorch 2.6, loader workers have no name of their own.
     return "" if "torch" in tree.inspection(key).libraries else "pool"

@@ -17,7 +17,9 @@ KILLED = -9
 CRASHES = (-4, -6, -7, -8, -11)
 """Minus SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV: signals for a fault of the process itself."""
 _KILL_NS = 60_000_000_000
+"""How long after an OOM kill the end of the killed process may follow."""
 _UNNAMED_KILL_NS = 15_000_000_000
+"""The same for a kill that does not name the process."""
 
 
 class Ended(NamedTuple):

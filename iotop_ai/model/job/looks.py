@@ -123,7 +123,7 @@ def _busy_elsewhere(look: Look) -> bool:
     return any(any(wait_state in (OTHER, CHILD) for wait_state in wait_states) for wait_states, _ in look.makers)
 
 
-def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
+def field_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
     """The field of ``LookCounts`` that a look belongs to, and the look's split if that field holds a Split."""
     main = look.main
     if main == STOPPED:
@@ -157,7 +157,7 @@ def kind_of(look: Look, loading: Loading) -> tuple[str, Split | None]:
 
 
 def _at_futex(look: Look, loading: Loading) -> tuple[str, Split | None]:
-    """The result of ``kind_of`` for a main thread in a futex.
+    """The result of ``field_of`` for a main thread in a futex.
 
     Such a thread waits at a queue of its loader threads, for a GPU, or for a backward pass.
     """
@@ -193,7 +193,7 @@ class LookTally:
 
         Returns whether a maker worked while the main thread waited.
         """
-        name, split = kind_of(look, loading)
+        name, split = field_of(look, loading)
         self._numbers["looks"] += times
         if split is None:
             self._numbers[name] += times

@@ -7,6 +7,7 @@ import math
 BYTES_OF_A_CORE = 100e6
 """The I/O rate, in bytes per second, that counts as much as one fully used core."""
 _LEAST = 0.05
+"""The work, in cores, up to which the level is 0."""
 
 
 def work_level(cores: float | None, bytes_per_s: float | None) -> int:

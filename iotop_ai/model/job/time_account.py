@@ -27,6 +27,8 @@ LOADERS_REST = 0.2
 DUMPS_BYTES_PER_S = 20e6
 """A running main thread saves data if it writes at least this many bytes per second: far more than any log, yet little
 for a checkpoint."""
+_ONE_THREAD = 1.3
+"""A process that uses at most this many cores counts as computing with one thread."""
 
 
 class Phase(StrEnum):
@@ -226,9 +228,6 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     fed = interval.loading is not Loading.ITSELF
     out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
     out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
-
-
-_ONE_THREAD = 1.3
 
 
 class _Waits(NamedTuple):

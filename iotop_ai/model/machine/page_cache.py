@@ -69,7 +69,7 @@ class Effect(NamedTuple):
 class Evicted(NamedTuple):
     """The effect of evicting a dataset from the page cache.
 
-    files: the number of all files
+    files, size_bytes: the files that were evicted; a file with several names counts once
     before_bytes, after_bytes: the bytes in memory of the files whose state is known
     unknown_files: the number of evicted files whose state this user cannot see
     unreadable, first_unreadable, elsewhere: as in Cached

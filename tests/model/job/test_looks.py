@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, kind_of, split_look
+from iotop_ai.model.job.looks import Loading, Look, LookCounts, LookTally, Split, field_of, split_look
 from iotop_ai.model.job.task_states import CHILD, DISK, FUTEX, HIDDEN, NET, OTHER, QUEUE, RUNNING, STOPPED, WRITING
 
 NAMED, OTHERS, ITSELF = Loading.NAMED, Loading.OTHERS, Loading.ITSELF
@@ -103,7 +103,7 @@ DISKS, NETWORK, CPU, OTHER_WAIT = Split(disk=1.0), Split(network=1.0), Split(cpu
     ],
 )
 def test_each_sample_has_its_part(seen: Look, loading: Loading, part: str, split: Split | None) -> None:
-    assert kind_of(seen, loading) == (part, split)
+    assert field_of(seen, loading) == (part, split)
 
 
 def test_loaders_that_rest_give_no_cause() -> None:
@@ -135,7 +135,7 @@ def parts(counts: LookCounts) -> dict[str, float]:
 
 @given(looks, st.sampled_from(Loading))
 def test_each_sample_is_in_exactly_one_part(seen: Look, loading: Loading) -> None:
-    part, split = kind_of(seen, loading)
+    part, split = field_of(seen, loading)
     assert (split is not None) == (part in SPLITS)
     if split is not None:
         assert split.whole == pytest.approx(1.0)
