@@ -46,10 +46,11 @@ class GpuProcess(NamedTuple):
 
 
 class GpuEarlier(NamedTuple):
-    """The last two readings of a figure that this sweep of the GPUs did not read, because its call is slow.
+    """The last two readings of a figure that only some sweeps of the GPUs read, because its call is slow.
 
     at_ns: the time of the last reading, whose value is in the GpuState
-    before_at_ns, before: the time and the value of the reading before it; None for a level and for the first reading
+    before_at_ns, before: the time and the value of the reading before it; None for the first reading. before is also
+        None if the values are not integers
 
     The rate of a counter is (value - before) / (at_ns - before_at_ns).
     """
@@ -161,7 +162,7 @@ class GpuState(NamedTuple):
     last_xid_at_ns: int | None = None
     instances: tuple[GpuInstance, ...] | None = None
     earlier: tuple[GpuEarlier, ...] = ()
-    """The figures in this record that an earlier sweep read."""
+    """The figures in this record that only some sweeps read, so that an earlier sweep may have read them."""
     energy_at_ns: int | None = None
     """When the energy counter was read. This time and the next two are monotonic ns."""
     replays_at_ns: int | None = None
@@ -283,8 +284,8 @@ def gpu_rates(before: GpuTable | None, after: GpuTable, seconds: float | None) -
 class _Growth(NamedTuple):
     """The growth of one GPU's counters between two readings.
 
-    late: the fields of ``now`` that an earlier sweep read, by name
-    late_before: the names of the fields of ``old`` that an earlier sweep read
+    late: the fields of ``now`` that only some sweeps read, by name
+    late_before: the names of the fields of ``old`` that only some sweeps read
     """
 
     old: GpuState | None

@@ -57,7 +57,7 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """Whether TCP sockets of the trainer itself received bytes in the last seconds."""
+    """The same of the trainer: whether its TCP sockets received bytes, or one of its threads waits at a socket."""
 
 
 class LookCounts(NamedTuple):

@@ -41,9 +41,9 @@ class Phase(StrEnum):
 
 
 class Interval(NamedTuple):
-    """One training process over an interval. The I/O rates include those of its descendants.
+    """One training process over an interval. The I/O rates include those of its descendants, except those called own.
 
-    gpu_busy: the mean utilisation of its GPUs, 0 to 1; None without a GPU
+    gpu_busy: the mean utilisation of its GPUs, 0 to 1; None without a GPU, and if unknown
     read_bytes_per_s, read_chars_per_s, write_bytes_per_s: bytes read from devices, read by calls, and written; None if
         unknown
     reads_network_fs: whether it reads from a network filesystem
@@ -71,7 +71,7 @@ class Interval(NamedTuple):
     reads_local_fs: bool = False
     """Whether it is known to read from a local filesystem, where read_bytes_per_s includes all reads that can block."""
     others_busy: float = 0.0
-    """The utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only the part of this process."""
+    """The mean utilisation of its GPUs by other jobs; if it is not 0, gpu_busy is only the part of this job."""
     core_wait: float | None = None
     """The share of its main thread's runnable time in which the thread waited for a core; None if unknown."""
 

@@ -93,7 +93,7 @@ class ProcessStat(NamedTuple):
 
 
 class ProcessInfo(NamedTuple):
-    """The identity of a process, read when it is first seen and again when its name changes.
+    """The identity of a process, read when it is first seen and again after an exec.
 
     The strings have been passed through ``clean``.
 
