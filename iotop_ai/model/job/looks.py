@@ -48,7 +48,7 @@ class Look(NamedTuple):
     threads: the wait states of its other active threads
     autograd: whether a thread of its backward pass runs
     makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
-        in the last seconds or one of its threads waits at a socket
+        in the last seconds or its main thread waits at a socket
     """
 
     main: int
@@ -57,7 +57,7 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """The same of the trainer: whether its TCP sockets received bytes, or one of its threads waits at a socket."""
+    """The same for the trainer; False if the job has several training processes, which exchange other bytes too."""
 
 
 class LookCounts(NamedTuple):
