@@ -17,7 +17,7 @@ class Choice(NamedTuple):
 
     run: the run of the smallest configuration whose rate is near the best
     best: the run with the best rate
-    bound: what limits the rate: cpu, storage, main, waiting, or "" if unknown
+    bound: the limit of the rate: cpu, storage, main, waiting, or "" if unknown
     rising: whether still more workers may be better: the largest number is the best by more than 5 %, no larger number
         failed, and cores are left
     """
