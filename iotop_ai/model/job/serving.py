@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.model.job.records import Job, JobPlace
 
-_TRAINING_EVIDENCE = ("launcher", "loader")
+TRAINING_EVIDENCE = ("launcher", "loader")
 """Kinds of evidence that a server does not have."""
 
 
@@ -15,6 +15,6 @@ def may_rest(job: Job, place: JobPlace) -> bool:
     """
     if "notebook" in job.evidence:
         return True
-    if job.workers or any(word in _TRAINING_EVIDENCE for word in job.evidence):
+    if job.workers or any(word in TRAINING_EVIDENCE for word in job.evidence):
         return False
     return place.listening != 0

@@ -7,7 +7,7 @@ from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.window import mean
 from iotop_ai.diagnosis.rules.job.common import BLIND, job_args
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.job.serving import TRAINS
+from iotop_ai.model.job.serving import TRAINING_EVIDENCE
 
 BASE = 0.7
 WITHOUT_GPU = 0.5
@@ -27,7 +27,12 @@ def job_waits_for_requests(facts: Facts) -> tuple[Claim, ...]:
     out, limits = [], facts.limits
     for job in facts.jobs:
         listening = job.place.listening
-        if job.workers or not listening or len(job.job.ranks) != 1 or any(w in TRAINS for w in job.job.evidence):
+        if (
+            job.workers
+            or not listening
+            or len(job.job.ranks) != 1
+            or any(w in TRAINING_EVIDENCE for w in job.job.evidence)
+        ):
             continue
         asleep = _asleep(facts, job)
         works = (job.cpu_ratio or 0.0) >= limits.idle_thread or (job.read_bytes_per_s or 0.0) >= limits.idle_bytes_per_s
