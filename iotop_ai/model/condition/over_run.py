@@ -1,7 +1,8 @@
 """A condition that is evaluated over a whole period, such as a recording.
 
-A clause with "for" is met if it was once true for that long. Any other clause concerns the whole period: a share is
-part of the job's whole time, a finding counts if it was ever active, and any other figure is a mean.
+A clause with "for" is met if it was once true for that long; several such clauses, if they were so at the same time.
+Any other clause concerns the whole period: a share is part of the job's whole time, a finding counts if it was ever
+active, and any other figure is a mean.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ class ConditionOverRun:
         for i, clause in enumerate(self.condition.clauses):
             if i in self._watches:
                 best = self._best.get(i, ClauseResult(clause))
-                counts = self._together or len(self._watches) == 1 or not best.met
-                results.append(best if counts else best._replace(met=False))
+                never_together = best.met and not self._together and len(self._watches) > 1
+                results.append(best._replace(met=False) if never_together else best)
             elif i in self._sums:
                 means = {name: total / weight for name, (total, weight) in self._sums[i].items()}
                 results.append(_compared(clause, means))

@@ -173,6 +173,7 @@ def _started(
 
 
 def _ranks(search: _Search) -> list[Rank]:
+    """The training processes with their workers and GPUs."""
     tree, evidence, roles = search.tree, search.evidence, search.roles
     workers: dict[ProcessKey, list[ProcessKey]] = {}
     for worker in sorted((*tree.loaders, *tree.pool_children), key=_age):

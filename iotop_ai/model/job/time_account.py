@@ -143,6 +143,7 @@ def saves_in_background(interval: Interval) -> bool:
 
 
 def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
+    """Assign the time of a process with a GPU. left: the share of the interval that is not assigned yet."""
     looks, whole = interval.looks, interval.looks.looks
     busy = min(interval.gpu_busy or 0.0, left)
     out[_AT["collective" if _waits_for_peers(interval) else "compute"]] = busy
@@ -212,6 +213,7 @@ def _waits_for_peers(interval: Interval) -> bool:
 
 
 def _without_gpu(interval: Interval, out: list[float]) -> None:
+    """Assign the time of a process without a GPU, look by look."""
     looks, whole = interval.looks, interval.looks.looks
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))

@@ -141,19 +141,19 @@ def _settled(
     if not vanished and not waiting:
         return Settlement({}, frozenset(), (), heirs.cminflt_before(earlier))
     debts: list[Debt] = list(waiting)
-    unknown: list[Debt] = []
+    inexact: list[Debt] = []  # the I/O of these processes is unknown, or was read before the last sweep
     for key in vanished:
         stat, io = before.stat[key], before.io.get(key)
         debt = Debt(key, stat.ppid, io or ProcessIo(*[0] * 7), stat.minflt + stat.cminflt)
         if io is None or before.io_time(key) != before.io_at_ns:
-            unknown.append(debt)
+            inexact.append(debt)
         if io is not None:
             debts.append(debt)
     debts.sort(key=lambda debt: (debt.key.start_ticks, debt.key.pid))
     # If no cminflt grew, no process inherited anything, so the ancestors are not needed.
-    parents = _Parents(before, after, vanished, waiting) if heirs.unclaimed_faults and (debts or unknown) else None
+    parents = _Parents(before, after, vanished, waiting) if heirs.unclaimed_faults and (debts or inexact) else None
     marked: set[ProcessKey] = set()
-    inexact = {debt.key for debt in unknown}
+    inexact_keys = {debt.key for debt in inexact}
     for find in (_equal_ancestor, _covering_ancestor, _only_other_heir):
         left = []
         for debt in debts:
@@ -163,11 +163,11 @@ def _settled(
                 left.append(debt)
                 continue
             heirs.claim(heir, debt)
-            if debt.key in inexact:
+            if debt.key in inexact_keys:
                 marked.add(heir)
         debts = left
     debts = [debt for debt in debts if debt not in waiting and any(debt.io)]
-    for debt in unknown:
+    for debt in inexact:
         if debt.key not in before.io:
             heir = next(
                 (k for k in _ancestors(debt, parents) if heirs.unclaimed_faults.get(k, -1) >= debt.faults), None
