@@ -48,6 +48,7 @@ class TimelineReader:
         self._parts = parts
         self._begin = begin_wall_ns
         self._part = self._block = 0
+        """The index of the part that is read now, and of the block in that part."""
         self._changes: list[tuple[int, str]] = []
         self._change_times: list[int] = []
         self._marks: list[tuple[int, str]] = []
@@ -56,6 +57,7 @@ class TimelineReader:
         """The faults and the ends of processes, as (wall time, text, whether it is a failure)."""
         self._alerts: list[tuple[int, str, bool]] = []
         self._lines_read = 0
+        """The number of lines of the current block that have been read."""
         self._newest_ns = begin_wall_ns
         """The wall time of the newest Snapshot that was read."""
         self._usual_ns = 0

@@ -129,7 +129,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
         libraries = [name for name in inspection.libraries if name not in OFTEN_IDLE or _works(tree, key, work)]
         words = (
             "gpu" if key.pid in tree.on_gpu else "",
-            "device" if inspection.device else "",
+            "device" if inspection.opens_gpu else "",
             "library" if libraries else "",
             *sorted(kinds, reverse=True),
             "ray" if key in roles.ranks or key in ray_programs else "",

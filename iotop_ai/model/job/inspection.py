@@ -116,7 +116,7 @@ class Inspection(NamedTuple):
     """The result of one inspection of a process.
 
     libraries: the names of ``LIBRARIES`` that it maps
-    device: whether it has the device file of a GPU open
+    opens_gpu: whether it has the device file of a GPU open
     pin_tid: the id of its thread named pt_data_pin; 0 without one
     modules: the names of ``MODULES`` that it maps
     ids: the ids in its environment
@@ -124,7 +124,7 @@ class Inspection(NamedTuple):
     """
 
     libraries: tuple[str, ...] = ()
-    device: bool = False
+    opens_gpu: bool = False
     pin_tid: int = 0
     modules: tuple[str, ...] = ()
     ids: RankIds = NO_IDS
