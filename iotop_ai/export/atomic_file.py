@@ -28,8 +28,8 @@ class OutFile:
 
     If the ``with`` block ends without a commit, or SIGTERM or SIGHUP ends the program, the part file is removed.
     Without ``force``, an existing OUT raises UsageError, even if it appears while the part file is written. A folder,
-    device, pipe or socket raises UsageError even with ``force``. The mode is 0600, because exports name users and
-    programs.
+    device, pipe or socket raises UsageError even with ``force``. If the part file cannot be created, InputError is
+    raised. The mode is 0600, because exports name users and programs.
     """
 
     def __init__(self, path: str, *, force: bool = False) -> None:

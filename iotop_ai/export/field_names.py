@@ -63,7 +63,10 @@ def device_terms() -> dict[str, Term]:
 
 
 def rounded(value: float | None) -> float | int | None:
-    """The number rounded to SIGNIFICANT digits, so that JSON has no noise and a small rate does not become 0."""
+    """A float rounded to SIGNIFICANT digits; an integer or None is unchanged.
+
+    JSON then has no noise, and a small rate does not become 0.
+    """
     if value is None or isinstance(value, int):
         return value
     return float(f"{value:.{SIGNIFICANT}g}")

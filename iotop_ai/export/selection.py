@@ -31,7 +31,8 @@ def device_rates(
     """The devices to list with their rates, in the kernel's order; [] without rates.
 
     devices: exactly these, including partitions. () lists whole devices; loop, ram, zram, rom and floppy devices are
-    listed only if they were used since boot, as iostat does.
+    listed only if they were used since boot, as iostat does. only_active: only devices that completed a request in the
+    interval or have one in flight.
     """
     rates = frame.sample.block.value or {}
     table = frame.snapshot.block.value or {}
@@ -51,7 +52,7 @@ def device_rates(
 
 
 def process_rows(frame: Frame, only_active: bool = False) -> list[tuple[ProcessKey, ProcessRates]]:
-    """Processes that have a rate, are in state D or are unreadable, by I/O in descending order.
+    """Processes with a non-zero or unknown rate, in state D, or unreadable, by I/O in descending order.
 
     only_active: only processes that did I/O, waited for I/O, or are in state D.
     """
@@ -85,7 +86,10 @@ def _weight(row: tuple[ProcessKey, ProcessRates]) -> tuple[float, float, float, 
 
 
 def command_words(info: ProcessInfo, level: str) -> str:
-    """A process's command at one of the CMDLINE_LEVELS; a kernel thread is shown as [name]."""
+    """A process's command at one of the CMDLINE_LEVELS; a kernel thread is shown as [name].
+
+    The process's name stands for a command line that is empty or unreadable.
+    """
     if not info.cmdline:
         return f"[{info.name}]" if info.kernel else info.name
     return " ".join(_COMMAND[level](info.cmdline)) or info.name

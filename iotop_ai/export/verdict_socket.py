@@ -1,8 +1,8 @@
 """A Unix socket on which an unprivileged process asks for the verdict on its own jobs, by HTTP.
 
-``curl --unix-socket PATH http://localhost/`` prints the JSON of ``json.own_verdict``. The kernel identifies the process
-that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup gives its cgroup. So a client cannot obtain the verdicts on
-others' jobs by a forged request.
+``curl --unix-socket PATH http://localhost/`` prints the JSON of ``export.json.own_verdict``. The kernel identifies the
+process that asks (SO_PEERCRED, unix(7)), and /proc/PID/cgroup gives its cgroup. So a client cannot obtain the verdicts
+on others' jobs by a forged request.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop answering, and remove the socket's path. Raises OSError if that fails."""
+        """Remove the socket's path and stop answering. Raises OSError if the path cannot be removed."""
         try:
             self._file.unlink()
         finally:

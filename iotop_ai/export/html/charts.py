@@ -18,10 +18,15 @@ from iotop_ai.present.text.units import clock, duration
 from iotop_ai.present.verdict.banner import HUE
 
 POINTS = 280
+"""The most points of a curve."""
 CELLS = 180
+"""The most cells in a row of the heat map."""
 _COLUMNS = 500
+"""The columns of the strip of verdicts."""
 _LEVELS = 8
+"""The shades of the heat map."""
 _LETTER_WIDTH = 7.4
+"""About the width of a letter in the words on a bar or strip, in pixels."""
 
 
 class Line(NamedTuple):
@@ -44,7 +49,7 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
 
 
 def _tip(value: float) -> str:
-    """A value for the tooltip, with three figures and at most two decimals."""
+    """A value for the tooltip, with three significant digits and at most two decimals."""
     return f"{round(value, 2):.3g}"
 
 
@@ -93,8 +98,8 @@ def line_chart(
 ) -> Markup:  # fmt: skip
     """A chart of curves on one time axis and one value axis.
 
-    top: the end of the value axis; None takes a round value above the highest one. over: marks that are drawn on top of
-    the curves.
+    top: the end of the value axis; None takes a round value that is not below the highest one. over: marks that are
+    drawn on top of the curves.
     """
     drawn = [line._replace(curve=downsampled(line.curve, POINTS)) for line in lines]
     highest = max((v * line.factor for line in drawn for v in line.curve.values if v is not None), default=0.0)
@@ -291,7 +296,7 @@ def _heat_row(axis: TimeAxis, curve: Curve, y: float, height: float) -> list[Mar
 
 
 def _level(value: float | None) -> int:
-    """The level of a busy ratio, from 1 to _LEVELS; 0 if the disk is idle or the ratio is unknown."""
+    """The level of a busy ratio, from 1 to _LEVELS; 0 if the ratio is unknown or at most 0.2 %."""
     if value is None or value <= 0.002:
         return 0
     return min(_LEVELS, max(1, round(value * _LEVELS)))
@@ -308,8 +313,8 @@ def time_marks(axis: TimeAxis, marks: Sequence[tuple[int, str, bool]], height: f
 
 
 def gap_boxes(axis: TimeAxis, gaps: Sequence[tuple[int, int]], height: float) -> list[Markup]:
-    """Shaded boxes at times without data."""
+    """Shaded boxes at times without data. gaps: (begin, end) of each, in ns of wall time."""
     return [
-        single("rect", x=axis.x(a), y=0, width=max(1.0, axis.x(b) - axis.x(a)), height=height, class_="gap")
-        for a, b in gaps
+        single("rect", x=axis.x(begin), y=0, width=max(1.0, axis.x(end) - axis.x(begin)), height=height, class_="gap")
+        for begin, end in gaps
     ]

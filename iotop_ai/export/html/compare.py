@@ -18,6 +18,7 @@ from iotop_ai.present.job.time_words import Part
 _FIRST = (STEPS, "compute", DATA_WAIT, GPU_BUSY)
 """The figures at the top of the page, if they are known."""
 _PLOT = 150
+"""The width of a forest plot in pixels, which is also in the style sheet."""
 _WORSE_WHEN_MORE = frozenset((*LOST, DATA_WAIT))
 
 
@@ -106,7 +107,8 @@ def _row(change: Change) -> Markup:
 def _forest(change: Change) -> Markup:
     """The interval as a forest plot: a bar with a dot at the difference.
 
-    Zero is in the middle of the plot, and a wide interval is cut off at the edges.
+    Zero is in the middle of the plot, and a wide interval is cut off at the edges. The edges are at plus and minus 1
+    for a ratio, and otherwise at plus and minus the larger of the two values.
     """
     if change.interval is None or change.difference is None:
         return Markup("")

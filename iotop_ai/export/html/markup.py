@@ -6,7 +6,7 @@ from html import escape
 
 
 class Markup(str):
-    """Text that is already markup, and so is not escaped again."""
+    """Text that is already markup, so it is not escaped again."""
 
     __slots__ = ()
 
@@ -19,7 +19,8 @@ def text(value: str) -> Markup:
 def tag(name: str, *children: str, **attributes: str | float | None) -> Markup:
     """An element with an opening and a closing tag. Children are escaped unless they are Markup.
 
-    An attribute that is None is omitted. A trailing ``_`` is removed from an attribute's name, as in ``class_``.
+    An attribute that is None is omitted. In an attribute's name, a trailing ``_`` is removed, as in ``class_``, and any
+    other ``_`` becomes ``-``, as in ``aria_label``.
     """
     inner = "".join(text(child) for child in children)
     return Markup(f"<{name}{_attributes(attributes)}>{inner}</{name}>")

@@ -40,11 +40,11 @@ def label_lines(lines: Iterable[tuple[str, str]]) -> Markup:
 
 def figures(items: Sequence[BigFigure]) -> Markup:
     """The large figures, in a row."""
-    shown = [
+    elements = [
         tag("div", tag("b", item.value, class_=item.hue or None), tag("span", item.words), class_="figure")
         for item in items
     ]
-    return tag("div", *shown, class_="figures")
+    return tag("div", *elements, class_="figures")
 
 
 def section(title: str, *parts: Markup, small: str = "") -> Markup:
@@ -52,15 +52,15 @@ def section(title: str, *parts: Markup, small: str = "") -> Markup:
     return tag("section", tag("h2", title, *([tag("small", small)] if small else [])), *parts)
 
 
-def table(shown: ReportTable, heading: str = "h2") -> Markup:
+def table(content: ReportTable, heading: str = "h2") -> Markup:
     """A table with its title and its note."""
-    rows = [tag("tr", *(_cell("th", cell, i < shown.texts) for i, cell in enumerate(shown.columns)))]
-    for number, row in enumerate(shown.rows):
-        cells = [_cell("td", cell, i < shown.texts) for i, cell in enumerate(row)]
-        rows.append(tag("tr", *cells, class_="bad" if number in shown.bad else None))
-    few = "few" if len(shown.columns) < _FEW else None
-    parts = [tag(heading, shown.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
-    return tag("section", *parts, *([tag("p", shown.note, class_="note")] if shown.note else []))
+    rows = [tag("tr", *(_cell("th", cell, i < content.texts) for i, cell in enumerate(content.columns)))]
+    for number, row in enumerate(content.rows):
+        cells = [_cell("td", cell, i < content.texts) for i, cell in enumerate(row)]
+        rows.append(tag("tr", *cells, class_="bad" if number in content.bad else None))
+    few = "few" if len(content.columns) < _FEW else None
+    parts = [tag(heading, content.title), tag("div", tag("table", *rows, class_=few), class_="tables")]
+    return tag("section", *parts, *([tag("p", content.note, class_="note")] if content.note else []))
 
 
 def _cell(name: str, words: str, is_text: bool) -> Markup:

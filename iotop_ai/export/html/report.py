@@ -39,8 +39,10 @@ from iotop_ai.present.text.units import MIB, amount, clock, figure, percent, plu
 from iotop_ai.present.verdict.banner import HUE
 
 MOST_MARKS = 80
+"""The most events that are marked on a chart."""
 MOST_ROWS = 24
-_SHOWN_EVENTS = frozenset((MARK, ALERT, "command_start", "command_end", "drop_caches", CLOCK_SET_BACK)) | TROUBLE
+"""The most disks of the heat map, and the most findings."""
+_MARKED_EVENTS = frozenset((MARK, ALERT, "command_start", "command_end", "drop_caches", CLOCK_SET_BACK)) | TROUBLE
 
 
 def render_report_html(story: Story, price: Price | None = None) -> str:
@@ -53,7 +55,7 @@ def render_report_html(story: Story, price: Price | None = None) -> str:
         _time_section(story, axis),
         _heat_section(story, axis),
         _findings(story),
-        *(table(one) for one in _tables(story, price)),
+        *(table(content) for content in _tables(story, price)),
         tag("footer", f"Made by iotop-ai from {story.file}. The page is self-contained: open it anywhere."),
     )
 
@@ -74,11 +76,15 @@ def _head(story: Story, price: Price | None) -> Markup:
         class_="from",
     )
     return tag(
-        "header", origin, verdict_head(state, hue, words.headline(story)), label_lines(lines), _big(story, price)
+        "header",
+        origin,
+        verdict_head(state, hue, words.headline(story)),
+        label_lines(lines),
+        _big_figures(story, price),
     )
 
 
-def _big(story: Story, price: Price | None) -> Markup:
+def _big_figures(story: Story, price: Price | None) -> Markup:
     big: list[BigFigure] = []
     main = story.main_job
     shares = None if main is None else shares_of(main.counts)
@@ -96,9 +102,10 @@ def _big(story: Story, price: Price | None) -> Markup:
             big.append(BigFigure(price.text(hours.lost), f"of {price.text(hours.used)} lost"))
     if story.steps is not None and story.steps.per_s is not None:
         big.append(BigFigure(figure(story.steps.per_s), f"steps/s, {story.steps.steps:,} steps"))
-    moved = sum(one.read_bytes or 0.0 for one in story.devices if one.info is None or one.info.kind == "disk")
-    if shares is None and moved:
-        big.append(BigFigure(amount(moved), "read from disks"))
+    disks = [device for device in story.devices if device.info is None or device.info.kind == "disk"]
+    read_bytes = sum(disk.read_bytes or 0.0 for disk in disks)
+    if shares is None and read_bytes:
+        big.append(BigFigure(amount(read_bytes), "read from disks"))
     return figures(big)
 
 
@@ -120,11 +127,13 @@ def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | Non
 
 def _marks(story: Story, axis: TimeAxis, height: float) -> list[Markup]:
     """Events and gaps over a chart. If there are too many events, faults are kept first, then alerts."""
-    shown = [one for one in story.events if one.kind in _SHOWN_EVENTS]
-    first = sorted(shown, key=lambda one: (one.kind not in TROUBLE, one.kind != ALERT))[:MOST_MARKS]
-    events = sorted(first, key=lambda one: one.wall_ns)
-    marks = [(one.wall_ns, f"{clock(one.wall_ns)} {one.kind}: {one.text}", one.kind in TROUBLE) for one in events]
-    gaps = gap_boxes(axis, [(one.begin_ns, one.end_ns) for one in story.gaps], height)
+    marked = [event for event in story.events if event.kind in _MARKED_EVENTS]
+    first = sorted(marked, key=lambda event: (event.kind not in TROUBLE, event.kind != ALERT))[:MOST_MARKS]
+    marks = [
+        (event.wall_ns, f"{clock(event.wall_ns)} {event.kind}: {event.text}", event.kind in TROUBLE)
+        for event in sorted(first, key=lambda event: event.wall_ns)
+    ]
+    gaps = gap_boxes(axis, [(gap.begin_ns, gap.end_ns) for gap in story.gaps], height)
     return [*gaps, *time_marks(axis, marks, height)]
 
 
@@ -137,8 +146,8 @@ def _time_section(story: Story, axis: TimeAxis) -> Markup:
     if lines:
         parts.append(tag("h3", "GPU against disk" if len(lines) > 1 else lines[0].name))
         parts.append(line_chart(axis, lines, top=100.0, over=_marks(story, axis, 110)))
-    for name, one in _more_lines(story, device):
-        parts += [tag("h3", name), line_chart(axis, one, height=80, over=_marks(story, axis, 80))]
+    for title, curves in _more_lines(story, device):
+        parts += [tag("h3", title), line_chart(axis, curves, height=80, over=_marks(story, axis, 80))]
     return section("Over time", *parts) if parts else Markup("")
 
 
@@ -154,14 +163,19 @@ def _busy_lines(story: Story, device: DeviceStory | None) -> list[Line]:
 
 
 def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, list[Line]]]:
-    """The titles and curves of steps, throughput, latency and network; those without a value are left out."""
+    """The titles and curves of steps, throughput, latency and network.
+
+    Curves without a value are left out, and the network unless it once carried more than 1 MiB/s in one direction.
+    """
     out: list[tuple[str, list[Line]]] = []
     if story.steps is not None and story.steps.curve is not None:
         out.append(("Steps", [Line("steps/s", story.steps.curve, "info", "/s", 1.0, True)]))
     if device is not None:
-        moved = _lines(device.curves, (("read_bytes_per_s", "read", "graph"), ("write_bytes_per_s", "written", "warn")))
-        if moved:
-            out.append((f"Throughput of {device.name}", moved))
+        throughput = _lines(
+            device.curves, (("read_bytes_per_s", "read", "graph"), ("write_bytes_per_s", "written", "warn"))
+        )
+        if throughput:
+            out.append((f"Throughput of {device.name}", throughput))
         awaits = [
             Line(title, device.curves[name], hue, "ms")
             for name, title, hue in (("read_await_ms", "r_await", "hot"), ("write_await_ms", "w_await", "warn"))
@@ -176,7 +190,7 @@ def _more_lines(story: Story, device: DeviceStory | None) -> list[tuple[str, lis
 
 
 def _lines(curves: dict[str, Curve], wanted: tuple[tuple[str, str, str], ...]) -> list[Line]:
-    """The curves of byte rates, except those that are always 0."""
+    """The curves of byte rates, except those that are missing or always 0. wanted: (name, title, hue) of each curve."""
     return [
         Line(title, curves[name], hue, "MB/s", 1 / MIB, title in ("read", "received"))
         for name, title, hue in wanted
@@ -190,9 +204,9 @@ def _peak(curve: Curve) -> float:
 
 def _heat_section(story: Story, axis: TimeAxis) -> Markup:
     rows = [
-        (one.name, one.curves["busy_ratio"], f"{amount(one.read_bytes)} read, {amount(one.written_bytes)} written")
-        for one in listed_devices(story)[:MOST_ROWS]
-        if "busy_ratio" in one.curves
+        (disk.name, disk.curves["busy_ratio"], f"{amount(disk.read_bytes)} read, {amount(disk.written_bytes)} written")
+        for disk in listed_devices(story)[:MOST_ROWS]
+        if "busy_ratio" in disk.curves
     ]
     if not rows:
         return Markup("")
@@ -210,5 +224,5 @@ def _findings(story: Story) -> Markup:
 
 def _tables(story: Story, price: Price | None) -> list[tables.ReportTable]:
     """All tables except the tables of shares, which are shown with their jobs."""
-    shown = {share_table(job, price).title for job in detailed_jobs(story)}
-    return [one for one in tables.every_table(story, price) if one.title not in shown]
+    share_titles = {share_table(job, price).title for job in detailed_jobs(story)}
+    return [content for content in tables.every_table(story, price) if content.title not in share_titles]

@@ -88,11 +88,11 @@ table{font-size:8.5px;min-width:0}th,td{padding:2px 4px}.tables{overflow:visible
 """
 
 
-def _variables(theme: str, at: int) -> str:
+def _variables(theme: str, index: int) -> str:
     table = text_styles(theme)
     out = [f"--{token}:{table[token].fg}" for token in _TOKENS]
     out += [f"--bg:{table['text'].bg}", f"--panel:{table['bg-panel'].bg}", f"--block:{table['block-bad'].fg}"]
-    out += [f"--s-{name}:{_SHARES[name][at]}" for name in SHARES]
+    out += [f"--s-{name}:{_SHARES[name][index]}" for name in SHARES]
     return ";".join(out)
 
 

@@ -80,8 +80,8 @@ class Diagnosis(VerdictTotalsBuilder):
     @property
     def primary(self) -> Finding | None:
         """The finding that lost the most time; if none lost any, the longest verdict. None if nothing was judged."""
-        found = self.findings
-        return found[0] if found else None
+        findings = self.findings
+        return findings[0] if findings else None
 
     @property
     def data_stall_ratio(self) -> float | None:
@@ -108,8 +108,8 @@ class Diagnosis(VerdictTotalsBuilder):
 
     def job_times(self, pid: int = 0) -> tuple[JobTime, ...]:
         """Each job with its time, sorted by the time watched, the longest first. pid: only this job; 0 for all."""
-        found = [job for key, job in self.jobs.items() if pid in (0, key.pid)]
-        return tuple(sorted(found, key=lambda job: (-job.counts.whole_ms, job.key)))
+        jobs = [job for key, job in self.jobs.items() if pid in (0, key.pid)]
+        return tuple(sorted(jobs, key=lambda job: (-job.counts.whole_ms, job.key)))
 
     def as_object(self, pid: int = 0) -> Object:
         """The diagnosis as an object with exactly KEYS.
@@ -127,16 +127,16 @@ class Diagnosis(VerdictTotalsBuilder):
             "findings": [finding_object(finding) for finding in self.findings],
             "timeline": [
                 {
-                    "time": rfc3339(one.wall_ns),
-                    "verdict": one.class_id,
-                    "state": one.state.value,
-                    "seconds": round(one.seconds, 3),
+                    "time": rfc3339(span.wall_ns),
+                    "verdict": span.class_id,
+                    "state": span.state.value,
+                    "seconds": round(span.seconds, 3),
                 }
-                for one in self.spans
+                for span in self.spans
             ],
             "jobs": [_job_object(job) for job in self.job_times(pid)],
             "not_recorded": [{"time": rfc3339(wall_ns), "text": text} for wall_ns, text in self.missing],
-            "fail_if": [outcome_object(one) for one in self.outcomes()],
+            "fail_if": [outcome_object(outcome) for outcome in self.outcomes()],
         }
 
 

@@ -14,23 +14,23 @@ Object = dict[str, Any]
 _PLAIN = ("version", "implementation", "machine", "libc", "executable", "prefix", "conda")
 
 
-def doctor_object(found: Diagnosis) -> Object:
-    """The whole diagnosis. Sizes are in bytes, CPU in cores. null is unknown; a null limit may also mean unlimited."""
-    host = found.host
-    machine = {**found.machine._asdict(), "gpus": list(found.machine.gpus)}
+def doctor_object(diagnosis: Diagnosis) -> Object:
+    """The diagnosis as a JSON object: bytes, CPU in cores; null when unknown. A null limit may also mean unlimited."""
+    host = diagnosis.host
+    machine = {**diagnosis.machine._asdict(), "gpus": list(diagnosis.machine.gpus)}
     for key in ("cores", "machine_cores", "quota_cores", "memory_limit_bytes", "cgroup", "shm_bytes", "clock_source"):
         machine[key] = getattr(host, key)
     machine["governors"] = list(host.governors)
     return {
         "format": FORMAT,
-        "time": moment(found.wall_s),
-        "exit_code": found.exit_code,
-        "checks": [{**check._asdict(), "state": check.state.value} for check in found.checks],
+        "time": moment(diagnosis.wall_s),
+        "exit_code": diagnosis.exit_code,
+        "checks": [{**check._asdict(), "state": check.state.value} for check in diagnosis.checks],
         "machine": machine,
         "limits": _limits(host),
-        "python": _python(found.python),
-        "packages": {canonical(one.name): one.version for one in found.python.imported},
-        "conda_packages": {one.name: one.version for one in found.python.conda_packages},
+        "python": _python(diagnosis.python),
+        "packages": {canonical(package.name): package.version for package in diagnosis.python.imported},
+        "conda_packages": {package.name: package.version for package in diagnosis.python.conda_packages},
         "variables": dict(host.variables),
     }
 
@@ -39,18 +39,18 @@ def _limits(host: HostFacts) -> Object:
     return {name: None if soft == INFINITE else soft for name, (soft, _) in host.limits.items()}
 
 
-def _python(found: PythonFacts) -> Object:
-    torch = found.torches[0] if found.torches else None
+def _python(facts: PythonFacts) -> Object:
+    torch = facts.torches[0] if facts.torches else None
     return {
-        **{key: getattr(found, key) for key in _PLAIN},
-        "error": found.error or None,
+        **{key: getattr(facts, key) for key in _PLAIN},
+        "error": facts.error or None,
         "torch": None if torch is None else torch._asdict(),
     }
 
 
-def render_doctor_json(found: Diagnosis) -> str:
+def render_doctor_json(diagnosis: Diagnosis) -> str:
     """The diagnosis as indented JSON, without a final newline."""
-    return json.dumps(doctor_object(found), indent=2, allow_nan=False)
+    return json.dumps(doctor_object(diagnosis), indent=2, allow_nan=False)
 
 
 def render_differences_json(differences: list[Difference]) -> str:
@@ -59,4 +59,4 @@ def render_differences_json(differences: list[Difference]) -> str:
     Each element of the list ``differences`` has ``section``, ``name``, ``first`` and ``second``; a side without a value
     is null.
     """
-    return json.dumps({"differences": [one._asdict() for one in differences]}, indent=2, allow_nan=False)
+    return json.dumps({"differences": [difference._asdict() for difference in differences]}, indent=2, allow_nan=False)

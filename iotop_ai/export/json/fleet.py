@@ -23,57 +23,57 @@ def fleet_object(fleet: Fleet, machines: Sequence[FleetMachine]) -> Object:
     return {
         "time": rfc3339(int(fleet.at_s * 1e9)),
         "window_s": fleet.window_s,
-        "machines": [_machine(one) for one in machines],
+        "machines": [_machine(machine) for machine in machines],
         "jobs": [_job(job) for job in fleet.jobs],
         "alerts": _alerts(fleet.alerts, fleet.unanswered),
         "not_answered": list(fleet.unanswered),
     }
 
 
-def _machine(one: FleetMachine) -> Object:
-    disk, health = one.disk, one.health
+def _machine(machine: FleetMachine) -> Object:
+    disk, health = machine.disk, machine.health
     return {
-        "machine": one.name,
-        "instance": one.instance,
-        "sources": list(one.sources),
-        "trouble": True if one.troubled else None if one.unanswered else False,
-        "silent": one.silent,
-        "age_s": one.age_s,
-        "state": one.state or None,
-        "findings": None if "findings" in one.unanswered else [_finding(finding) for finding in one.findings],
-        "gpu_hours_lost": one.lost_gpu_h,
-        "lost_ratio": one.lost_ratio,
-        "time": _time(one.seconds),
-        "gpus": 0 if one.no_gpu and not one.gpus else one.gpus,
-        "gpu_busy_ratio": one.gpu_busy,
+        "machine": machine.name,
+        "instance": machine.instance,
+        "sources": list(machine.sources),
+        "trouble": True if machine.troubled else None if machine.unanswered else False,
+        "silent": machine.silent,
+        "age_s": machine.age_s,
+        "state": machine.state or None,
+        "findings": None if "findings" in machine.unanswered else [_finding(finding) for finding in machine.findings],
+        "gpu_hours_lost": machine.lost_gpu_h,
+        "lost_ratio": machine.lost_ratio,
+        "time": _time(machine.seconds),
+        "gpus": 0 if machine.no_gpu and not machine.gpus else machine.gpus,
+        "gpu_busy_ratio": machine.gpu_busy,
         "disk": None
         if disk is None
         else {"device": disk.name, "busy_ratio": disk.busy_ratio, "await_ms": disk.await_ms},
         "health": None if health is None else {"device": health.device, "severity": _SEVERITIES[health.severity]},
-        "alerts": _alerts(one.alerts, one.unanswered),
+        "alerts": _alerts(machine.alerts, machine.unanswered),
     }
 
 
-def _finding(one: FleetFinding) -> Object:
+def _finding(finding: FleetFinding) -> Object:
     return {
-        "class": one.class_id,
-        "state": one.state,
-        "subject": one.subject,
-        "severity": one.severity or None,
-        "primary": one.primary,
-        "lost_ratio": one.lost_ratio,
+        "class": finding.class_id,
+        "state": finding.state,
+        "subject": finding.subject,
+        "severity": finding.severity or None,
+        "primary": finding.primary,
+        "lost_ratio": finding.lost_ratio,
     }
 
 
-def _alerts(found: Sequence[FleetAlert], unanswered: Sequence[str]) -> list[Object] | None:
+def _alerts(alerts: Sequence[FleetAlert], unanswered: Sequence[str]) -> list[Object] | None:
     """The alerts; None when unknown."""
     if "alerts" in unanswered:
         return None
-    return [{"name": one.name, "severity": one.severity or None} for one in found]
+    return [{"name": alert.name, "severity": alert.severity or None} for alert in alerts]
 
 
 def _time(seconds: Sequence[float] | None) -> Object | None:
-    """The shares of time by name, which add up to 1; None when unknown."""
+    """The shares of time by name, which add up to 1; None if unknown or if no time was counted."""
     whole = sum(seconds or ())
     return dict(zip(SHARES, (value / whole for value in seconds), strict=True)) if seconds and whole else None
 

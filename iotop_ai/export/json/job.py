@@ -48,19 +48,20 @@ def job_objects(frame: Frame) -> list[Object] | None:
 
 
 def steps_object(frame: Frame, job: Job) -> Object | None:
-    """The job's steps as its processes report them: first the figures of the slowest rank, then those of each rank.
+    """The job's steps as its processes report them: first the job's figures, then those of each rank.
 
+    The job's figures are those of its slowest rank; data_seen_ratio is what the monitor measures for the whole job.
     None if no process of the job reports steps.
     """
-    found, table = job_steps(frame, job), frame.snapshot.steps.value
-    if found is None or table is None:
+    steps, table = job_steps(frame, job), frame.snapshot.steps.value
+    if steps is None or table is None:
         return None
     return {
-        "steps_per_s": rounded(found.steps_per_s),
-        "data_wait_ms": rounded(found.data_wait_ms),
-        "data_wait_ratio": rounded(found.data_wait_ratio),
-        "data_seen_ratio": rounded(found.seen_ratio),
-        "data_difference_ratio": rounded(found.difference),
+        "steps_per_s": rounded(steps.steps_per_s),
+        "data_wait_ms": rounded(steps.data_wait_ms),
+        "data_wait_ratio": rounded(steps.data_wait_ratio),
+        "data_seen_ratio": rounded(steps.seen_ratio),
+        "data_difference_ratio": rounded(steps.difference),
         "ranks": [
             {
                 "pid": key.pid,
@@ -69,7 +70,7 @@ def steps_object(frame: Frame, job: Job) -> Object | None:
                 **rates_object(rates),
                 "age_s": rounded(max(0.0, (frame.snapshot.at_ns - table[key].at_ns) / 1e9)),
             }
-            for key, rates in found.ranks
+            for key, rates in steps.ranks
         ],
     }
 

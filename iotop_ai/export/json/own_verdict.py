@@ -18,6 +18,7 @@ from iotop_ai.model.job.time_shares import shares_of
 
 Object = dict[str, Any]
 MOST_JOBS = 16
+"""The most jobs of one answer."""
 
 
 class Peer(NamedTuple):
@@ -45,7 +46,8 @@ def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
     """The peer's jobs, each with its verdict and the shares of its time, as JSON.
 
-    Free text and the rest of the machine are left out, because they name the devices, users and programs of others.
+    The findings' texts and the rest of the machine are left out, because they name the devices, users and programs of
+    others.
     """
     table, processes = frame.snapshot.jobs.value, frame.snapshot.processes.value
     jobs = []
@@ -53,8 +55,8 @@ def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
         info = None if processes is None else processes.info.get(job.ranks[0].key if job.ranks else job.key)
         if info is not None and may_see(peer, job.uid, info.cgroup):
             jobs.append(_job_object(frame, job))
-    found = {"shape": 1, "time": rfc3339(frame.snapshot.wall_ns), "jobs": jobs[:MOST_JOBS]}
-    return json.dumps(found, allow_nan=False)
+    answer = {"shape": 1, "time": rfc3339(frame.snapshot.wall_ns), "jobs": jobs[:MOST_JOBS]}
+    return json.dumps(answer, allow_nan=False)
 
 
 def _job_object(frame: Frame, job: Job) -> Object:

@@ -31,7 +31,7 @@ KEYS = (
 )
 _SMART_KINDS = ("disk",)
 _AS_RATES = ("utilization_percent", "memory_activity_percent", "power_mw", "power_limit_mw", "processes")
-"""Fields of a GPU's state that its rates already contain, in base units."""
+"""Fields of a GPU's state that its rates contain in base units; the processes are added with their names."""
 
 Object = dict[str, Any]
 
@@ -158,24 +158,24 @@ def smart_objects(frame: Frame, devices: Sequence[str] = ()) -> list[Object]:
 
     A disk is pending until its first answer. If smartctl is missing, not permitted or off, every disk has that status.
     """
-    whole = frame.snapshot.smart
+    smart = frame.snapshot.smart
     disks = frame.snapshot.disks.value or {}
-    answers: Mapping[str, Reading[SmartState]] = whole.value or {}
+    answers: Mapping[str, Reading[SmartState]] = smart.value or {}
     names = [name for name, info in disks.items() if info.kind in _SMART_KINDS and not info.slaves]
     names += [name for name in answers if name not in disks]
     out = []
     for name in names:
         if devices and name not in devices:
             continue
-        reading: Reading[Any] = answers.get(name, whole._replace(value=None))
-        if name not in answers and whole.value is not None:
+        reading: Reading[Any] = answers.get(name, smart._replace(value=None))
+        if name not in answers and smart.value is not None:
             reading = Reading(None, Status.PENDING, "not queried yet")
         out.append(merged({"name": name}, reading_object(reading), state_object(reading.value)))
     return out
 
 
 def process_objects(frame: Frame, cmdline: str = "names") -> list[Object] | None:
-    """Processes that have a rate, are in state D or are unreadable, by I/O in descending order. None when unknown."""
+    """The processes of ``process_rows``, one object each; None when unknown."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

@@ -19,9 +19,9 @@ Object = dict[str, Any]
 def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> Object:
     """The verdict on the job that process ``pid`` belongs to, and the shares of the job's time so far.
 
-    Until the job is recognised, the machine's verdict is given. verdict, job, time, time_s: null while unknown. steps:
-    the steps of the last 10 s. measured: the wait for data that the process measures and the wait that the monitor
-    measures from outside, over all the time in which both are known.
+    Every part is null while unknown. verdict: the machine's verdict until the job is recognised; null without a Frame.
+    steps: the steps of the last 10 s. measured: the wait for data that the process measures and the wait that the
+    monitor measures from outside, over all the time in which both are known.
     """
     if frame is None:
         return dict.fromkeys(("verdict", "job", "time", "time_s", "data_stall_ratio", "steps", "measured"))
@@ -41,10 +41,10 @@ def status_object(frame: Frame | None, pid: int, comparison: StepComparison) -> 
     }
 
 
-def _measured(found: tuple[float, float] | None) -> Object | None:
-    if found is None:
+def _measured(waits: tuple[float, float] | None) -> Object | None:
+    if waits is None:
         return None
-    measured, seen = found
+    measured, seen = waits
     return {
         "data_wait_ratio": rounded(measured),
         "data_seen_ratio": rounded(seen),

@@ -29,9 +29,9 @@ def storage_check_object(report: Report) -> Object:
         "engine": report.engine or None,
         "hung_s": report.hung_s or None,
         "failed": report.failed or None,
-        "results": [result_object(one) for one in report.results],
+        "results": [result_object(result) for result in report.results],
         "of_nominal_ratio": report.of_nominal,
-        "thresholds": [_threshold_object(one) for one in report.thresholds],
+        "thresholds": [_threshold_object(threshold) for threshold in report.thresholds],
         "earlier_checks": report.earlier,
         "slower": [{**change._asdict(), "then_s": moment(change.then_s)} for change in report.changes],
         "dataset": _dataset_object(report),
@@ -42,33 +42,33 @@ def storage_check_object(report: Report) -> Object:
 
 
 def _dataset_object(report: Report) -> Object | None:
-    found, decoding = report.dataset, report.decoding
-    if found is None:
+    dataset, decoding = report.dataset, report.decoding
+    if dataset is None:
         return None
-    more = {
-        "resident_ratio": found.resident_ratio,
+    derived = {
+        "resident_ratio": dataset.resident_ratio,
         "room_bytes": report.room_bytes,
-        "fits": found.fits(report.room_bytes),
+        "fits": dataset.fits(report.room_bytes),
     }
-    return {**found._asdict(), **more, "decoding": {**decoding._asdict(), "file_s": decoding.file_s}}
+    return {**dataset._asdict(), **derived, "decoding": {**decoding._asdict(), "file_s": decoding.file_s}}
 
 
-def _forecast_object(found: Forecast | None) -> Object | None:
+def _forecast_object(forecast: Forecast | None) -> Object | None:
     """The forecast as a JSON object; None without a forecast. samples_per_s is null if nothing limits the loader."""
-    if found is None:
+    if forecast is None:
         return None
-    given = found.samples_per_s if isfinite(found.samples_per_s) else None
-    return {**found._asdict(), "samples_per_s": given}
+    samples_per_s = forecast.samples_per_s if isfinite(forecast.samples_per_s) else None
+    return {**forecast._asdict(), "samples_per_s": samples_per_s}
 
 
-def result_object(one: Measured) -> Object:
+def result_object(result: Measured) -> Object:
     """One measurement as a JSON object."""
-    latency = None if one.latency is None else one.latency._asdict()
-    return {**one._asdict(), "bytes_per_s": one.bytes_per_s, "ops_per_s": one.ops_per_s, "latency": latency}
+    latency = None if result.latency is None else result.latency._asdict()
+    return {**result._asdict(), "bytes_per_s": result.bytes_per_s, "ops_per_s": result.ops_per_s, "latency": latency}
 
 
-def _threshold_object(one: Threshold) -> Object:
-    return {"flag": one.flag, "limit": one.limit, "value": one.value, "met": one.met}
+def _threshold_object(threshold: Threshold) -> Object:
+    return {"flag": threshold.flag, "limit": threshold.limit, "value": threshold.value, "met": threshold.met}
 
 
 def render_storage_check_json(report: Report) -> str:

@@ -143,12 +143,12 @@ def _pools(frame: Frame) -> Object | None:
     return merged(
         rates_object(rates),
         {"zfs": _rates_by_name(rates.zfs), "lustre": _rates_by_name(rates.lustre)},
-        {"btrfs": {uuid: found._asdict() for uuid, found in table.btrfs.items()}},
+        {"btrfs": {uuid: errors._asdict() for uuid, errors in table.btrfs.items()}},
     )
 
 
 def _cgroups(frame: Frame) -> list[Object] | None:
-    """One object per cgroup of a job; [] if no job has its own cgroup, None without a job."""
+    """One object per cgroup of a job; [] if no job has its own cgroup, None before the first job."""
     table = frame.snapshot.cgroups.value
     if table is None:
         return None
@@ -159,7 +159,7 @@ def _cgroups(frame: Frame) -> list[Object] | None:
         rate = rates.get(path)
         figures: Object = {} if rate is None else dict(rates_object(rate))
         figures["devices"] = {} if rate is None else {n: rates_object(r) for n, r in rate.devices.items()}
-        jobs = [key.pid for key, own in table.jobs.items() if own == path]
+        jobs = [key.pid for key, job_path in table.jobs.items() if job_path == path]
         out.append(merged({"path": path, "jobs": jobs}, levels, group.cpu._asdict(), figures))
     return out
 
@@ -185,7 +185,7 @@ def _fuse(frame: Frame) -> list[Object] | None:
 
 
 def process_counts(frame: Frame) -> Object | None:
-    """How many processes there are, are unreadable and are in state D, and how they were read; None when unknown."""
+    """The numbers of all, of unreadable and of waiting (D) processes, and how they were read; None when unknown."""
     table = frame.snapshot.processes.value
     if table is None:
         return None

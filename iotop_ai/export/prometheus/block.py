@@ -20,32 +20,35 @@ SEVERITIES = {"ok": 0, "warning": 1, "critical": 2}
 
 
 def disk_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
-    """The families of whole disks and arrays, without partitions. devices: only these; () for all."""
+    """The families of whole disks and arrays. devices: only these; () for all.
+
+    Partitions, paths to an NVMe disk and unused loop, RAM and removable devices are left out.
+    """
     table, infos = frame.snapshot.block.value or {}, frame.snapshot.disks.value or {}
     heads = uncounted_heads(table)
-    shown = []
+    listed = []
     for key, counters in table.items():
         info = infos.get(key.name)
         idle = counters.rd_ios + counters.wr_ios == 0 and key not in heads
         if (devices and key.name not in devices) or (info is not None and _left_out(info, idle)):
             continue
-        shown.append((key, counters, info, label_text((("device", key.name),))))
-    shown = shown[:MOST_DISKS]
+        listed.append((key, counters, info, label_text((("device", key.name),))))
+    listed = listed[:MOST_DISKS]
     rates = frame.sample.block.value or {}
     counted = [
         (labels, counters)
-        for key, counters, info, labels in shown
+        for key, counters, info, labels in listed
         if key not in heads and not (info and info.stats_off)
     ]
     return [
         *families_of(columns_of(DISK, BlockCounters), counted),
         *families_of(
             columns_of(DISK, BlockRates, LEFT_OUT),
-            [(labels, rates[key]) for key, _, _, labels in shown if key in rates],
+            [(labels, rates[key]) for key, _, _, labels in listed if key in rates],
         ),
         family(
             *(DISK, INFO, "Identity of a disk, to join with."),
-            [(_identity(info), 1) for _, _, info, _ in shown if info is not None],
+            [(_identity(info), 1) for _, _, info, _ in listed if info is not None],
         ),
     ]
 
@@ -83,16 +86,16 @@ def smart_families(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
                 "0 ok, 1 warning, 2 critical; absent where the disk reports nothing to judge.",
             ),
             [
-                ((("device", name),), SEVERITIES.get(one.value.severity))
-                for name, one in answers
-                if one.value is not None
+                ((("device", name),), SEVERITIES.get(reading.value.severity))
+                for name, reading in answers
+                if reading.value is not None
             ],
         ),
         family(
             *(f"{SMART}_age_seconds", GAUGE, "Age of the disk's answer."),
             [
-                ((("device", name),), None if one.at_ns is None else max(0, now_ns - one.at_ns) / 1e9)
-                for name, one in answers
+                ((("device", name),), None if reading.at_ns is None else max(0, now_ns - reading.at_ns) / 1e9)
+                for name, reading in answers
             ],
             "seconds",
         ),

@@ -25,7 +25,7 @@ SUFFIX = {COUNTER: "_total", INFO: "_info"}
 
 def metrics(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
     """Every family of a Frame that has at least one series. devices: only these disks; () for all."""
-    return [one for one in every_family(frame, devices) if one.samples]
+    return [family for family in every_family(frame, devices) if family.samples]
 
 
 def every_family(frame: Frame, devices: Collection[str] = ()) -> list[Family]:
@@ -52,8 +52,8 @@ def render(families: Iterable[Family], *, openmetrics: bool) -> bytes:
     for name, kind, unit, text, samples in families:
         full = name + SUFFIX.get(kind, "")
         title = name if openmetrics else full
-        shown = kind if openmetrics or kind != INFO else "gauge"
-        lines.append(f"# HELP {title} {text}\n# TYPE {title} {shown}\n")
+        shown_kind = kind if openmetrics or kind != INFO else "gauge"
+        lines.append(f"# HELP {title} {text}\n# TYPE {title} {shown_kind}\n")
         if openmetrics and unit:
             lines.append(f"# UNIT {title} {unit}\n")
         lines += [f"{full}{labels} {value}\n" for labels, value in samples]

@@ -13,6 +13,7 @@ COUNTER, GAUGE, INFO = "counter", "gauge", "info"
 LONGEST_LABEL = 128
 """The most characters of a label's value; serial numbers, script names and mounts are shorter."""
 _MOST_LABELS = 8192
+"""The most label texts that are cached."""
 
 
 class Base(NamedTuple):
@@ -89,7 +90,7 @@ class Column(NamedTuple):
 
 @lru_cache(_MOST_LABELS)
 def label_text(labels: Labels) -> str:
-    """Labels in the syntax of the text formats; labels with an empty value are left out."""
+    """Labels in the syntax of the text formats; an empty value is left out, and a long one is cut off."""
     parts = [f'{name}="{_escaped(value[:LONGEST_LABEL])}"' for name, value in labels if value]
     return "{" + ",".join(parts) + "}" if parts else ""
 
@@ -107,7 +108,10 @@ def exported_name(prefix: str, field: str, unit: str) -> str:
 
 @cache
 def columns_of(prefix: str, record: type, left_out: frozenset[str] = frozenset()) -> tuple[Column, ...]:
-    """The exported fields of a record class: derived figures and levels are gauges, recorded counts are counters."""
+    """The exported fields of a record class: derived figures and levels are gauges, recorded counts are counters.
+
+    left_out: the fields that are not exported.
+    """
     fields = [(field, metric.unit, metric.text, "", True) for field, metric in metrics_of(record).items()]
     fields += [
         (field, metric.unit, metric.text, metric.name, metric.level) for field, metric in exported_of(record).items()

@@ -19,14 +19,14 @@ COUNTED = {
 
 
 def gpu_families(frame: Frame) -> list[Family]:
-    """The families of every GPU that answers."""
+    """The families of the GPUs that answer, at most MOST_GPUS of them."""
     table = frame.snapshot.gpu.value or {}
     states = [(uuid, reading.value) for uuid, reading in table.items() if reading.value is not None][:MOST_GPUS]
     rates, details = frame.sample.gpu.value or {}, frame.snapshot.gpu_slow.value or {}
     names = {uuid: label_text((("gpu", str(state.number)), ("UUID", uuid))) for uuid, state in states}
-    slow = {uuid: one.value for uuid, one in details.items() if one.value is not None and uuid in names}
+    slow = {uuid: reading.value for uuid, reading in details.items() if reading.value is not None and uuid in names}
     rated = [
-        (names[uuid], rates[uuid]._replace(**{rate: None for rate, total in COUNTED.items() if _has(state, total)}))
+        (names[uuid], rates[uuid]._replace(**{rate: None for rate, counter in COUNTED.items() if _has(state, counter)}))
         for uuid, state in states
         if uuid in rates
     ]

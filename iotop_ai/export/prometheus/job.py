@@ -17,7 +17,7 @@ MOST_JOBS = 16
 
 
 def job_families(frame: Frame) -> list[Family]:
-    """The families of every job. The label ``pid`` is the pid of the job's top process."""
+    """The families of the jobs, at most MOST_JOBS of them. The label ``pid`` is the pid of the job's top process."""
     table = frame.snapshot.jobs.value
     jobs = {} if table is None else dict(list(table.jobs.items())[:MOST_JOBS])
     times = {} if table is None else table.times

@@ -60,23 +60,29 @@ def monitor_families(frame: Frame) -> list[Family]:
     """
     now = frame.snapshot
     readings: list[tuple[str, Reading[object]]] = [(name, getattr(now, name)) for name in COLLECTORS]
-    readings = [(name, one) for name, one in readings if one.at_ns is not None or one.status != Status.PENDING]
+    readings = [
+        (name, reading) for name, reading in readings if reading.at_ns is not None or reading.status != Status.PENDING
+    ]
     return [
         family(
             *(f"{COLLECTOR}_status", GAUGE, "1 for the status that the collector has now."),
-            [((("collector", name), ("status", one.status.value)), 1) for name, one in readings],
+            [((("collector", name), ("status", reading.status.value)), 1) for name, reading in readings],
         ),
         family(
             *(f"{COLLECTOR}_age_seconds", GAUGE, "Age of the collector's newest reading."),
             [
-                ((("collector", name),), None if one.at_ns is None else max(0, now.at_ns - one.at_ns) / 1e9)
-                for name, one in readings
+                ((("collector", name),), None if reading.at_ns is None else max(0, now.at_ns - reading.at_ns) / 1e9)
+                for name, reading in readings
             ],
             "seconds",
         ),
         family(
             *(f"{COLLECTOR}_duration_seconds", GAUGE, "Time that the collector's newest reading took."),
-            [((("collector", name),), one.took_ns / 1e9) for name, one in readings if one.at_ns is not None],
+            [
+                ((("collector", name),), reading.took_ns / 1e9)
+                for name, reading in readings
+                if reading.at_ns is not None
+            ],
             "seconds",
         ),
         *families_of(columns_of(MONITOR, OwnCost), [("", now.own)]),

@@ -67,7 +67,7 @@ def accepts_gzip(header: str) -> bool:
 
 
 def allowed_host(header: str, names: Collection[str]) -> bool:
-    """Whether a Host header names this machine: by an address, as localhost, or by one of ``names`` (in lower case)."""
+    """Whether a Host header is allowed: any IP address, localhost, or one of ``names`` (in lower case)."""
     host = header.strip().lower()
     if host.startswith("["):
         host = host[1:].partition("]")[0]
@@ -144,7 +144,7 @@ class _Handler(AnswerHandler):
     server: MetricsServer
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's name
-        """Send the metrics; for another path, a line that names the path of the metrics."""
+        """Send the metrics if the request is allowed; for another path, a line that names the path of the metrics."""
         if not allowed_host(self.headers.get("Host", ""), self.server.names):
             self.answer(421, b"this is not a name of this machine; --allow-host NAME allows it\n")
         elif not self._authorized():

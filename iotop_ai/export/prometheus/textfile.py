@@ -12,6 +12,7 @@ from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 
 EVERY_S = 10.0
+"""The shortest time between two writes, in seconds."""
 ENDING = ".prom"
 """node_exporter reads only files with this ending."""
 _MODE = 0o644
@@ -19,7 +20,7 @@ _MODE = 0o644
 
 
 class Textfile:
-    """Writes the file at most every 10 s. Raises UsageError for a path that node_exporter would not read.
+    """Writes the file at most every EVERY_S seconds. Raises UsageError for a path that node_exporter would not read.
 
     ``close`` removes the file, because old metrics would look current. It leaves a file that another program wrote.
     """

@@ -17,7 +17,7 @@ def verdict_families(frame: Frame) -> list[Family]:
     The class ``unknown`` is left out, because it means that no cause was found.
     """
     verdict = frame.verdict
-    active = [one for one in verdict.findings if one.class_id != "unknown"][:MOST_FINDINGS]
+    active = [finding for finding in verdict.findings if finding.class_id != "unknown"][:MOST_FINDINGS]
     return [
         family(
             *("iotop_verdict_state", GAUGE, "1 for the state of the verdict, 0 for the others."),
@@ -32,28 +32,31 @@ def verdict_families(frame: Frame) -> list[Family]:
             [
                 (
                     (
-                        *_labels(one),
-                        ("severity", one.severity.value),
-                        ("primary", "yes" if one is verdict.primary else "no"),
+                        *_labels(finding),
+                        ("severity", finding.severity.value),
+                        ("primary", "yes" if finding is verdict.primary else "no"),
                     ),
                     1,
                 )
-                for one in active
+                for finding in active
             ],
         ),
         family(
             *(f"{FINDING}_confidence_ratio", GAUGE, "How sure the rule is."),
-            [(_labels(one), one.confidence) for one in active],
+            [(_labels(finding), finding.confidence) for finding in active],
             "ratio",
         ),
         family(
             *(f"{FINDING}_lost_ratio", GAUGE, "Share of time that is lost for this reason."),
-            [(_labels(one), one.lost_ratio) for one in active],
+            [(_labels(finding), finding.lost_ratio) for finding in active],
             "ratio",
         ),
         family(
             *(f"{FINDING}_lost_gpu_seconds", GAUGE, "GPU time that the finding's job has lost so far."),
-            [(_labels(one), None if one.gpu_hours_lost is None else one.gpu_hours_lost * 3600) for one in active],
+            [
+                (_labels(finding), None if finding.gpu_hours_lost is None else finding.gpu_hours_lost * 3600)
+                for finding in active
+            ],
             "seconds",
         ),
     ]
