@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
             with OutFile(path, force=args.force) as out:
                 with out.stream() as stream:
                     stream.write(_text(asset).encode())
-                    os.fchmod(stream.fileno(), _SCRIPT_MODE if asset.script else _MODE)
+                    os.fchmod(stream.fileno(), _SCRIPT_MODE if asset.is_script else _MODE)
                 out.commit()
             print(clean(path, 300))
     return 0
@@ -55,6 +55,6 @@ def run(args: argparse.Namespace) -> int:
 def _text(asset: Asset) -> str:
     """Return the text of the asset, adapted to this installation."""
     words = program()
-    if asset.script:
+    if asset.is_script:
         return content(asset.name, shlex.join(words), shlex.quote(sys.executable))
     return content(asset.name, " ".join(map(quoted, words)))

@@ -17,7 +17,7 @@ class Asset(NamedTuple):
     place: str
 
     @property
-    def script(self) -> bool:
+    def is_script(self) -> bool:
         """Whether the file is a shell script."""
         return self.name.endswith(".sh")
 

@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
         try:
             with open(path, "rb") as file:
                 report = json.loads(file.read(MOST_REPORT_BYTES))
-            line(arguments[0], [report])
+            line(arguments[0], [report])  # raises if the report lacks a field
             reports.append(report)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             sys.stderr.write(f"slurm_line: {path} is not a report\n")

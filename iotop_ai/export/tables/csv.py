@@ -12,7 +12,9 @@ from iotop_ai.model.clean import clean
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _DIGITS = 12
+"""The significant digits of a number."""
 _LONGEST = 1 << 16
+"""The most characters of a text."""
 
 
 def guarded(text: str) -> str:
@@ -47,7 +49,10 @@ class CsvOut:
         self._has_header = False
 
     def _write_header(self) -> None:
-        """Write the header once, just before the first rows, so that an invalid recording leaves no header."""
+        """Write the header once: before the first rows or, without rows, at the end.
+
+        An invalid recording leaves no header.
+        """
         if not self._has_header:
             self._writer.writerow([column.name for column in self._columns])
             self._has_header = True

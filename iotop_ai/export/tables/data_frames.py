@@ -11,7 +11,8 @@ from iotop_ai.model.errors import UsageError
 
 _PANDAS = {"text": "string", "real": "Float64", "int": "Int64", "bool": "boolean"}
 _PANDAS_TIME = "datetime64[ns, UTC]"
-_LARGEST = 2**63
+_INT64_LIMIT = 2**63
+"""One more than the largest signed integer of 64 bits."""
 
 
 def pandas_frame(columns: Sequence[Column], rows: Sequence[Row]) -> Any:
@@ -50,7 +51,7 @@ def _by_column(columns: Sequence[Column], rows: Sequence[Row]) -> list[tuple[Col
 
 
 def _value(cell: Cell, column: Column) -> Cell:
-    fits = column.kind != "int" or not isinstance(cell, int) or -_LARGEST <= cell < _LARGEST
+    fits = column.kind != "int" or not isinstance(cell, int) or -_INT64_LIMIT <= cell < _INT64_LIMIT
     return cell if fits else None
 
 

@@ -130,7 +130,7 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
 
     cmdline: one of CMDLINE_LEVELS.
     """
-    found = (
+    all_tables = (
         Table("devices", _DEVICES, _device_rows),
         Table("gpus", _GPUS, _gpu_rows),
         Table("processes", _PROCESSES, lambda frame: _process_rows(frame, cmdline)),
@@ -146,8 +146,8 @@ def tables(cmdline: str = "names") -> tuple[Table, ...]:
         Table("cgroups", _CGROUPS, _cgroup_rows),
         Table("events", _EVENTS, lambda frame: _event_rows(frame, cmdline)),
     )
-    assert tuple(table.name for table in found) == NAMES
-    return found
+    assert tuple(table.name for table in all_tables) == NAMES
+    return all_tables
 
 
 def _device_rows(frame: Frame) -> Iterator[Row]:
@@ -197,7 +197,10 @@ def _process_rows(frame: Frame, cmdline: str) -> Iterator[Row]:
 
 
 class _RenewedRows:
-    """Makes the rows of slow Readings: one row per Reading instead of one row per interval."""
+    """Makes the rows of slow Readings: one row per Reading instead of one row per interval.
+
+    field: the field of the Snapshot. row: makes the cells after time, name, status and reason from a Reading.
+    """
 
     def __init__(self, field: str, row: Any) -> None:
         self._field = field
@@ -256,8 +259,8 @@ def _pool_rows(frame: Frame) -> Iterator[Row]:
     sample = frame.sample.pools
     if sample.value is None or sample.seconds is None or not sample.renewed:
         return
-    for kind, found in (("zfs", sample.value.zfs), ("lustre", sample.value.lustre)):
-        for name, rates in found.items():
+    for kind, rates_by_name in (("zfs", sample.value.zfs), ("lustre", sample.value.lustre)):
+        for name, rates in rates_by_name.items():
             yield (frame.snapshot.wall_ns, sample.seconds, kind, name, *metric_cells(rates, ProgramIoRates))
 
 
@@ -267,7 +270,7 @@ def _cgroup_rows(frame: Frame) -> Iterator[Row]:
         return
     rates = frame.sample.cgroups.value or {}
     for path, group in table.groups.items():
-        jobs = " ".join(str(key.pid) for key, own in table.jobs.items() if own == path)
+        jobs = " ".join(str(key.pid) for key, job_path in table.jobs.items() if job_path == path)
         yield (
             *(frame.snapshot.wall_ns, seconds, path, jobs),
             *scalar_cells(group.memory, _CGROUP_MEMORY),

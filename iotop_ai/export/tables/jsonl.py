@@ -10,6 +10,7 @@ from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.tables.columns import Cell, Column, Row, Table
 
 _DIGITS = 12
+"""The significant digits of a number."""
 
 
 def _value(cell: Cell, column: Column) -> Cell:

@@ -9,7 +9,9 @@ from iotop_ai.export.tables.columns import Cell, Column, Row, Table
 from iotop_ai.model.errors import UsageError
 
 GROUP_ROWS = 50_000
-_LARGEST = 2**63
+"""The number of rows that are collected before they are written."""
+_INT64_LIMIT = 2**63
+"""One more than the largest signed integer of 64 bits."""
 
 
 def _arrow() -> Any:
@@ -22,7 +24,7 @@ def _arrow() -> Any:
 
 
 def _value(cell: Cell, column: Column) -> Cell:
-    if isinstance(cell, int) and not -_LARGEST <= cell < _LARGEST:
+    if isinstance(cell, int) and not -_INT64_LIMIT <= cell < _INT64_LIMIT:
         return None
     return float(cell) if cell is not None and column.kind == "real" else cell
 
@@ -42,7 +44,7 @@ def arrow_schema(columns: Sequence[Column]) -> Any:
 
 
 def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = None) -> Any:
-    """The rows as a pyarrow.Table; an integer that does not fit into 64 bits is null.
+    """The rows as a pyarrow.Table; an integer that does not fit into signed 64 bits is null.
 
     Raises UsageError without pyarrow.
     """
@@ -57,7 +59,7 @@ def arrow_table(columns: Sequence[Column], rows: Sequence[Row], schema: Any = No
 
 
 class ParquetOut:
-    """Writes one table, GROUP_ROWS rows at a time. Raises UsageError without pyarrow."""
+    """Writes one table, at least GROUP_ROWS rows at a time. Raises UsageError without pyarrow."""
 
     def __init__(self, stream: BinaryIO, table: Table) -> None:
         self._schema = arrow_schema(table.columns)

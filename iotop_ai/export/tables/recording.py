@@ -100,18 +100,21 @@ class Recording:
         """The table with this name. Raises UsageError for an unknown name, InputError for a broken file."""
         if name == MARKS:
             events = self.table("events")
-            return LoadedTable(MARKS, events.columns, [row for row in events.rows if _MARK in row[1:2]])
+            marks = [row for row in events.rows if _MARK in row[1:2]]  # row[1] is the kind of the event
+            return LoadedTable(MARKS, events.columns, marks)
         if name not in NAMES:
             raise UsageError(f"a recording has no table {name!r}; tables: {', '.join((*NAMES, MARKS))}")
         if name not in self._loaded:
-            self._read((name,) if name in _LARGE else tuple(one for one in NAMES if one not in _LARGE))
+            self._read((name,) if name in _LARGE else tuple(other for other in NAMES if other not in _LARGE))
         return self._loaded[name]
 
     def _open(self) -> RecordedFrames:
         return RecordedFrames(self.path, *self._period, allow_root=self._allow_root)
 
     def _read(self, names: Sequence[str]) -> None:
-        selected: list[tuple[Table, list[Row]]] = [(one, []) for one in tables(self._cmdline) if one.name in names]
+        selected: list[tuple[Table, list[Row]]] = [
+            (table, []) for table in tables(self._cmdline) if table.name in names
+        ]
         recorded = self._open()
         with corrupt_input_as_error(self.path):
             for frame in recorded:

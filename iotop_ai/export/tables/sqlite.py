@@ -20,7 +20,8 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
 _TYPES = {"time": "TEXT", "text": "TEXT", "real": "REAL", "int": "INTEGER", "bool": "INTEGER"}
-_LARGEST = 2**63
+_INT64_LIMIT = 2**63
+"""One more than the largest signed integer of 64 bits."""
 
 
 def _quoted(name: str) -> str:
@@ -29,9 +30,10 @@ def _quoted(name: str) -> str:
 
 
 def _value(cell: Cell, column: Column) -> Cell:
+    """The cell as SQLite stores it; an integer that does not fit into signed 64 bits becomes a float."""
     if cell is not None and column.kind == "time":
         return rfc3339(int(cell))
-    if isinstance(cell, int) and not -_LARGEST <= cell < _LARGEST:
+    if isinstance(cell, int) and not -_INT64_LIMIT <= cell < _INT64_LIMIT:
         return float(cell)
     return cell
 
@@ -45,15 +47,15 @@ class SqliteOut:
 
     def __init__(self, stream: BinaryIO, tables: Sequence[Table], path: str = "") -> None:
         self._stream = stream
-        self._built: BinaryIO | None = None
+        self._temporary: BinaryIO | None = None
         if _is_path_of(stream, path):
-            self._place, self._db = path, _connect(path)
+            self._error_path, self._db = path, _connect(path)
         else:
-            self._place = tempfile.gettempdir()
+            self._error_path = tempfile.gettempdir()
             # The open file outlives its folder, and its space is freed when this process ends, even by a signal.
             with tempfile.TemporaryDirectory(prefix="iotop-ai-export-") as folder:
                 path = os.path.join(folder, "tables.sqlite")
-                self._built, self._db = open(path, "x+b"), _connect(path)  # noqa: SIM115
+                self._temporary, self._db = open(path, "x+b"), _connect(path)  # noqa: SIM115
         # The file gets its name only when it is complete, so it needs no journal.
         self._db.execute("PRAGMA journal_mode = OFF")
         self._db.execute("PRAGMA synchronous = OFF")
@@ -84,8 +86,8 @@ class SqliteOut:
             self._db.executemany("INSERT INTO recording VALUES (?, ?)", about.items())
             self._db.execute("COMMIT")
         self._db.close()
-        if self._built is not None:
-            shutil.copyfileobj(self._built, self._stream, 1 << 20)
+        if self._temporary is not None:
+            shutil.copyfileobj(self._temporary, self._stream, 1 << 20)
             self._stream.flush()
 
     @contextlib.contextmanager
@@ -93,13 +95,13 @@ class SqliteOut:
         try:
             yield
         except sqlite3.OperationalError as error:  # such as "database or disk is full"
-            raise InputError(f"{clean(self._place)}: {error}") from None
+            raise InputError(f"{clean(self._error_path)}: {error}") from None
 
     def close(self) -> None:
         """Close the database."""
         self._db.close()
-        if self._built is not None:
-            self._built.close()
+        if self._temporary is not None:
+            self._temporary.close()
 
 
 def _connect(path: str) -> sqlite3.Connection:

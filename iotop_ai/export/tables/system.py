@@ -67,7 +67,7 @@ def _totals(frame: Frame) -> Row:
 def _cpu(frame: Frame) -> Row:
     table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if table is None or rates is None:
-        return (None,) * (len(CoreRates._fields) + 5)
+        return (None,) * (len(CoreRates._fields) + 5)  # the rates, then the columns from cpu_cores to load1
     busiest = None if rates.busiest is None else rates.cores[rates.busiest].busy_ratio
     figures = (len(table.cores), table.allowed, rates.busiest, busiest, table.load1)
     return (*metric_cells(rates.all, CoreRates), *figures)
@@ -81,7 +81,7 @@ def _processes(frame: Frame) -> Row:
 
 
 def rows(frame: Frame) -> Iterator[Row]:
-    """The row of a Frame; none if its Snapshot is the first, which ends no interval, or if nothing was read again."""
+    """The row of a Frame; no row for the first Snapshot, which ends no interval, or if nothing was read again."""
     snapshot, sample = frame.snapshot, frame.sample
     if sample.seconds is None or not any(part.renewed for part in sample if isinstance(part, Rated)):
         return

@@ -21,6 +21,7 @@ from iotop_ai.present.health.summary import health
 PROCESS_ROWS = 20
 _PROCESS_TERMS = ("kB_rd/s", "kB_wr/s", "kB_ccwr/s")
 _SHARE_LIMIT = 100.0
+"""The highest percentage. The kernel counts busy time in jiffies, so a short interval may appear busier than this."""
 _REQUESTS = {
     "read": "reads_per_s",
     "write": "writes_per_s",
@@ -104,7 +105,7 @@ def device_lines(frame: Frame, block: Block) -> list[str]:
 
 
 def device_cell(term: Term, rates: BlockRates, seconds: float | None = None) -> str:
-    """The text of one figure; "-" for a mean over no requests, "?" when unknown.
+    """The text of one figure; "-" for a mean or share over no requests, "?" when unknown.
 
     seconds: show the sum over this time instead of the rate.
     """

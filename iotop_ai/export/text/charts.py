@@ -68,10 +68,10 @@ def chart(
     ascii_only: bool = False,
     labels: Sequence[str] = (),
 ) -> str:
-    """A line chart of (seconds, value) with a value axis from 0 to a round number; at most ``width`` columns wide.
+    """A line chart of (x, value) with a value axis from 0 to a round number, ``width`` columns wide but at least 30.
 
-    labels: the text for each point on the horizontal axis, instead of its seconds. Raises UnknownError if no value is
-    known, or if plotext cannot be loaded because it has no build for this system.
+    labels: the text for each point on the horizontal axis, instead of its x. Raises UnknownError if no value is known,
+    or if plotext cannot be loaded because it has no build for this system.
     """
     lines = runs(points)
     if not lines:

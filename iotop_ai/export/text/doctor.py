@@ -9,20 +9,20 @@ from iotop_ai.model.preflight.environment.check import Check, State
 from iotop_ai.model.preflight.environment.report import Diagnosis, Difference
 
 WORDS = {State.OK: "ok", State.WARN: "warn", State.FAIL: "fail", State.UNKNOWN: "cannot tell"}
-_STATE, _NAME = 11, 16
+_STATE_WIDTH, _NAME_WIDTH = 11, 16
 
 
 def doctor_text(diagnosis: Diagnosis, quiet: bool = False) -> str:
-    """The checks and their totals, without a final newline. quiet: only the checks that are not ok."""
+    """The checks and their totals, without a final newline. quiet: without totals, only the checks that are not ok."""
     shown = [check for check in diagnosis.checks if not (quiet and check.state is State.OK)]
     lines = [line for check in shown for line in _lines(check)]
     return "\n".join(lines if quiet else [*lines, "", totals_text(diagnosis)])
 
 
 def _lines(check: Check) -> list[str]:
-    lines = [f"{WORDS[check.state]:{_STATE}} {check.name:{_NAME}} {check.text}"]
+    lines = [f"{WORDS[check.state]:{_STATE_WIDTH}} {check.name:{_NAME_WIDTH}} {check.text}"]
     if check.remedy and check.state is not State.OK:
-        lines.append(f"{'':{_STATE}} {'  do':{_NAME}} {check.remedy}")
+        lines.append(f"{'':{_STATE_WIDTH}} {'  do':{_NAME_WIDTH}} {check.remedy}")
     return lines
 
 
@@ -33,7 +33,7 @@ def totals_text(diagnosis: Diagnosis) -> str:
 
 
 def differences_text(differences: list[Difference], names: tuple[str, str]) -> str:
-    """A row for each difference, by section. names: the titles of the two compared files."""
+    """The titles, then a row for each difference, by section. names: the titles of the two compared files."""
     if not differences:
         return "no difference"
     rows = [

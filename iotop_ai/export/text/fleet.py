@@ -27,30 +27,30 @@ def fleet_lines(fleet: Fleet, machines: Sequence[FleetMachine]) -> list[str]:
     state, text = summary(fleet)
     if fleet.machines and not machines:
         state, text = State.UNSURE, f"none of {plural(len(fleet.machines), 'machine')} matches"
-    lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(one) for one in machines])]
+    lines = [f"{state.value:<9} {text}", "", *table(TITLES, [_row(machine) for machine in machines])]
     waiting = [(job, job.straggler) for job in fleet.jobs if job.straggler is not None]
     if waiting:
         lines += ["", *(f"{job.name} {job.script} waits for {straggler_words(job, late)}" for job, late in waiting)]
     if fleet.alerts:
-        lines += ["", f"alerts without a machine: {', '.join(one.name for one in fleet.alerts)}"]
+        lines += ["", f"alerts without a machine: {', '.join(alert.name for alert in fleet.alerts)}"]
     if fleet.unanswered:
         lines += ["", f"not answered: {', '.join(fleet.unanswered)}"]
     return lines
 
 
-def _row(one: FleetMachine) -> tuple[str, ...]:
-    disk = one.disk
+def _row(machine: FleetMachine) -> tuple[str, ...]:
+    disk = machine.disk
     return (
-        field(one.name),
-        field(one.state) if one.state else UNKNOWN,
-        lost_words(one),
-        percent(one.lost_ratio),
-        gpu_words(one),
+        field(machine.name),
+        field(machine.state) if machine.state else UNKNOWN,
+        lost_words(machine),
+        percent(machine.lost_ratio),
+        gpu_words(machine),
         UNKNOWN if disk is None else field(disk.name),
-        await_words(one),
+        await_words(machine),
         percent(disk.busy_ratio if disk else None),
-        field(health_words(one)),
-        field("+".join(alert.name for alert in one.alerts) or alert_words(one)),
-        "+".join(one.sources),
-        cause_words(one),
+        field(health_words(machine)),
+        field("+".join(alert.name for alert in machine.alerts) or alert_words(machine)),
+        "+".join(machine.sources),
+        cause_words(machine),
     )

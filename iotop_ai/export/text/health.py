@@ -32,17 +32,17 @@ CHART_HEIGHT = 12
 
 
 def health_lines(disks: Mapping[str, Reading[SmartState]]) -> list[str]:
-    """The table, then further lines about each disk: its other judgements, its remedy, and a running self-test."""
+    """The table, then lines about each disk: its judgements, its remaining life, a running self-test, its remedy."""
     rows, more = [], []
     for name, reading in disks.items():
         rows.append(_row(name, reading))
-        more += [f"{name}: {line}" for line in _more(reading)]
+        more += [f"{name}: {line}" for line in _further_lines(reading)]
     return [*table(TITLES, rows, [12]), *([""] if more else []), *more]
 
 
 def _row(name: str, reading: Reading[SmartState]) -> list[str]:
     state = reading.value
-    has_figures = state is not None and reading.status in (Status.OK, Status.ASLEEP)
+    has_answered = state is not None and reading.status in (Status.OK, Status.ASLEEP)
     word = verdict_word(reading)
     if state is None:
         return [field(name), word, *[UNKNOWN] * 6, reading.reason or UNDEFINED]
@@ -55,7 +55,7 @@ def _row(name: str, reading: Reading[SmartState]) -> list[str]:
         state.media_errors,
     )
     cells = [UNKNOWN if figure is None else str(figure) for figure in figures]
-    if has_figures:
+    if has_answered:
         cells = [
             UNDEFINED if cell == UNKNOWN and not applies else cell
             for cell, applies in zip(cells, _applicable(state), strict=True)
@@ -74,7 +74,7 @@ def _applicable(state: SmartState) -> tuple[bool, ...]:
 
 
 def verdict_word(reading: Reading[SmartState]) -> str:
-    """One word: ok, warning, critical, or the status of the reading (asleep, denied, unknown, ...)."""
+    """One word: the disk's severity (ok, warning, critical, unknown) or the reading's status (asleep, denied, ...)."""
     if reading.value is not None and reading.status is Status.OK:
         return reading.value.severity
     if (
@@ -86,12 +86,12 @@ def verdict_word(reading: Reading[SmartState]) -> str:
     return reading.status.value
 
 
-def _more(reading: Reading[SmartState]) -> list[str]:
+def _further_lines(reading: Reading[SmartState]) -> list[str]:
     state = reading.value
-    out = [] if state is None else [f"{one.severity}: {one.text} [{one.rule}]" for one in state.judgements]
+    out = [] if state is None else [f"{judged.severity}: {judged.text} [{judged.rule}]" for judged in state.judgements]
     if state is not None:
         left = wear_left_days(state)
-        if left is not None and not any(one.rule.startswith("worn") for one in state.judgements):
+        if left is not None and not any(judged.rule.startswith("worn") for judged in state.judgements):
             out.append(f"{state.used_percent} % of its rated life used, {left_words(left)}")
         if state.self_test_runs:
             out.append(f"self-test running: {state.self_test_progress}")

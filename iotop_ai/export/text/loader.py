@@ -27,8 +27,8 @@ def loader_text(report: Report, width: int, ascii_only: bool = False) -> str:
     settings = _varied(report.runs)
     titles = (*settings, "samples/s", "first s", "CPU/worker", "disk-wait", "read", "memory", "shm", "")
     lines += ["", *table(titles, [_row(run, settings) for run in report.runs])]
-    if drawn := workers_curve(report, width, ascii_only):
-        lines += ["", drawn]
+    if curve_text := workers_curve(report, width, ascii_only):
+        lines += ["", curve_text]
     failed = [line for run in report.runs for line in failure_lines(run)]
     return "\n".join([*lines, "", *failed, *findings_text(report)])
 
@@ -70,7 +70,7 @@ def _row(run: Run, settings: tuple[str, ...]) -> tuple[str, ...]:
 def workers_curve(report: Report, width: int, ascii_only: bool = False) -> str:
     """The curve of samples per second over the number of workers, with the recommended values of all other settings.
 
-    "" with fewer than three points.
+    "" without a recommendation, with fewer than three points, or if no chart can be drawn.
     """
     if report.choice is None:
         return ""

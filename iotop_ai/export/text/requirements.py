@@ -13,59 +13,70 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
 _FILE = re.compile(r"(\w+\+)?file:")
 _SSH = "ssh://git@"
-"""The login name of git servers, which is not a secret."""
+"""The beginning of a URL with the login name of git servers, which is not a secret."""
 _COMMIT = re.compile(r"(?<=@)[0-9a-f]{40,64}(#subdirectory=.*)?$")
 _INDEX = "https://download.pytorch.org/whl/"
 
 
 def requirements_text(facts: PythonFacts) -> str:
     """Each imported package with its version, like ``pip freeze``; options for torch's package indices come first."""
-    packages = [one for one in facts.imported if canonical(one.name) not in LEFT_OUT and one.version]
+    packages = [package for package in facts.imported if canonical(package.name) not in LEFT_OUT and package.version]
     lines = [f"# {facts.implementation} {facts.version}, {facts.machine}"]
     return "\n".join([*lines, *_indices(packages), *map(_requirement, packages)]) + "\n"
 
 
 def _indices(packages: list[Package]) -> list[str]:
-    """Options for the package indices of torch's CUDA builds, which the general index does not have."""
-    builds = sorted({match[1] for one in packages if (match := _TORCH_BUILD.search(one.version))})
+    """Options for the package indices of torch's builds (+cu121, +cpu), which the general index does not have."""
+    builds = sorted({match[1] for package in packages if (match := _TORCH_BUILD.search(package.version))})
     return [f"--extra-index-url {_INDEX}{build}" for build in builds]
 
 
 def environment_text(facts: PythonFacts, name: str) -> str:
     """environment.yml: conda's packages and their channels; all other packages are listed below pip."""
     channels = []
-    for one in facts.conda_packages:
-        channel = one.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in one.channel else one.channel
+    for package in facts.conda_packages:
+        channel = package.channel.rsplit("/", 1)[-1] if "conda.anaconda.org" in package.channel else package.channel
         channel = "defaults" if channel.endswith(("pkgs/main", "pkgs/r")) else channel
         if _PLAIN.fullmatch(channel) and channel not in channels:
             channels.append(channel)
-    conda = [one for one in facts.conda_packages if _PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)]
-    names = {canonical(one.name) for one in conda}
+    conda = [
+        package
+        for package in facts.conda_packages
+        if _PLAIN.fullmatch(package.name) and _PLAIN.fullmatch(package.version)
+    ]
+    names = {canonical(package.name) for package in conda}
     pip = [
-        one
-        for one in facts.imported
-        if canonical(one.name) not in LEFT_OUT and one.installer != "conda" and one.version
-        and not (canonical(one.name) in names and not one.installer)
+        package
+        for package in facts.imported
+        if canonical(package.name) not in LEFT_OUT and package.installer != "conda" and package.version
+        and not (canonical(package.name) in names and not package.installer)
     ]  # fmt: skip
     python = ".".join(map(str, release(facts.version)))
-    lines = [f"name: {name}", "channels:", *(f"  - {one}" for one in channels or ["conda-forge"]), "dependencies:"]
-    lines += [f"  - {one.name}={one.version}" for one in conda] if conda else [f"  - python={python}", "  - pip"]
+    lines = [
+        f"name: {name}",
+        "channels:",
+        *(f"  - {channel}" for channel in channels or ["conda-forge"]),
+        "dependencies:",
+    ]
+    lines += (
+        [f"  - {package.name}={package.version}" for package in conda] if conda else [f"  - python={python}", "  - pip"]
+    )
     if pip:
-        lines += ["  - pip:", *(f"      - {_quoted(one)}" for one in [*_indices(pip), *map(_requirement, pip)])]
+        lines += ["  - pip:", *(f"      - {_quoted(line)}" for line in [*_indices(pip), *map(_requirement, pip)])]
     return "\n".join(lines) + "\n"
 
 
-def _requirement(one: Package) -> str:
+def _requirement(package: Package) -> str:
     """The line of a package.
 
     A package that no index has becomes a comment, so that the rest can be installed on another machine.
     """
-    if not (_PLAIN.fullmatch(one.name) and _PLAIN.fullmatch(one.version)):
-        return f"# {canonical(one.name)}: its metadata is not valid"
-    url = _url(one.url)
-    if one.editable or _FILE.match(url):
-        return f"# {one.name}=={one.version} is installed from {url}"
-    return f"{one.name} @ {url}" if url else f"{one.name}=={one.version}"
+    if not (_PLAIN.fullmatch(package.name) and _PLAIN.fullmatch(package.version)):
+        return f"# {canonical(package.name)}: its metadata is not valid"
+    url = _url(package.url)
+    if package.editable or _FILE.match(url):
+        return f"# {package.name}=={package.version} is installed from {url}"
+    return f"{package.name} @ {url}" if url else f"{package.name}=={package.version}"
 
 
 def _url(url: str) -> str:

@@ -15,10 +15,11 @@ class RunSummary:
 
     def __init__(self) -> None:
         self._seconds = 0.0
-        self._states: dict[tuple[str, str], float] = {}
-        self._lost = self._lost_s = 0.0
+        self._verdict_s: dict[tuple[str, str], float] = {}
+        self._lost_s = self._judged_s = 0.0
         self._read = self._written = 0.0
         self._known_s = 0.0
+        """The seconds in which the rates of the disks were known."""
         self._peaks: dict[str, tuple[float, str]] = {}
 
     def add(self, frame: Frame) -> None:
@@ -30,10 +31,10 @@ class RunSummary:
         first = frame.verdict.primary
         name = class_name(first.class_id, first.state)
         verdict = (first.state.value, "measuring" if frame.verdict.measuring else name)
-        self._states[verdict] = self._states.get(verdict, 0.0) + seconds
+        self._verdict_s[verdict] = self._verdict_s.get(verdict, 0.0) + seconds
         if not frame.verdict.measuring:
-            self._lost += (first.lost_ratio or 0.0) * seconds
-            self._lost_s += seconds
+            self._lost_s += (first.lost_ratio or 0.0) * seconds
+            self._judged_s += seconds
         block, infos = frame.sample.block, frame.snapshot.disks.value
         if (rates := block.value) is not None and infos is not None and block.renewed and block.seconds:
             totals = block_totals(rates, infos.values())
@@ -43,15 +44,15 @@ class RunSummary:
                 self._known_s += block.seconds
             for key, row in rates.items():
                 if key.name in infos and is_leaf(infos[key.name]):
-                    self._peak("read", row.read_bytes_per_s, key.name)
-                    self._peak("write", row.write_bytes_per_s, key.name)
-                    self._peak("await", row.await_ms, key.name)
-                    self._peak("util", row.busy_ratio, key.name)
+                    self._note_peak("read", row.read_bytes_per_s, key.name)
+                    self._note_peak("write", row.write_bytes_per_s, key.name)
+                    self._note_peak("await", row.await_ms, key.name)
+                    self._note_peak("util", row.busy_ratio, key.name)
         for uuid, gpu in (frame.sample.gpu.value or {}).items():
-            self._peak("gpu memory", gpu.memory_used_bytes, uuid[:12])
-            self._peak("gpu", gpu.busy_ratio, uuid[:12])
+            self._note_peak("gpu memory", gpu.memory_used_bytes, uuid[:12])
+            self._note_peak("gpu", gpu.busy_ratio, uuid[:12])
 
-    def _peak(self, figure: str, value: float | None, device: str) -> None:
+    def _note_peak(self, figure: str, value: float | None, device: str) -> None:
         if value is not None and value > self._peaks.get(figure, (0.0, ""))[0]:
             self._peaks[figure] = (value, device)
 
@@ -59,12 +60,14 @@ class RunSummary:
         """The lines of the summary; without a complete interval, one line that says so."""
         if not self._seconds:
             return ["recorded less than one interval: no summary"]
-        by_time = sorted(self._states.items(), key=lambda item: -item[1])
-        shares = ", ".join(f"{s} {c} {_percent(t / self._seconds)}" for (s, c), t in by_time[:6])
+        by_time = sorted(self._verdict_s.items(), key=lambda item: -item[1])
+        shares = ", ".join(
+            f"{state} {name} {_percent(seconds / self._seconds)}" for (state, name), seconds in by_time[:6]
+        )
         out = [f"watched   {duration(self._seconds)}", f"verdicts  {shares}"]
-        if self._lost_s:
+        if self._judged_s:
             out.append(
-                f"stall     {_percent(self._lost / self._lost_s)} of the time was lost to what the verdict names"
+                f"stall     {_percent(self._lost_s / self._judged_s)} of the time was lost to what the verdict names"
             )
         else:
             out.append("stall     unknown: too short to judge")
@@ -76,9 +79,9 @@ class RunSummary:
             )
             out.append(f"disks     read {size(self._read)}, written {size(self._written)}{share}")
         peaks = [
-            f"{what} {shown(self._peaks[what][0])} ({self._peaks[what][1]})"
-            for what, shown in _PEAKS
-            if what in self._peaks
+            f"{figure} {value_text(self._peaks[figure][0])} ({self._peaks[figure][1]})"
+            for figure, value_text in _PEAKS
+            if figure in self._peaks
         ]
         if peaks:
             out.append(f"peaks     {', '.join(peaks)}")

@@ -22,26 +22,36 @@ def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> 
     if report.target is not None:
         lines.append(target_text(report.target, report.engine))
     if report.results:
-        lines += ["", *table(_TITLES, [_row(one) for one in report.results])]
+        lines += ["", *table(_TITLES, [_row(result) for result in report.results])]
         curve = depth_curve(report.results, width, ascii_only)
         lines += ["", curve] if curve else []
     notes = [*findings_text(report), *filter(None, [earlier_text(report)])]
     return "\n".join([*lines, "", *notes] if notes else lines)
 
 
-def _row(one: Measured) -> tuple[str, ...]:
-    bytes_per_s, latency = one.bytes_per_s, one.latency
-    has_bytes = one.name not in (CREATE, STAT)
+def _row(result: Measured) -> tuple[str, ...]:
+    bytes_per_s, latency = result.bytes_per_s, result.latency
+    has_bytes = result.name not in (CREATE, STAT)
     rate = number(None if bytes_per_s is None else bytes_per_s / KIB**2, 1) if has_bytes else "-"
-    per_s = number(one.ops_per_s, 0 if (one.ops_per_s or 0) >= 100 else 1)
-    times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and one.name != WRITE else []
+    per_s = number(result.ops_per_s, 0 if (result.ops_per_s or 0) >= 100 else 1)
+    times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and result.name != WRITE else []
     time_cells = [number(value, 2 if (value or 0) >= 1 else 3) for value in times] or ["-"] * 3
-    at_least = "+" if one.cpu_bound and has_bytes else ""
-    return phase_title(one).replace(" ", "\N{NO-BREAK SPACE}"), str(one.depth), rate, per_s, *time_cells, at_least
+    at_least_mark = "+" if result.cpu_bound and has_bytes else ""
+    return (
+        phase_title(result).replace(" ", "\N{NO-BREAK SPACE}"),
+        str(result.depth),
+        rate,
+        per_s,
+        *time_cells,
+        at_least_mark,
+    )
 
 
 def depth_curve(results: tuple[Measured, ...], width: int, ascii_only: bool = False) -> str:
-    """Random 4 KiB reads per second over the number of reads in flight; "" with fewer than three points."""
+    """Random 4 KiB reads per second over the number of reads in flight.
+
+    "" with fewer than three points, or if no chart can be drawn.
+    """
     reads = [read for read in results if read.name == RANDOM and read.block_bytes == 4 * KIB]
     if len(reads) < _LEAST_POINTS:
         return ""

@@ -45,12 +45,12 @@ def _memory(frame: Frame) -> list[str]:
     now, rates = frame.snapshot.memory.value, frame.sample.memory.value
     if now is None:
         return []
-    used = None
+    swapped = None
     if now.swap_total_bytes is not None and now.swap_free_bytes is not None:
-        used = now.swap_total_bytes - now.swap_free_bytes
+        swapped = now.swap_total_bytes - now.swap_free_bytes
     line = (
         f"memory MiB-available={_mib(now.available_bytes)} MiB-total={_mib(now.total_bytes)}"
-        f" MiB-dirty={_mib(now.dirty_bytes)} MiB-writeback={_mib(now.writeback_bytes)} MiB-swapped={_mib(used)}"
+        f" MiB-dirty={_mib(now.dirty_bytes)} MiB-writeback={_mib(now.writeback_bytes)} MiB-swapped={_mib(swapped)}"
     )
     if rates is not None:
         line += f" MiB-refault/s={_mib(rates.refault_file_bytes_per_s)} majflt/s={number(rates.major_faults_per_s, 1)}"

@@ -11,8 +11,8 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 
 _MIB = 1 << 20
-_GAPS = 2
-"""The empty rows between two charts and after the last chart."""
+_SPARE_ROWS = 2
+"""The rows that each chart leaves empty in its part of the height."""
 
 
 class Trend:
@@ -36,27 +36,27 @@ class Trend:
         self._samples.append(frame.sample)
 
     def drawn_devices(self) -> tuple[str, ...]:
-        """The kernel names to draw. Raises UnknownError if there is no device."""
+        """The kernel names to draw. Raises UnknownError if none was given and no device is known."""
         if self._devices:
             return self._devices
-        moved: dict[str, float] = {}
+        rate_sums: dict[str, float] = {}
         for sample in self._samples:
             for key, rates in (sample.block.value or {}).items():
-                moved[key.name] = moved.get(key.name, 0.0) + _bytes(rates)
-        if not moved:
+                rate_sums[key.name] = rate_sums.get(key.name, 0.0) + _bytes_per_s(rates)
+        if not rate_sums:
             raise UnknownError("no block device found")
         # A disk and its partition may have moved the same bytes; the disk has the shorter name.
-        return (max(moved, key=lambda name: (moved[name], -len(name))),)
+        return (max(rate_sums, key=lambda name: (rate_sums[name], -len(name))),)
 
     def render(self, width: int, height: int, ascii_only: bool = False) -> str:
-        """The charts, one below the other, each at most ``width`` columns wide.
+        """The charts, one below the other, each at most ``width`` (but at least 30) columns wide.
 
         A chart without a known value becomes a line of text.
         """
         series: list[tuple[str, list[Point]]] = []
         for name in self.drawn_devices():
-            series.append((f"{name} read + write, MiB/s", self._of(name, _rate_mib)))
-            series.append((f"{name} await, ms", self._of(name, lambda rates: rates.await_ms)))
+            series.append((f"{name} read + write, MiB/s", self._points(name, _rate_mib)))
+            series.append((f"{name} await, ms", self._points(name, lambda rates: rates.await_ms)))
         gpu = [(at, _gpu_percent(sample)) for at, sample in zip(self._times, self._samples, strict=True)]
         if any(value is not None for _, value in gpu):
             series.append(("GPU busy, %, mean", gpu))
@@ -66,10 +66,10 @@ class Trend:
         each = max(height // len(series), 0)
         return "\n\n".join(_chart_or_words(title, points, width, each, ascii_only) for title, points in series)
 
-    def _of(self, name: str, value: Callable[[BlockRates], float | None]) -> list[Point]:
+    def _points(self, name: str, value: Callable[[BlockRates], float | None]) -> list[Point]:
         out: list[Point] = []
         for at, sample in zip(self._times, self._samples, strict=True):
-            rates = _find(sample.block.value or {}, name)
+            rates = _rates_of(sample.block.value or {}, name)
             out.append((at, None if rates is None else value(rates)))
         return out
 
@@ -77,21 +77,21 @@ class Trend:
 def _chart_or_words(title: str, points: Sequence[Point], width: int, height: int, ascii_only: bool) -> str:
     if all(value is None for _, value in points):
         return f"{title}: no data (no requests, or unknown)"
-    return chart(title, points, width, height - _GAPS, ascii_only)
+    return chart(title, points, width, height - _SPARE_ROWS, ascii_only)
 
 
-def _find(table: Mapping[BlockKey, BlockRates], name: str) -> BlockRates | None:
+def _rates_of(table: Mapping[BlockKey, BlockRates], name: str) -> BlockRates | None:
     return next((rates for key, rates in table.items() if key.name == name), None)
 
 
-def _bytes(rates: BlockRates) -> float:
+def _bytes_per_s(rates: BlockRates) -> float:
     return (rates.read_bytes_per_s or 0.0) + (rates.write_bytes_per_s or 0.0)
 
 
 def _rate_mib(rates: BlockRates) -> float | None:
     if rates.read_bytes_per_s is None or rates.write_bytes_per_s is None:
         return None
-    return _bytes(rates) / _MIB
+    return _bytes_per_s(rates) / _MIB
 
 
 def _gpu_percent(sample: Sample) -> float | None:
