@@ -8,8 +8,7 @@ from typing import NamedTuple
 from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, value_grid, zone_at
 from iotop_ai.export.html.markup import Markup, joined, short, single, tag
 from iotop_ai.export.html.parts import key
-from iotop_ai.export.report.series import Curve
-from iotop_ai.export.report.series import joined as downsampled
+from iotop_ai.export.report.series import Curve, downsampled
 from iotop_ai.export.text.charts import scale_top
 from iotop_ai.model.job.time_shares import SHARES
 from iotop_ai.model.verdict_totals import VerdictSpan

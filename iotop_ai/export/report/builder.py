@@ -78,24 +78,24 @@ class StoryBuilder:
                 self._more_events += 1
 
     def _add_figures(self, snapshot: Snapshot, sample: Sample) -> None:
-        newest, self._newest = self._newest, snapshot
+        before, self._newest = self._newest, snapshot
         self._health.add(snapshot)
         if self._grid is None:
             self._begin(snapshot, sample)
         assert self._grid is not None
-        if newest is not None and (newest.host.boot_id != snapshot.host.boot_id or snapshot.at_ns < newest.at_ns):
+        if before is not None and (before.host.boot_id != snapshot.host.boot_id or snapshot.at_ns < before.at_ns):
             self._covered_ns = 0
-        if sample.gap or (sample.seconds is None and newest is not None and snapshot.at_ns != newest.at_ns):
-            self._add_gap(newest, snapshot)
+        if sample.gap or (sample.seconds is None and before is not None and snapshot.at_ns != before.at_ns):
+            self._add_gap(before, snapshot)
         if sample.seconds is None or sample.gap or snapshot.at_ns <= self._covered_ns:
             return
         self._covered_ns = snapshot.at_ns
-        at = self._grid.interval(snapshot.wall_ns, sample.seconds)
-        if at is None:
+        interval = self._grid.interval(snapshot.wall_ns, sample.seconds)
+        if interval is None:
             return
         self._watched_s += sample.seconds
         for fold in (self._devices, self._gpus, self._links, self._machine, self._jobs):
-            fold.add(at, snapshot, sample)
+            fold.add(interval, snapshot, sample)
         self._processes.add(snapshot, sample)
 
     def _begin(self, snapshot: Snapshot, sample: Sample) -> None:
@@ -134,7 +134,7 @@ class StoryBuilder:
             interval_s=float(about.get("interval_s", newest.interval_s)),
             spacing_s=spacing_s,
             machine=_machine(newest, frame, about.get("recorded_by", "")),
-            findings=tuple(_finding(one, diagnosis, frame) for one in diagnosis.findings),
+            findings=tuple(_finding(finding, diagnosis, frame) for finding in diagnosis.findings),
             timeline=tuple(diagnosis.spans),
             data_stall_ratio=diagnosis.data_stall_ratio,
             jobs=self._jobs.stories(diagnosis.jobs),
@@ -160,7 +160,7 @@ def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:
         snapshot.host,
         None if cpu is None else len(cpu.cores),
         None if memory is None else memory.total_bytes,
-        tuple(one.value.name for one in (snapshot.gpu.value or {}).values() if one.value is not None),
+        tuple(gpu.value.name for gpu in (snapshot.gpu.value or {}).values() if gpu.value is not None),
         None if disks is None else sum(info.kind == "disk" for info in disks.values()),
         frame.verdict.missing,
         tool,
@@ -170,6 +170,7 @@ def _machine(snapshot: Snapshot, frame: Frame, tool: str) -> Machine:
 
 def _finding(finding: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> FindingStory:
     total = totals.total_of(finding)
+    # The whole run is judged, so the verdict is not "measuring".
     verdict = frame.verdict._replace(findings=(finding,), watched_s=frame.verdict.needed_s)
     return FindingStory(
         finding,

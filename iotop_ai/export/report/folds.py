@@ -43,19 +43,19 @@ class _Device:
         self.full_s = 0.0
         self.info: BlockInfo | None = None
 
-    def add(self, at: Interval, rates: BlockRates) -> None:
-        self.read.add(at, rates.read_bytes_per_s)
-        self.write.add(at, rates.write_bytes_per_s)
-        self.busy.add(at, rates.busy_ratio)
-        self.reads.add(at, rates.reads_per_s)
-        self.writes.add(at, rates.writes_per_s)
-        self.queue.add(at, rates.queue_size)
+    def add(self, interval: Interval, rates: BlockRates) -> None:
+        self.read.add(interval, rates.read_bytes_per_s)
+        self.write.add(interval, rates.write_bytes_per_s)
+        self.busy.add(interval, rates.busy_ratio)
+        self.reads.add(interval, rates.reads_per_s)
+        self.writes.add(interval, rates.writes_per_s)
+        self.queue.add(interval, rates.queue_size)
         if rates is IDLE_BLOCK_RATES:
             return
-        self.read_await.add(at, rates.read_await_ms, rates.reads_per_s)
-        self.write_await.add(at, rates.write_await_ms, rates.writes_per_s)
+        self.read_await.add(interval, rates.read_await_ms, rates.reads_per_s)
+        self.write_await.add(interval, rates.write_await_ms, rates.writes_per_s)
         if (rates.busy_ratio or 0.0) >= FULL:
-            self.full_s += at.seconds
+            self.full_s += interval.seconds
 
     def story(self, name: str, grid: Grid) -> DeviceStory:
         curves = {
@@ -85,7 +85,7 @@ class _Device:
 
 def known_curves(tracks: Mapping[str, Track], grid: Grid) -> dict[str, Curve]:
     """The curves of these figures, without the curves that have no known value."""
-    curves = {name: curve_of(grid, one.series) for name, one in tracks.items() if one.series is not None}
+    curves = {name: curve_of(grid, track.series) for name, track in tracks.items() if track.series is not None}
     return {name: curve for name, curve in curves.items() if curve.known}
 
 
@@ -96,13 +96,13 @@ class DeviceFold:
         self._grid = grid
         self._devices: dict[str, _Device] = {}
 
-    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+    def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval. Rates that were not read again are not counted twice."""
         if not sample.block.renewed:
             return
         infos = snapshot.disks.value or {}
         # The bytes are the rate times the seconds between the two readings of the disks.
-        at = at._replace(seconds=sample.block.seconds or at.seconds)
+        interval = interval._replace(seconds=sample.block.seconds or interval.seconds)
         for key, rates in (sample.block.value or {}).items():
             device = self._devices.get(key.name)
             if device is None:
@@ -116,42 +116,42 @@ class DeviceFold:
                 device = self._devices[key.name] = _Device(self._grid, listed=listed)
             device.info = infos.get(key.name, device.info)
             device.listed = device.listed or rates.active
-            device.add(at, rates)
+            device.add(interval, rates)
 
     def stories(self) -> tuple[DeviceStory, ...]:
         """The devices; those that moved the most bytes come first."""
-        found = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
-        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, one.name)))
+        stories = [device.story(name, self._grid) for name, device in self._devices.items() if device.listed]
+        return tuple(sorted(stories, key=lambda device: (-device.moved_bytes, device.name)))
 
 
 class _Gpu:
-    """Collects the figures of one GPU."""
+    """Collects the figures of one GPU. status: why its newest Reading has no value; "" if it has one."""
 
     def __init__(self, grid: Grid) -> None:
         self.busy, self.celsius = Track(grid.series()), Track(grid.series())
         self.memory, self.watts, self.sm_mhz, self.sm = Track(), Track(), Track(), Track()
         self.idle_s = 0.0
         self.throttled_s: float | None = None
-        self.total: float | None = None
+        self.memory_total: float | None = None
         self.state: GpuState | None = None
         self.status = ""
 
-    def add(self, at: Interval, rates: GpuRates) -> None:
-        self.busy.add(at, rates.busy_ratio)
-        self.celsius.add(at, rates.temperature_celsius)
-        self.memory.add(at, rates.memory_used_bytes)
-        self.watts.add(at, rates.power_watts)
-        self.sm_mhz.add(at, rates.sm_mhz)
-        self.sm.add(at, rates.sm_ratio)
-        self.total = rates.memory_total_bytes or self.total
+    def add(self, interval: Interval, rates: GpuRates) -> None:
+        self.busy.add(interval, rates.busy_ratio)
+        self.celsius.add(interval, rates.temperature_celsius)
+        self.memory.add(interval, rates.memory_used_bytes)
+        self.watts.add(interval, rates.power_watts)
+        self.sm_mhz.add(interval, rates.sm_mhz)
+        self.sm.add(interval, rates.sm_ratio)
+        self.memory_total = rates.memory_total_bytes or self.memory_total
         if rates.busy_ratio is not None and rates.busy_ratio < IDLE:
-            self.idle_s += at.seconds
-        slowed = [rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio]
-        share = max((one for one in slowed if one is not None), default=None)
+            self.idle_s += interval.seconds
+        slowed_ratios = [rates.sw_thermal_ratio, rates.hw_thermal_ratio, rates.power_brake_ratio]
+        share = max((ratio for ratio in slowed_ratios if ratio is not None), default=None)
         if share is None and rates.slowed is not None:
             share = float(rates.slowed)
         if share is not None:
-            self.throttled_s = (self.throttled_s or 0.0) + share * at.seconds
+            self.throttled_s = (self.throttled_s or 0.0) + share * interval.seconds
 
     def story(self, uuid: str, grid: Grid) -> GpuStory:
         state = self.state
@@ -161,7 +161,7 @@ class _Gpu:
             "" if state is None else state.name,
             self.busy.stat,
             self.memory.stat,
-            self.total,
+            self.memory_total,
             self.celsius.stat,
             self.watts.stat,
             self.sm_mhz.stat,
@@ -182,17 +182,17 @@ class GpuFold:
         self._gpus: dict[str, _Gpu] = {}
         self.busy = Track(grid.series())
 
-    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+    def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval. Rates that were not read again are not counted twice.
 
         A GPU with a failed Reading keeps its row, which then shows why the Reading failed. A GPU that is missing from
         the Snapshot keeps its last status; if the driver does not answer at all, every GPU shows why.
         """
-        every = snapshot.gpu
-        for known in self._gpus.values() if every.value is None else ():
-            known.status = every.reason or every.status.value
+        all_gpus = snapshot.gpu
+        for known in self._gpus.values() if all_gpus.value is None else ():
+            known.status = all_gpus.reason or all_gpus.status.value
         rates = (sample.gpu.value or {}) if sample.gpu.renewed else {}
-        at = at._replace(seconds=sample.gpu.seconds or at.seconds)
+        interval = interval._replace(seconds=sample.gpu.seconds or interval.seconds)
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
             if gpu is None:
@@ -200,27 +200,27 @@ class GpuFold:
             gpu.state = reading.value or gpu.state
             gpu.status = "" if reading.value is not None else reading.reason or reading.status.value
             if uuid in rates:
-                gpu.add(at, rates[uuid])
+                gpu.add(interval, rates[uuid])
         if not sample.gpu.renewed:
             return
-        busy = [one.busy_ratio for one in rates.values() if one.busy_ratio is not None]
-        self.busy.add(at, sum(busy) / len(busy) if busy else None)
+        busy = [gpu_rates.busy_ratio for gpu_rates in rates.values() if gpu_rates.busy_ratio is not None]
+        self.busy.add(interval, sum(busy) / len(busy) if busy else None)
 
     def stories(self) -> tuple[GpuStory, ...]:
         """The GPUs in the order of NVML's index."""
-        found = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
-        return tuple(sorted(found, key=lambda one: (one.number is None, one.number or 0, one.uuid)))
+        stories = [gpu.story(uuid, self._grid) for uuid, gpu in self._gpus.items()]
+        return tuple(sorted(stories, key=lambda gpu: (gpu.number is None, gpu.number or 0, gpu.uuid)))
 
 
 class LinkFold:
-    """Collects network interfaces."""
+    """Collects network interfaces, at most MOST_DEVICES."""
 
     def __init__(self, grid: Grid) -> None:
         self._links: dict[str, tuple[Track, Track, Any]] = {}
         """For each interface: the bytes received, the bytes sent, and its newest state with a known speed."""
         self.received, self.sent = Track(grid.series()), Track(grid.series())
 
-    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+    def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval."""
         if not sample.network.renewed:
             return
@@ -236,19 +236,19 @@ class LinkFold:
             into, out, known = self._links[name]
             # The speed is unknown while the link is negotiated.
             self._links[name] = (into, out, known if state.bits_per_s is None else state)
-            into.add(at, rate.rx_bytes_per_s)
-            out.add(at, rate.tx_bytes_per_s)
-        self.received.add(at, received_bytes_per_s(table, rates))
-        self.sent.add(at, sent_bytes_per_s(table, rates))
+            into.add(interval, rate.rx_bytes_per_s)
+            out.add(interval, rate.tx_bytes_per_s)
+        self.received.add(interval, received_bytes_per_s(table, rates))
+        self.sent.add(interval, sent_bytes_per_s(table, rates))
 
     def stories(self) -> tuple[LinkStory, ...]:
-        """The links that moved any bytes; those that moved the most come first."""
-        found = [
+        """The links that moved any bytes; those with the highest mean rates come first."""
+        stories = [
             LinkStory(name, state.kind, state.bits_per_s, into.stat, out.stat)
             for name, (into, out, state) in self._links.items()
             if into.total or out.total
         ]
-        return tuple(sorted(found, key=lambda one: -sum(stat.mean for stat in (one.received, one.sent) if stat)))
+        return tuple(sorted(stories, key=lambda link: -sum(stat.mean for stat in (link.received, link.sent) if stat)))
 
 
 class HealthFold:
@@ -276,8 +276,10 @@ class HealthFold:
     def stories(self) -> tuple[DiskHealth, ...]:
         """The disks: each with its newest reading, or with its last known answer if it is gone."""
         newest = self._newest
-        found = {**self._known, **(newest or {})}
-        return tuple(DiskHealth(name, one, newest is not None and name not in newest) for name, one in found.items())
+        readings = {**self._known, **(newest or {})}
+        return tuple(
+            DiskHealth(name, reading, newest is not None and name not in newest) for name, reading in readings.items()
+        )
 
 
 class _Program:
@@ -340,11 +342,20 @@ class ProcessFold:
 
     def stories(self) -> tuple[ProcessStory, ...]:
         """The programs; those that moved the most bytes come first, then those that used the most CPU."""
-        found = [
-            ProcessStory(name, user, len(one.pids), one.read, one.written, one.cpu_s, one.blocked_s, one.more)
-            for (name, user), one in self._programs.items()
+        stories = [
+            ProcessStory(
+                name,
+                user,
+                len(program.pids),
+                program.read,
+                program.written,
+                program.cpu_s,
+                program.blocked_s,
+                program.more,
+            )
+            for (name, user), program in self._programs.items()
         ]
-        return tuple(sorted(found, key=lambda one: (-one.moved_bytes, -(one.cpu_s or 0.0), one.name)))
+        return tuple(sorted(stories, key=lambda story: (-story.moved_bytes, -(story.cpu_s or 0.0), story.name)))
 
 
 class MachineFold:
@@ -355,20 +366,20 @@ class MachineFold:
         names = ("read_bytes_per_s", "write_bytes_per_s", "cpu_busy_ratio", "memory_available_bytes")
         self._tracks = {name: Track(grid.series()) for name in (*names, "io_pressure_ratio")}
 
-    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+    def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval."""
         tracks = self._tracks
         rates, infos = sample.block.value, snapshot.disks.value
         if sample.block.renewed and rates is not None and infos is not None:
             totals = block_totals(rates, infos.values())
-            tracks["read_bytes_per_s"].add(at, totals.read_bytes_per_s)
-            tracks["write_bytes_per_s"].add(at, totals.write_bytes_per_s)
+            tracks["read_bytes_per_s"].add(interval, totals.read_bytes_per_s)
+            tracks["write_bytes_per_s"].add(interval, totals.write_bytes_per_s)
         if sample.cpu.renewed and sample.cpu.value is not None:
-            tracks["cpu_busy_ratio"].add(at, sample.cpu.value.all.busy_ratio)
+            tracks["cpu_busy_ratio"].add(interval, sample.cpu.value.all.busy_ratio)
         if snapshot.memory.value is not None:
-            tracks["memory_available_bytes"].add(at, snapshot.memory.value.available_bytes)
+            tracks["memory_available_bytes"].add(interval, snapshot.memory.value.available_bytes)
         pressure = (sample.pressure.value or {}).get("io") if sample.pressure.renewed else None
-        tracks["io_pressure_ratio"].add(at, None if pressure is None else pressure.some_ratio)
+        tracks["io_pressure_ratio"].add(interval, None if pressure is None else pressure.some_ratio)
 
     def curves(self, **more: Track) -> dict[str, Curve]:
         """The curves of the known figures. more: the figures of other folds."""

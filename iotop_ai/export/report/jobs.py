@@ -29,14 +29,14 @@ MOST_MOUNTS = 64
 class _Job:
     """Collects the figures of one job. series: each share of the job's time, by name; None before the first shares."""
 
-    def __init__(self, job: Job, at: Interval, process_began_ns: int | None) -> None:
+    def __init__(self, job: Job, interval: Interval, process_began_ns: int | None) -> None:
         self.job = job
         self.process_began_ns = process_began_ns
-        self.begin_ns, self.end_ns = at.wall_ns - round(at.seconds * 1e9), at.wall_ns
+        self.begin_ns, self.end_ns = interval.wall_ns - round(interval.seconds * 1e9), interval.wall_ns
         self.ranks = self.workers = self.gpus = 0
         self.is_recorded_command = False
         self._mount_s: dict[JobMount, float] = {}
-        """For each mount, the seconds in which the job read more from it than from any other mount."""
+        """For each mount, the seconds in which it was the one that the job was seen reading most often."""
         self._disks: dict[JobMount, str] = {}
         """The whole disk below each mount; mounts whose disk is unknown are left out."""
         self.series: dict[str, Series] | None = None
@@ -45,43 +45,40 @@ class _Job:
         self._reported_ns: dict[ProcessKey, int] = {}
         """The time of the newest message of each rank."""
 
-    def see(self, job: Job, at: Interval) -> None:
+    def see(self, job: Job, interval: Interval) -> None:
         """Update the job's record, its end and its largest numbers of ranks, workers and GPUs."""
-        self.job, self.end_ns = job, at.wall_ns
+        self.job, self.end_ns = job, interval.wall_ns
         self.ranks, self.workers = max(self.ranks, len(job.ranks)), max(self.workers, len(job.workers))
         self.gpus = max(self.gpus, len(job.gpus))
 
     def see_place(self, place: JobPlace | None, infos: Mapping[str, BlockInfo], seconds: float) -> None:
-        """Note where the job's data is: the mount from which it reads the most, and the whole disk below that mount."""
+        """Note where the job's data is: the mount that it is seen reading most often, and the whole disk below it."""
         mount = place.mounts[0] if place is not None and place.mounts else None
         if mount is None or (mount not in self._mount_s and len(self._mount_s) >= MOST_MOUNTS):
             return
         self._mount_s[mount] = self._mount_s.get(mount, 0.0) + seconds
         if mount in self._disks:
             return
-        info = next((one for one in infos.values() if f"{one.major}:{one.minor}" == mount.device), None)
+        info = next((info for info in infos.values() if f"{info.major}:{info.minor}" == mount.device), None)
         if info is not None:
             self._disks[mount] = info.parent or info.name
 
     def place(self) -> tuple[str, str, str]:
-        """The path, filesystem and disk of the mount from which the job read the most for the longest time.
-
-        "" for each that is unknown.
-        """
-        mount = max(self._mount_s, key=lambda one: self._mount_s[one], default=None)
+        """The path, filesystem and disk of the mount with the most seconds; "" for each that is unknown."""
+        mount = max(self._mount_s, key=lambda mount: self._mount_s[mount], default=None)
         return ("", "", "") if mount is None else (mount.path, mount.fstype, self._disks.get(mount, ""))
 
-    def add(self, at: Interval, shares: TimeShares, grid: Grid) -> None:
+    def add(self, interval: Interval, shares: TimeShares, grid: Grid) -> None:
         """Add the shares of an interval."""
         if self.series is None:
             self.series = {name: grid.series() for name in SHARES}
         for name, value in zip(SHARES, shares, strict=False):
-            self.series[name].add(at, value)
+            self.series[name].add(interval, value)
 
-    def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most: int) -> int:
+    def add_steps(self, snapshot: Snapshot, table: Mapping[ProcessKey, StepRates], grid: Grid, most_new: int) -> int:
         """Add the steps of each new message, over the time since the previous message; return the number of new ranks.
 
-        most: the most ranks that may be new.
+        most_new: the most ranks that may be new.
         """
         before, counts = len(self.steps), snapshot.steps.value or {}
         for i, rank in enumerate(self.job.ranks):
@@ -89,12 +86,12 @@ class _Job:
             if now is None or rates is None or rates.span_ns is None or self._reported_ns.get(rank.key) == now.at_ns:
                 continue
             self._reported_ns[rank.key] = now.at_ns
-            at = grid.interval(snapshot.wall_ns - (snapshot.at_ns - now.at_ns), rates.span_ns / 1e9)
+            interval = grid.interval(snapshot.wall_ns - (snapshot.at_ns - now.at_ns), rates.span_ns / 1e9)
             number = i if now.rank is None else now.rank
-            if number not in self.steps and len(self.steps) - before < most:
+            if number not in self.steps and len(self.steps) - before < most_new:
                 self.steps[number] = Track(grid.series())
-            if at is not None and number in self.steps:
-                self.steps[number].add(at, rates.steps_per_s)
+            if interval is not None and number in self.steps:
+                self.steps[number].add(interval, rates.steps_per_s)
         return len(self.steps) - before
 
 
@@ -109,7 +106,7 @@ class JobFold:
         it was last counted."""
         self._with_curves = self._ranks_with_steps = 0
 
-    def add(self, at: Interval, snapshot: Snapshot, sample: Sample) -> None:
+    def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:
         """Add an interval."""
         table, rated = snapshot.jobs.value, sample.jobs
         if table is None:
@@ -119,17 +116,17 @@ class JobFold:
             if collected is None:
                 if len(self._jobs) >= MOST_JOBS:
                     continue
-                collected = self._jobs[key] = _Job(job, at, _process_began_ns(key, snapshot))
-            collected.see(job, at)
-            collected.see_place(table.places.get(key), snapshot.disks.value or {}, at.seconds)
+                collected = self._jobs[key] = _Job(job, interval, _process_began_ns(key, snapshot))
+            collected.see(job, interval)
+            collected.see_place(table.places.get(key), snapshot.disks.value or {}, interval.seconds)
             collected.is_recorded_command = collected.is_recorded_command or _descends_from_recorder(key, snapshot)
             if sample.steps.value and sample.steps.renewed:
-                most = MOST_RANKS - self._ranks_with_steps
-                self._ranks_with_steps += collected.add_steps(snapshot, sample.steps.value, self._grid, most)
+                most_new = MOST_RANKS - self._ranks_with_steps
+                self._ranks_with_steps += collected.add_steps(snapshot, sample.steps.value, self._grid, most_new)
             shares = rated.value.times.get(key) if rated.value is not None and rated.renewed else None
             if shares is not None and (collected.series is not None or self._with_curves < MOST_CURVES):
                 self._with_curves += collected.series is None
-                collected.add(at, shares, self._grid)
+                collected.add(interval, shares, self._grid)
 
     def add_span(self, jobs: Iterable[JobTime], events: Iterable[Event], end_ns: int) -> None:
         """Note which jobs were counted in a span of time that ends at the wall time ``end_ns``."""
@@ -143,13 +140,16 @@ class JobFold:
 
         times: the time of each job in the verdict's totals.
         """
-        found = [self._story(key, one, times[key].counts if key in times else None) for key, one in self._jobs.items()]
-        found += [
+        stories = [
+            self._story(key, collected, times[key].counts if key in times else None)
+            for key, collected in self._jobs.items()
+        ]
+        stories += [
             _short_story(times[key], end_ns)
             for key, end_ns in self._ends_ns.items()
             if key in times and key not in self._jobs
         ]
-        return tuple(sorted(found, key=lambda job: (-(job.gpus or 0), -job.counts.whole_ms, job.begin_ns, job.pid)))
+        return tuple(sorted(stories, key=lambda job: (-(job.gpus or 0), -job.counts.whole_ms, job.begin_ns, job.pid)))
 
     def _story(self, key: ProcessKey, collected: _Job, counts: TimeCounts | None) -> JobStory:
         job = collected.job
@@ -173,7 +173,10 @@ class JobFold:
         )
 
     def _steps(self, tracks: Iterable[Track]) -> Steps | None:
-        """The steps of the slowest rank, because ranks step together. A rank that reported only briefly is left out."""
+        """The steps of the slowest rank, because ranks step together.
+
+        A rank that reported for less than half as long as another one is left out.
+        """
         known = [(track.stat, track) for track in tracks if track.stat is not None]
         longest_s = max((stat.weight for stat, _ in known), default=0.0)
         lasting = [(stat.mean, track) for stat, track in known if 2 * stat.weight >= longest_s]
@@ -183,7 +186,7 @@ class JobFold:
         return Steps("its own report", round(slowest.total or 0.0), per_s, curve_of(self._grid, slowest.series))
 
     def _curves(self, series: dict[str, Series]) -> dict[str, Curve]:
-        curves = {name: curve_of(self._grid, one) for name, one in series.items()}
+        curves = {name: curve_of(self._grid, values) for name, values in series.items()}
         return {name: curve for name, curve in curves.items() if any(curve.values)}
 
 
@@ -205,13 +208,13 @@ def _descends_from_recorder(key: ProcessKey, snapshot: Snapshot) -> bool:
     table, recorder = snapshot.processes.value, snapshot.own.pid
     if table is None:
         return False
-    pids: dict[int, ProcessStat] = {}
+    stats: dict[int, ProcessStat] = {}
     pid, visited = key.pid, set[int]()
     stat = table.stat.get(key)
     while stat is not None and stat.ppid not in visited and pid != recorder:
         if stat.ppid == recorder:
             return True
         visited.add(stat.ppid)
-        pids = pids or {other.pid: stat_of_pid for other, stat_of_pid in table.stat.items()}
-        pid, stat = stat.ppid, pids.get(stat.ppid)
+        stats = stats or {other.pid: other_stat for other, other_stat in table.stat.items()}
+        pid, stat = stat.ppid, stats.get(stat.ppid)
     return False

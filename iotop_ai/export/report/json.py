@@ -11,7 +11,7 @@ from iotop_ai.export.json.health import state_object
 from iotop_ai.export.json.job import seconds_object
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.report.money import Price, gpu_time
-from iotop_ai.export.report.series import Curve, Stat, joined
+from iotop_ai.export.report.series import Curve, Stat, downsampled
 from iotop_ai.export.report.story import (
     DeviceStory,
     FindingStory,
@@ -30,6 +30,7 @@ from iotop_ai.present.verdict.headline import finding_object
 SHAPE = 1
 """The version of the object. It increases when a field changes its meaning or is removed, but not for a new field."""
 POINTS = 600
+"""The most points of a curve."""
 MOST_PROCESSES = 600
 Object = dict[str, Any]
 
@@ -61,37 +62,37 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Cond
         "price": None if price is None else {"of_gpu_hour": price.value, "currency": price.before + price.after},
         "cost_lost": None if price is None or hours is None else round(price.value * hours.lost, 4),
         "main_job": None if main is None else main.pid,
-        "findings": [_finding(one) for one in story.findings],
+        "findings": [_finding(finding) for finding in story.findings],
         "timeline": [
             {
-                "time": rfc3339(one.wall_ns),
-                "verdict": one.class_id,
-                "state": one.state.value,
-                "seconds": round(one.seconds, 3),
+                "time": rfc3339(span.wall_ns),
+                "verdict": span.class_id,
+                "state": span.state.value,
+                "seconds": round(span.seconds, 3),
             }
-            for one in story.timeline
+            for span in story.timeline
         ],
         "jobs": [_job(job) for job in story.jobs],
-        "devices": [_device(one) for one in story.devices],
-        "gpus": [_gpu(one) for one in story.gpus],
-        "links": [_link(one) for one in story.links],
-        "processes": [_process(one) for one in story.processes[:MOST_PROCESSES]],
+        "devices": [_device(device) for device in story.devices],
+        "gpus": [_gpu(gpu) for gpu in story.gpus],
+        "links": [_link(link) for link in story.links],
+        "processes": [_process(program) for program in story.processes[:MOST_PROCESSES]],
         "smart": [
             {
-                "disk": one.name,
-                "status": one.reading.status.value,
-                "reason": one.reading.reason,
-                "removed": one.removed,
-                "state": None if one.reading.value is None else state_object(one.reading.value),
+                "disk": disk.name,
+                "status": disk.reading.status.value,
+                "reason": disk.reading.reason,
+                "removed": disk.removed,
+                "state": None if disk.reading.value is None else state_object(disk.reading.value),
             }
-            for one in story.health
+            for disk in story.health
         ],
-        "events": [{"time": rfc3339(one.wall_ns), "kind": one.kind, "text": one.text} for one in story.events],
+        "events": [{"time": rfc3339(event.wall_ns), "kind": event.kind, "text": event.text} for event in story.events],
         "more_events": story.more_events,
-        "gaps": [{"begin": rfc3339(one.begin_ns), "end": rfc3339(one.end_ns), "text": one.text} for one in story.gaps],
+        "gaps": [{"begin": rfc3339(gap.begin_ns), "end": rfc3339(gap.end_ns), "text": gap.text} for gap in story.gaps],
         "curves": _curves(story.totals),
         "steps": None if story.steps is None else _steps(story.steps),
-        "fail_if": [outcome_object(one) for one in outcomes],
+        "fail_if": [outcome_object(outcome) for outcome in outcomes],
     }
 
 
@@ -110,13 +111,13 @@ def _machine(machine: Machine) -> Object:
     }
 
 
-def _link(one: LinkStory) -> Object:
+def _link(link: LinkStory) -> Object:
     return {
-        "name": one.name,
-        "kind": one.kind,
-        "bits_per_s": one.bits_per_s,
-        "rx_bytes_per_s": _stat(one.received),
-        "tx_bytes_per_s": _stat(one.sent),
+        "name": link.name,
+        "kind": link.kind,
+        "bits_per_s": link.bits_per_s,
+        "rx_bytes_per_s": _stat(link.received),
+        "tx_bytes_per_s": _stat(link.sent),
     }
 
 
@@ -132,7 +133,7 @@ def _stat(stat: Stat | None) -> Object | None:
 
 
 def _curve(curve: Curve) -> Object:
-    shorter = joined(curve, POINTS)
+    shorter = downsampled(curve, POINTS)
     return {
         "begin": rfc3339(shorter.begin_ns),
         "step_s": shorter.step_s,
@@ -144,17 +145,17 @@ def _curves(curves: dict[str, Curve]) -> Object:
     return {name: _curve(curve) for name, curve in curves.items()}
 
 
-def _finding(one: FindingStory) -> Object:
+def _finding(story: FindingStory) -> Object:
     return {
-        **finding_object(one.finding),
-        "subject": one.finding.subject,
-        "sentence": one.sentence,
-        "because": one.because,
-        "not": one.not_this,
-        "do": one.advice,
-        "stood_s": round(one.active_s, 3),
-        "verdict_s": round(one.primary_s, 3),
-        "lost_s": round(one.lost_s, 3),
+        **finding_object(story.finding),
+        "subject": story.finding.subject,
+        "sentence": story.sentence,
+        "because": story.because,
+        "not": story.not_this,
+        "do": story.advice,
+        "stood_s": round(story.active_s, 3),
+        "verdict_s": round(story.primary_s, 3),
+        "lost_s": round(story.lost_s, 3),
     }
 
 
@@ -187,13 +188,13 @@ def _job(job: JobStory) -> Object:
     }
 
 
-def _process(one: ProcessStory) -> Object:
+def _process(program: ProcessStory) -> Object:
     return {
-        **one._asdict(),
-        "read_bytes": _bytes(one.read_bytes),
-        "written_bytes": _bytes(one.written_bytes),
-        "cpu_s": _seconds(one.cpu_s),
-        "blocked_s": _seconds(one.blocked_s),
+        **program._asdict(),
+        "read_bytes": _bytes(program.read_bytes),
+        "written_bytes": _bytes(program.written_bytes),
+        "cpu_s": _seconds(program.cpu_s),
+        "blocked_s": _seconds(program.blocked_s),
     }
 
 
@@ -205,46 +206,46 @@ def _seconds(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
-def _device(one: DeviceStory) -> Object:
-    info = one.info
+def _device(device: DeviceStory) -> Object:
+    info = device.info
     return {
-        "name": one.name,
+        "name": device.name,
         "kind": None if info is None else info.kind,
         "detail": None if info is None else info.detail,
         "model": None if info is None else info.model,
         "mounted": [] if info is None else [mount.path for mount in info.mounts],
-        "read_bytes": _bytes(one.read_bytes),
-        "written_bytes": _bytes(one.written_bytes),
-        "read_bytes_per_s": _stat(one.read),
-        "write_bytes_per_s": _stat(one.write),
-        "reads_per_s": _stat(one.reads),
-        "writes_per_s": _stat(one.writes),
-        "read_await_ms": _stat(one.read_await_ms),
-        "write_await_ms": _stat(one.write_await_ms),
-        "busy_ratio": _stat(one.busy),
-        "queue_size": _stat(one.queue),
-        "full_s": _seconds(one.full_s),
-        "curves": _curves(one.curves),
+        "read_bytes": _bytes(device.read_bytes),
+        "written_bytes": _bytes(device.written_bytes),
+        "read_bytes_per_s": _stat(device.read),
+        "write_bytes_per_s": _stat(device.write),
+        "reads_per_s": _stat(device.reads),
+        "writes_per_s": _stat(device.writes),
+        "read_await_ms": _stat(device.read_await_ms),
+        "write_await_ms": _stat(device.write_await_ms),
+        "busy_ratio": _stat(device.busy),
+        "queue_size": _stat(device.queue),
+        "full_s": _seconds(device.full_s),
+        "curves": _curves(device.curves),
     }
 
 
-def _gpu(one: GpuStory) -> Object:
+def _gpu(gpu: GpuStory) -> Object:
     return {
-        "number": one.number,
-        "uuid": one.uuid,
-        "name": one.name,
-        "status": one.status,
-        "busy_ratio": _stat(one.busy),
-        "sm_ratio": _stat(one.sm),
-        "memory_used_bytes": _stat(one.memory_bytes),
-        "memory_total_bytes": one.memory_total_bytes,
-        "temperature_celsius": _stat(one.celsius),
-        "power_watts": _stat(one.watts),
-        "sm_mhz": _stat(one.sm_mhz),
-        "idle_s": _seconds(one.idle_s),
-        "throttled_s": _seconds(one.throttled_s),
-        "energy_j": rounded(one.energy_j),
-        "curves": _curves(one.curves),
+        "number": gpu.number,
+        "uuid": gpu.uuid,
+        "name": gpu.name,
+        "status": gpu.status,
+        "busy_ratio": _stat(gpu.busy),
+        "sm_ratio": _stat(gpu.sm),
+        "memory_used_bytes": _stat(gpu.memory_bytes),
+        "memory_total_bytes": gpu.memory_total_bytes,
+        "temperature_celsius": _stat(gpu.celsius),
+        "power_watts": _stat(gpu.watts),
+        "sm_mhz": _stat(gpu.sm_mhz),
+        "idle_s": _seconds(gpu.idle_s),
+        "throttled_s": _seconds(gpu.throttled_s),
+        "energy_j": rounded(gpu.energy_j),
+        "curves": _curves(gpu.curves),
     }
 
 

@@ -37,9 +37,9 @@ def _head(story: Story, price: Price | None) -> Iterator[str]:
     if sentence := words.step_sentence(story):
         yield escaped(sentence)
         yield ""
-    for one in story.findings:
-        yield f"- **{one.finding.state.value}** {escaped(one.sentence)} ({escaped(one.finding.class_id)})"
-        for label, text in words.finding_lines(one):
+    for finding in story.findings:
+        yield f"- **{finding.finding.state.value}** {escaped(finding.sentence)} ({escaped(finding.finding.class_id)})"
+        for label, text in words.finding_lines(finding):
             yield f"  - {label}: {escaped(text)}"
     yield ""
 

@@ -35,12 +35,11 @@ def parse_price(text: str) -> Price:
 
 
 class GpuTime(NamedTuple):
-    """The GPU-hours of all jobs that have a GPU and a known time. jobs: the number of such jobs."""
+    """The GPU-hours of all jobs that have a GPU and a known time. lost: those lost for a known reason."""
 
     used: float
     lost: float
     unexplained: float
-    jobs: int
 
     @property
     def lost_ratio(self) -> float:
@@ -55,11 +54,10 @@ def gpu_time(jobs: tuple[JobStory, ...]) -> GpuTime | None:
         return None
 
     def hours(milliseconds: list[int]) -> float:
-        return sum(job.gpu_hours(one) or 0.0 for job, one in zip(known, milliseconds, strict=True))
+        return sum(job.gpu_hours(job_ms) or 0.0 for job, job_ms in zip(known, milliseconds, strict=True))
 
     return GpuTime(
         hours([job.counts.whole_ms for job in known]),
         hours([job.counts.lost_ms for job in known]),
         hours([job.counts.unexplained for job in known]),
-        len(known),
     )

@@ -78,7 +78,10 @@ class Grid:
         return max(1, max((len(series.sums) for series in self._series), default=1))
 
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
-        """The interval of ``seconds`` before the wall time ``end_ns``; None if it is before the start of the grid."""
+        """The interval of ``seconds`` before the wall time ``end_ns``; None if it is before the start of the grid.
+
+        If the interval needs more than ``most`` points, the step of the grid is doubled.
+        """
         begin_ns = max(end_ns - round(seconds * _SECOND), self.begin_ns)
         if end_ns <= begin_ns:
             return None
@@ -97,9 +100,9 @@ class Grid:
 class Stat(NamedTuple):
     """A figure over a run.
 
-    mean: the weighted mean. cv: the standard deviation of the intervals' values divided by their mean. peak, peak_ns:
-    the highest value of an interval, and its wall time. weight: the sum of the weights, in seconds; for a time per
-    request, in requests.
+    mean: the weighted mean. cv: the standard deviation of the intervals' values divided by their mean; None if the mean
+    is 0. peak, peak_ns: the highest value of an interval, and the wall time at its end. weight: the sum of the weights,
+    in seconds; for a time per request, in requests.
     """
 
     mean: float
@@ -175,7 +178,7 @@ def curve_of(grid: Grid, series: Series) -> Curve:
     return Curve(grid.begin_ns, grid.step_ns / _SECOND, values, tuple(weights))
 
 
-def joined(curve: Curve, points: int) -> Curve:
+def downsampled(curve: Curve, points: int) -> Curve:
     """The curve with neighbouring points joined, so that at most ``points`` remain."""
     each = max(1, math.ceil(len(curve.values) / points))
     if each == 1:

@@ -21,14 +21,14 @@ them."""
 def with_steps(story: Story, log: StepLog) -> Story:
     """The Story with the log's steps. Raises InputError if the log's times do not overlap the run."""
     bar = _main_bar(log.points)
-    points = bar or _main_series([one for one in log.points if one.wall_ns is not None] or log.points)
+    points = bar or _main_series([point for point in log.points if point.wall_ns is not None] or log.points)
     timed = _timed(story, points)
     counted = _count([point.step for point in points])
     elapsed = [point.elapsed_s or 0.0 for point in bar]
-    restarts = [a for a, b in pairwise(elapsed) if b < a]
-    if restarts:  # the log has a progress bar for each epoch
+    earlier_bars_s = [a for a, b in pairwise(elapsed) if b < a]
+    if earlier_bars_s:  # the log has a progress bar for each epoch
         note = "the log has several progress bars, but not when each began; the mean is over the time of the bars"
-        seconds = sum(restarts) + elapsed[-1]
+        seconds = sum(earlier_bars_s) + elapsed[-1]
         return story._replace(log=Steps(log.kind, counted, counted / seconds if seconds else None, None, note))
     if not timed:
         note = "the log has no times" + ("" if log.per_s is None else "; its own mean is shown")
@@ -41,20 +41,20 @@ def with_steps(story: Story, log: StepLog) -> Story:
     track = Track(grid.series())
     steps, spans = _spans(timed)
     usual_ns = sorted(b - a for a, b, _ in spans)[len(spans) // 2] if spans else 0
-    within = 0.0
+    steps_within = 0.0
     for first_ns, last_ns, grown in spans:
         if last_ns <= story.begin_ns or first_ns >= story.end_ns or last_ns - first_ns > _PAUSE_FACTOR * usual_ns:
             continue
         seconds = (last_ns - first_ns) / _SECOND
         per_s = grown / seconds
         cut_ns = min(last_ns, story.end_ns)
-        at = grid.interval(cut_ns, (cut_ns - max(first_ns, story.begin_ns)) / _SECOND)
-        if at is not None:
-            track.add(at, per_s)
-            within += per_s * at.seconds
+        interval = grid.interval(cut_ns, (cut_ns - max(first_ns, story.begin_ns)) / _SECOND)
+        if interval is not None:
+            track.add(interval, per_s)
+            steps_within += per_s * interval.seconds
     stat = track.stat
     curve = None if stat is None or track.series is None else curve_of(grid, track.series)
-    return story._replace(log=Steps(log.kind, round(within) or steps, None if stat is None else stat.mean, curve))
+    return story._replace(log=Steps(log.kind, round(steps_within) or steps, None if stat is None else stat.mean, curve))
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
@@ -75,9 +75,9 @@ def _main_series(points: Sequence[StepPoint]) -> list[StepPoint]:
 
 def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
     """(step, wall time in ns) of the points with a time. The times of a progress bar start when the job starts."""
-    found = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
-    if found:
-        return sorted(found, key=lambda one: one[1])
+    timed = [(point.step, point.wall_ns) for point in points if point.wall_ns is not None]
+    if timed:
+        return sorted(timed, key=lambda step_and_ns: step_and_ns[1])
     bars = [(point.step, point.elapsed_s) for point in points if point.elapsed_s is not None]
     if not bars:
         return []
@@ -89,7 +89,7 @@ def _timed(story: Story, points: Sequence[StepPoint]) -> list[tuple[int, int]]:
 
 
 def _spans(timed: Sequence[tuple[int, int]]) -> tuple[int, list[tuple[int, int, int]]]:
-    """The number of all steps, and the spans between logged times as (begin, end, steps).
+    """The number of steps after the first logged time, and the spans between logged times as (begin, end, steps).
 
     Steps that are logged at the same time are added to the next span.
     """

@@ -35,7 +35,7 @@ class Steps(NamedTuple):
     """The steps of a job.
 
     source: what counted the steps: "its own report", or the kind of a log. per_s: the steps per second over the time in
-    which they are known; None if a log has no times. note: what is missing.
+    which they are known, or the mean that the log itself gives; None if unknown. note: what is missing.
     """
 
     source: str
@@ -115,7 +115,7 @@ class GpuStory(NamedTuple):
     """One GPU.
 
     idle_s: the seconds in which it was less than 10 % busy. throttled_s: the seconds in which heat or the power brake
-    slowed it.
+    slowed it. status: why it did not answer at the end of the run; "" if it did.
     """
 
     number: int | None
@@ -248,7 +248,7 @@ class Story(NamedTuple):
     def main_job(self) -> JobStory | None:
         """The selected job; without one, the job of the recorded command, else the job with the most GPUs.
 
-        Among equals, it is the job watched longest.
+        Among equals, it is the job watched longest. None if no job's time was counted.
         """
         counted = [job for job in self.jobs if job.recorded and self.selected_pid in (0, job.pid)]
         return max(counted, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None)

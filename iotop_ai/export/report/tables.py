@@ -27,10 +27,12 @@ from iotop_ai.present.text.units import (
 )
 
 MOST_DEVICES, MOST_PROGRAMS, MOST_JOBS, MOST_DETAILED = 32, 16, 32, 4
-_MOST_ABOVE = 6
-_SHARES = "Shares of the time watched. The verdict's sentence has the shares of its surest window, 60 s at most."
+"""The most rows of these tables, and the most jobs whose shares are shown."""
+_MOST_OTHERS = 6
+"""The most devices other than disks that the machine's table names."""
+_SHARES_NOTE = "Shares of the time watched. The verdict's sentence has the shares of its surest window, 60 s at most."
 _BUSY_BYTES = 1 << 20
-"""A disk that moved fewer bytes is listed only if no disk moved more."""
+"""A disk that moved fewer bytes is listed only if no disk moved that many."""
 
 
 class ReportTable(NamedTuple):
@@ -51,13 +53,13 @@ class ReportTable(NamedTuple):
 
 def moment(story: Story, wall_ns: int) -> str:
     """A time within the run; the day is added if the run has several days."""
-    days = {clock(one, pattern="%F") for one in (story.begin_ns, story.end_ns)}
+    days = {clock(edge_ns, pattern="%F") for edge_ns in (story.begin_ns, story.end_ns)}
     return clock(wall_ns, pattern="%H:%M:%S" if len(days) == 1 else "%d %b %H:%M:%S")
 
 
 def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
     """All tables that have at least one row, in their order."""
-    found = (
+    all_tables = (
         jobs_table(story, price),
         *(share_table(job, price) for job in detailed_jobs(story)),
         device_table(story),
@@ -69,7 +71,7 @@ def every_table(story: Story, price: Price | None) -> tuple[ReportTable, ...]:
         gap_table(story),
         machine_table(story),
     )
-    return tuple(table for table in found if table.rows)
+    return tuple(table for table in all_tables if table.rows)
 
 
 def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
@@ -81,7 +83,7 @@ def detailed_jobs(story: Story) -> tuple[JobStory, ...]:
 
 def key_device(story: Story) -> DeviceStory | None:
     """The disk with the main job's data, else the first disk that a finding names, else the busiest disk."""
-    by_name = {one.name: one for one in story.devices}
+    by_name = {device.name: device for device in story.devices}
     main = story.main_job
     if main is not None and main.disk in by_name:
         return by_name[main.disk]
@@ -89,7 +91,7 @@ def key_device(story: Story) -> DeviceStory | None:
         named = dict(finding.finding.args).get("device")
         if isinstance(named, str) and named in by_name:
             return by_name[named]
-    return max(story.devices, key=lambda one: 0.0 if one.busy is None else one.busy.mean, default=None)
+    return max(story.devices, key=lambda device: 0.0 if device.busy is None else device.busy.mean, default=None)
 
 
 def jobs_table(story: Story, price: Price | None) -> ReportTable:
@@ -108,7 +110,7 @@ def jobs_table(story: Story, price: Price | None) -> ReportTable:
         "GPU time lost",
     )
     more = len(story.jobs) - len(rows)
-    note = " ".join(filter(None, (_SHARES if rows else "", f"{plural(more, 'more job')}." if more > 0 else "")))
+    note = " ".join(filter(None, (_SHARES_NOTE if rows else "", f"{plural(more, 'more job')}." if more > 0 else "")))
     return ReportTable("Jobs", columns, tuple(rows), 2, note, drop=(2, 1, 3, 4))
 
 
@@ -121,11 +123,14 @@ def _job_row(job: JobStory, price: Price | None) -> tuple[str, ...]:
     watched = duration(whole / 1000 if whole else (job.end_ns - job.begin_ns) / 1e9)
     numbers = (UNKNOWN if number is None else str(number) for number in (job.ranks, job.workers, job.gpus))
     leading = (name, job.user or UNKNOWN, *numbers)
-    return (*leading, watched, *shares, lost_text(job, lost, price))
+    return (*leading, watched, *shares, gpu_time_text(job, lost, price))
 
 
-def lost_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
-    """GPU time with its price, such as "29 s" or "8.3 h, $20.75"; "-" without a GPU, "?" if the GPUs are unknown."""
+def gpu_time_text(job: JobStory, milliseconds: float, price: Price | None) -> str:
+    """GPU time with its price, such as "29 s" or "8.3 h, $20.75"; "?" if the GPUs are unknown.
+
+    "-" without a GPU, or if the job's time was not recorded.
+    """
     if job.gpus is None:
         return UNKNOWN
     hours = job.gpu_hours(milliseconds)
@@ -142,7 +147,9 @@ def share_table(job: JobStory, price: Price | None) -> ReportTable:
         milliseconds = getattr(job.counts, part.share)
         if worst < 0 and part.share in LOST:
             worst = i
-        rows.append((part.name, f"{part.figure} %", duration(milliseconds / 1000), lost_text(job, milliseconds, price)))
+        rows.append(
+            (part.name, f"{part.figure} %", duration(milliseconds / 1000), gpu_time_text(job, milliseconds, price))
+        )
     title = f"Where the time of {job.name} ({job.pid}) went"
     marks = frozenset({worst} if worst >= 0 else ())
     return ReportTable(title, ("share", "of its time", "time", "GPU time"), tuple(rows), bad=marks)
@@ -161,8 +168,8 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
 
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
     """The disks that moved enough bytes for a row; all disks if none did."""
-    moved = [one for one in story.devices if one.moved_bytes >= _BUSY_BYTES]
-    return tuple((moved or story.devices)[:MOST_DEVICES])
+    busy = [device for device in story.devices if device.moved_bytes >= _BUSY_BYTES]
+    return tuple((busy or story.devices)[:MOST_DEVICES])
 
 
 def device_table(story: Story) -> ReportTable:
@@ -173,14 +180,14 @@ def device_table(story: Story) -> ReportTable:
     )
     listed = listed_devices(story)
     rows, bad = [], set()
-    for i, one in enumerate(listed):
-        if one.full_s is not None and one.full_s >= 0.5 * story.watched_s > 0:
+    for i, device in enumerate(listed):
+        if device.full_s is not None and device.full_s >= 0.5 * story.watched_s > 0:
             bad.add(i)
-        awaits = (*_stat(one.read_await_ms, figure), _mean(one.write_await_ms, figure))
-        rates = (*_stat(one.read, mib), *_stat(one.write, mib))
-        full = duration(one.full_s) if one.full_s != 0 else "0"
-        moved = (amount(one.read_bytes), amount(one.written_bytes))
-        rows.append((one.name, device_words(one), *moved, *rates, *awaits, _mean(one.busy, percent), full))
+        awaits = (*_stat(device.read_await_ms, figure), _mean(device.write_await_ms, figure))
+        rates = (*_stat(device.read, mib), *_stat(device.write, mib))
+        full = duration(device.full_s) if device.full_s != 0 else "0"
+        moved = (amount(device.read_bytes), amount(device.written_bytes))
+        rows.append((device.name, device_words(device), *moved, *rates, *awaits, _mean(device.busy, percent), full))
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
     note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
     more = len(story.devices) - len(listed)
@@ -188,13 +195,13 @@ def device_table(story: Story) -> ReportTable:
     return ReportTable("Disks", columns, tuple(rows), 2, note, frozenset(bad), (8, 5, 1, 9, 6, 11, 15, 7, 3, 13, 12))
 
 
-def device_words(one: DeviceStory) -> str:
-    """What a disk is and where it is mounted, such as "NVMe Samsung PM9A3, /data"."""
-    if one.info is None:
+def device_words(device: DeviceStory) -> str:
+    """What a disk is and where it is mounted, such as "NVMe Samsung PM9A3, /data"; "" when unknown."""
+    if device.info is None:
         return ""
-    mounts = ", ".join(mount.path for mount in one.info.mounts[:2])
-    label = one.info.label if one.info.label != one.name else ""
-    return ", ".join(filter(None, (" ".join(filter(None, (label, one.info.detail, one.info.model))), mounts)))
+    mounts = ", ".join(mount.path for mount in device.info.mounts[:2])
+    label = device.info.label if device.info.label != device.name else ""
+    return ", ".join(filter(None, (" ".join(filter(None, (label, device.info.detail, device.info.model))), mounts)))
 
 
 def gpu_table(story: Story) -> ReportTable:
@@ -203,44 +210,44 @@ def gpu_table(story: Story) -> ReportTable:
         *("GPU", "name", "busy %", "CV", "idle for", "SM %", "memory", "peak", "of", "C", "peak", "W", "peak"),
         *("SM MHz", "energy", "throttled"),
     )
-    rows = tuple(_gpu_row(one) for one in story.gpus)
-    bad = frozenset(i for i, one in enumerate(story.gpus) if one.status)
+    rows = tuple(_gpu_row(gpu) for gpu in story.gpus)
+    bad = frozenset(i for i, gpu in enumerate(story.gpus) if gpu.status)
     return ReportTable("GPUs", columns, rows, 2, "Idle: less than 10 % busy.", bad, (3, 7, 8, 13, 10, 12, 5, 14, 1, 15))
 
 
-def _gpu_row(one: GpuStory) -> tuple[str, ...]:
-    busy, cv, _ = _stat(one.busy, percent)
-    memory = (_mean(one.memory_bytes, amount), UNDEFINED if one.memory_bytes is None else amount(one.memory_bytes.peak))
+def _gpu_row(gpu: GpuStory) -> tuple[str, ...]:
+    busy, cv, _ = _stat(gpu.busy, percent)
+    memory = (_mean(gpu.memory_bytes, amount), UNDEFINED if gpu.memory_bytes is None else amount(gpu.memory_bytes.peak))
     return (
         *(
-            one.uuid[:12] if one.number is None else str(one.number),
-            one.name + (f" ({one.status})" if one.status else ""),
+            gpu.uuid[:12] if gpu.number is None else str(gpu.number),
+            gpu.name + (f" ({gpu.status})" if gpu.status else ""),
         ),
-        *(busy, cv, duration(one.idle_s), _mean(one.sm, percent), *memory),
-        amount(one.memory_total_bytes),
-        *(_mean(one.celsius, count), UNDEFINED if one.celsius is None else count(one.celsius.peak)),
-        *(_mean(one.watts, count), UNDEFINED if one.watts is None else count(one.watts.peak)),
-        _mean(one.sm_mhz, count),
-        UNKNOWN if one.energy_j is None else f"{figure(one.energy_j / 3.6e6)} kWh",
-        duration(one.throttled_s) if one.throttled_s != 0 else "0",
+        *(busy, cv, duration(gpu.idle_s), _mean(gpu.sm, percent), *memory),
+        amount(gpu.memory_total_bytes),
+        *(_mean(gpu.celsius, count), UNDEFINED if gpu.celsius is None else count(gpu.celsius.peak)),
+        *(_mean(gpu.watts, count), UNDEFINED if gpu.watts is None else count(gpu.watts.peak)),
+        _mean(gpu.sm_mhz, count),
+        UNKNOWN if gpu.energy_j is None else f"{figure(gpu.energy_j / 3.6e6)} kWh",
+        duration(gpu.throttled_s) if gpu.throttled_s != 0 else "0",
     )
 
 
 def process_table(story: Story) -> ReportTable:
     """One row per program and user, for those that moved the most bytes."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
-    found = [one for one in story.processes if one.moved_bytes + (one.cpu_s or 0.0) > 0][:MOST_PROGRAMS]
+    listed = [program for program in story.processes if program.moved_bytes + (program.cpu_s or 0.0) > 0]
     rows = tuple(
         (
-            one.name,
-            one.user,
-            f"{one.number:,}+" if one.more else str(one.number),
-            amount(one.read_bytes),
-            amount(one.written_bytes),
-            duration(one.cpu_s),
-            duration(one.blocked_s),
+            program.name,
+            program.user,
+            f"{program.number:,}+" if program.more else str(program.number),
+            amount(program.read_bytes),
+            amount(program.written_bytes),
+            duration(program.cpu_s),
+            duration(program.blocked_s),
         )
-        for one in found
+        for program in listed[:MOST_PROGRAMS]
     )
     note = "Programs by bytes read from and written to disks. Blocked: waiting for disks (needs delay accounting)."
     if story.spacing_s is not None:
@@ -252,33 +259,33 @@ def link_table(story: Story) -> ReportTable:
     """One row per network link that moved anything."""
     columns = ("link", "kind", "speed", "received MB/s", "CV", "peak", "sent MB/s", "CV", "peak")
     rows = tuple(
-        (one.name, one.kind, link_speed(one.bits_per_s), *_stat(one.received, mib), *_stat(one.sent, mib))
-        for one in story.links
+        (link.name, link.kind, link_speed(link.bits_per_s), *_stat(link.received, mib), *_stat(link.sent, mib))
+        for link in story.links
     )
     return ReportTable("Network", columns, rows, 2, drop=(1, 4, 7))
 
 
 def health_table(story: Story) -> ReportTable:
     """One row per disk with a SMART reading."""
-    whole: Reading[object] = Reading()
+    all_smart: Reading[object] = Reading()
     rows, bad = [], set()
-    for i, one in enumerate(story.health):
-        health, state = reading_health(one.reading, whole), one.reading.value
+    for i, disk in enumerate(story.health):
+        health, state = reading_health(disk.reading, all_smart), disk.reading.value
         if health.token in ("bad", "warn"):
             bad.add(i)
         hot = UNKNOWN if state is None or state.temperature_celsius is None else f"{state.temperature_celsius} C"
         hours = UNKNOWN if state is None or state.power_on_hours is None else f"{state.power_on_hours:,} h"
         reasons = health.reason if state is None else "; ".join(state.reasons) or health.reason
-        if one.removed:
+        if disk.removed:
             reasons = "; ".join(filter(None, ("gone at the end of the run", reasons)))
-        rows.append((one.name, "" if state is None else state.model, health.word, reasons, hot, hours))
+        rows.append((disk.name, "" if state is None else state.model, health.word, reasons, hot, hours))
     columns = ("disk", "model", "health", "because", "temperature", "power on")
     return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1))
 
 
 def event_table(story: Story) -> ReportTable:
     """One row per mark or event."""
-    rows = tuple((moment(story, one.wall_ns), one.kind.replace("_", " "), one.text) for one in story.events)
+    rows = tuple((moment(story, event.wall_ns), event.kind.replace("_", " "), event.text) for event in story.events)
     note = f"{plural(story.more_events, 'more event')}." if story.more_events else ""
     return ReportTable("Marks and events", ("time", "kind", "text"), rows, 3, note)
 
@@ -286,7 +293,7 @@ def event_table(story: Story) -> ReportTable:
 def gap_table(story: Story) -> ReportTable:
     """One row per gap in the data."""
     rows = tuple(
-        (moment(story, one.begin_ns), duration((one.end_ns - one.begin_ns) / 1e9), one.text) for one in story.gaps
+        (moment(story, gap.begin_ns), duration((gap.end_ns - gap.begin_ns) / 1e9), gap.text) for gap in story.gaps
     )
     return ReportTable("Not recorded", ("from", "for", "why"), rows, 3)
 
@@ -318,9 +325,9 @@ def _disks(story: Story) -> str:
     number = story.machine.disks
     if number is None:
         return ""
-    above = [one.name for one in story.devices if one.info is not None and one.info.kind != "disk"]
-    more = f" and {len(above) - _MOST_ABOVE} more" if len(above) > _MOST_ABOVE else ""
-    return f"{number}; also {', '.join(above[:_MOST_ABOVE])}{more}" if above else str(number)
+    others = [device.name for device in story.devices if device.info is not None and device.info.kind != "disk"]
+    more = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
+    return f"{number}; also {', '.join(others[:_MOST_OTHERS])}{more}" if others else str(number)
 
 
 def _spacing(seconds: float | None) -> str:

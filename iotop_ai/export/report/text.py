@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from iotop_ai.export.report import words
 from iotop_ai.export.report.money import Price
-from iotop_ai.export.report.series import Curve, joined
+from iotop_ai.export.report.series import Curve, downsampled
 from iotop_ai.export.report.story import JobStory, Story
 from iotop_ai.export.report.tables import ReportTable, every_table, key_device
 from iotop_ai.export.text.charts import chart
@@ -22,6 +22,7 @@ from iotop_ai.present.verdict.plain_text import LABEL
 
 CHART_ROWS = 10
 _GAP = 2
+"""The spaces between two columns of a table."""
 _OTHER_FINDINGS = 4
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
@@ -50,10 +51,10 @@ def _line(label: str, text: str) -> str:
 def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
     yield words.title(story)
     yield _line(words.state_word(story), words.headline(story))
-    for number, one in enumerate(story.findings[: 1 + _OTHER_FINDINGS]):
+    for number, finding in enumerate(story.findings[: 1 + _OTHER_FINDINGS]):
         if number:
-            yield _line(one.finding.state.value, one.sentence)
-        for label, text in words.finding_lines(one):
+            yield _line(finding.finding.state.value, finding.sentence)
+        for label, text in words.finding_lines(finding):
             yield _line(label, text)
     main = story.main_job
     if main is not None:
@@ -63,7 +64,7 @@ def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
         yield _line("GPU time", sentence)
     if sentence := words.step_sentence(story):
         yield _line("steps", sentence)
-    runs = [Run(one.state.value, one.seconds) for one in story.timeline]
+    runs = [Run(span.state.value, span.seconds) for span in story.timeline]
     if runs:
         yield _line("verdicts", text_of(run_spans(runs, width - LABEL)))
 
@@ -88,7 +89,7 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
     if story.steps is not None and story.steps.curve is not None:
         drawn.append(("steps/s", story.steps.curve, 1))
     for title, curve, factor in drawn:
-        shorter = joined(curve, 2 * width)
+        shorter = downsampled(curve, 2 * width)  # a braille character has two columns of dots
         unit, unit_s = next(
             (name, size) for name, size, least in _TIME_UNITS if shorter.step_s * len(shorter.values) >= least
         )

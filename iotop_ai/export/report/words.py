@@ -35,10 +35,10 @@ def headline(story: Story) -> str:
     return "the run was too short to judge" if story.primary is None else story.primary.sentence
 
 
-def finding_lines(one: FindingStory) -> list[tuple[str, str]]:
+def finding_lines(story: FindingStory) -> list[tuple[str, str]]:
     """The lines about a finding, as (label, text)."""
-    lasted = f"{duration(one.active_s)}; confidence {sureness(one.finding.confidence)}"
-    lines = (("because", one.because), ("not", one.not_this), ("do", one.advice), ("lasted", lasted))
+    lasted = f"{duration(story.active_s)}; confidence {sureness(story.finding.confidence)}"
+    lines = (("because", story.because), ("not", story.not_this), ("do", story.advice), ("lasted", lasted))
     return [(label, text) for label, text in lines if text]
 
 
@@ -51,7 +51,10 @@ def job_sentence(job: JobStory) -> str:
 
 
 def gpu_sentence(story: Story, price: Price | None) -> str:
-    """The cost, such as "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00"; "" without a GPU."""
+    """The cost, such as "67 % of 12.4 GPU-hours lost: 8.3 GPU-hours, $20.75 of $31.00".
+
+    "" if no job has a GPU and a known time.
+    """
     hours = gpu_time(story.jobs)
     if hours is None:
         return ""

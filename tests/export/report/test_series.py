@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iotop_ai.export.report.series import Curve, Grid, Series, Track, curve_of, joined
+from iotop_ai.export.report.series import Curve, Grid, Series, Track, curve_of, downsampled
 
 S = 1_000_000_000
 VALUES = st.lists(st.tuples(st.floats(0.1, 7.0), st.floats(0, 1e6)), min_size=1, max_size=80)
@@ -87,5 +87,5 @@ def test_an_interval_before_the_begin_is_cut_or_left_out() -> None:
 
 def test_points_that_are_joined_are_weighted() -> None:
     curve = Curve(0, 1.0, (1.0, 3.0, None, 5.0, None, None, 7.0), (1.0, 3.0, 0.0, 2.0, 0.0, 0.0, 1.0))
-    assert joined(curve, 4) == Curve(0, 2.0, (2.5, 5.0, None, 7.0), (4.0, 2.0, 0.0, 1.0))
-    assert joined(curve, 7) is curve
+    assert downsampled(curve, 4) == Curve(0, 2.0, (2.5, 5.0, None, 7.0), (4.0, 2.0, 0.0, 1.0))
+    assert downsampled(curve, 7) is curve
