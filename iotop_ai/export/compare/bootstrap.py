@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 ROUNDS = 1000
+"""The number of differences that are drawn."""
 LEAST_BLOCKS = 5
 """With fewer blocks, a run does not show how much its values vary."""
 LEAST_BLOCK_S = 3.0
@@ -24,8 +25,11 @@ Simulation of 300 pairs of equal runs with 120 points and an autocorrelation of 
 in 3, 4 and 8 % of the pairs with this factor, and in 5, 7 and 18 % without it. The aim is 5 %.
 """
 _Z = 1.96
+"""The 97.5 % quantile of the normal distribution."""
 _TAIL = 0.025
+"""The part of the drawn differences below, and above, the interval."""
 _LEAST_AUTOCORRELATIONS = 5
+"""The least number of insignificant autocorrelations that must follow each other (K_N of the source)."""
 
 
 class Points(NamedTuple):
@@ -77,9 +81,9 @@ def block_length(values: Sequence[float]) -> float:
         return 1.0
     limit = 2 * math.sqrt(math.log10(n) / n)
     small = [abs(covariance) / covariances[0] < limit for covariance in covariances]
-    run = max(_LEAST_AUTOCORRELATIONS, math.ceil(math.sqrt(math.log10(n))))
+    stretch = max(_LEAST_AUTOCORRELATIONS, math.ceil(math.sqrt(math.log10(n))))
     # The first lag that is followed by a stretch of insignificant autocorrelations.
-    significant = next((m for m in range(longest) if all(small[m + 1 : m + 1 + run])), longest)
+    significant = next((m for m in range(longest) if all(small[m + 1 : m + 1 + stretch])), longest)
     cut = min(longest, max(1, 2 * significant))
     g = total = 0.0
     for lag in range(-cut, cut + 1):
@@ -92,7 +96,7 @@ def block_length(values: Sequence[float]) -> float:
     return max(1.0, math.cbrt(2 * g * g / (4 / 3 * total * total) * n))
 
 
-def _block(points: Points) -> int:
+def _points_per_block(points: Points) -> int:
     """The number of points in a block; 0 if the run is too short.
 
     A block is as long as the values require, at least n^(1/3) points and LEAST_BLOCK_S, and short enough for
@@ -114,12 +118,13 @@ class _Resampler:
     def __init__(self, points: Points, rng: random.Random) -> None:
         points = points.known  # unknown points do not show how much the values vary
         self.n = len(points.values)
-        self.block = _block(points)
+        self.block_points = _points_per_block(points)
         self._draw, self._bits = rng.getrandbits, self.n.bit_length()
         products = [v * w for v, w in zip(points.values, points.weights, strict=True)]
         sums = list(accumulate([*products, *products], initial=0.0))
         weights = list(accumulate([*points.weights, *points.weights], initial=0.0))
-        sizes = [min(self.block, self.n - at) for at in range(0, self.n, self.block)] if self.block else []
+        size = self.block_points
+        sizes = [min(size, self.n - begin) for begin in range(0, self.n, size)] if size else []
         of_size = {size: (self._blocks(sums, size), self._blocks(weights, size)) for size in set(sizes)}
         self._block_sums = [of_size[size] for size in sizes]
 
@@ -130,9 +135,9 @@ class _Resampler:
     @property
     def blocks(self) -> float:
         """The number of blocks in the run; 0 if the run is too short."""
-        return self.n / self.block if self.block else 0.0
+        return self.n / self.block_points if self.block_points else 0.0
 
-    def mean(self) -> float | None:
+    def draw_mean(self) -> float | None:
         """One random mean; None if the sum of the drawn weights is 0, as very small weights may be rounded to 0."""
         total = weight = 0.0
         draw, bits, n = self._draw, self._bits, self.n
@@ -154,7 +159,7 @@ def student_factor(degrees: float) -> float:
 
 
 def difference_interval(before: Points, after: Points, seed: int, rounds: int = ROUNDS) -> Interval | None:
-    """The confidence interval of the difference of two means; None if a run is too short.
+    """The confidence interval of the difference of two means; None if a run is too short or has no known value.
 
     Its limits are percentiles of the drawn differences, widened by Student's factor and by a correction for the bias of
     a variance that is estimated from few blocks. The same seed gives the same interval.
@@ -170,10 +175,10 @@ def difference_interval(before: Points, after: Points, seed: int, rounds: int = 
     drawn = sorted(
         b - a
         for _ in range(rounds)
-        if (a := resampler_before.mean()) is not None and (b := resampler_after.mean()) is not None
+        if (a := resampler_before.draw_mean()) is not None and (b := resampler_after.draw_mean()) is not None
     )
     if len(drawn) < rounds / 2:
         return None
     low, high = (drawn[min(len(drawn) - 1, int(len(drawn) * q))] for q in (_TAIL, 1 - _TAIL))
-    factor, middle = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), mean_after - mean_before
-    return Interval(middle - (middle - low) * factor, middle + (high - middle) * factor)
+    factor, difference = student_factor(blocks - 1) / math.sqrt(1 - 1 / blocks), mean_after - mean_before
+    return Interval(difference - (difference - low) * factor, difference + (high - difference) * factor)

@@ -26,7 +26,9 @@ LEAST_WINDOW_S = LEAST_BLOCKS * LEAST_BLOCK_S
 """Common marks that are closer together than this align the runs only on request: the part between them is too short.
 """
 SHOWN_SHARE = 0.005
-_DEVICES = 4
+"""A share of time that is smaller in both runs has no row."""
+_MOST_DEVICES = 4
+"""The most disks of each run that are compared, besides the most important one."""
 _BEGIN_SHARES = ("startup", "compile")
 _IDENTITY = ("serial", "model", "kind", "size_bytes", "detail")
 _JOB_DISK_FIGURES = ("read_bytes_per_s", "read_await_ms", "busy_ratio")
@@ -99,7 +101,7 @@ class Comparison(NamedTuple):
     """The comparison of two runs.
 
     aligned_by: one of ALIGNMENTS. job_disks: for each run, the disk with the data of the main job; "" if unknown or if
-    there is none. same_disk: whether both are the same disk.
+    there is none. same_disk: whether both are the same disk; True if both are "".
     """
 
     before: Story
@@ -258,10 +260,10 @@ def _figures(story: Story, window: Window, disks: Sequence[str]) -> dict[str, _F
     ):
         if name in story.totals:
             out[figure] = _Figure(title, "ratio", points_of(story.totals[name], window))
-    own = _device(story, job_disk(story))
+    job_device = _device(story, job_disk(story))
     for name in _JOB_DISK_FIGURES:
-        if own is not None and name in own.curves:
-            points = points_of(own.curves[name], window)
+        if job_device is not None and name in job_device.curves:
+            points = points_of(job_device.curves[name], window)
             out[f"{JOB_DISK}.{name}"] = _Figure(f"job's disk: {_TITLES[name]}", _UNITS[name], points)
     for device in story.devices:
         if device.name not in disks:
@@ -292,7 +294,7 @@ _UNITS: Mapping[str, str] = {
 def _device_names(story: Story) -> list[str]:
     """The most important disk, and the disks that moved the most bytes."""
     key = key_device(story)
-    return [*([] if key is None else [key.name]), *(device.name for device in listed_devices(story)[:_DEVICES])]
+    return [*([] if key is None else [key.name]), *(device.name for device in listed_devices(story)[:_MOST_DEVICES])]
 
 
 def _shares(story: Story, window: Window) -> dict[str, _Figure]:
@@ -321,10 +323,10 @@ def _shares(story: Story, window: Window) -> dict[str, _Figure]:
 
 def listed_changes(changes: tuple[Change, ...]) -> tuple[Change, ...]:
     """The changes that get a row: all except the sum of lost time and the shares that are near 0 in both runs."""
-    small = set(SHARES) - {"compute"}
+    omitted_if_small = set(SHARES) - {"compute"}
     return tuple(
         change
         for change in changes
         if change.name != LOST_TIME
-        and (change.name not in small or max(change.before or 0.0, change.after or 0.0) >= SHOWN_SHARE)
+        and (change.name not in omitted_if_small or max(change.before or 0.0, change.after or 0.0) >= SHOWN_SHARE)
     )

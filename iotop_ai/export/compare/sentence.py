@@ -13,9 +13,10 @@ _HARDLY = 0.1
 """A disk that delivers less than this part of its earlier rate is hardly read any more."""
 _FULL = 0.95
 """CPUs that are busy for at least this part of the time are full."""
-_MOVED = 0.5
+_LEAST_MOVE = 0.5
 """A disk's await or rate is a cause only if it changed by at least this part of the larger value."""
 _NAMED = 3
+"""The most figures that a sentence names."""
 
 
 def sentence(comparison: Comparison) -> str:
@@ -24,8 +25,8 @@ def sentence(comparison: Comparison) -> str:
     if first is None:
         return "Cannot tell: neither steps nor where the time went is recorded in both runs"
     if first.interval is None:
-        least = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
-        return f"Cannot tell: the runs are too short for a comparison, {least} ({_pair(first)})"
+        needed = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
+        return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(first)})"
     if not first.clear:
         return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
@@ -55,12 +56,12 @@ def _clear_elsewhere(comparison: Comparison) -> str:
     ]
     if not clear:
         return ""
-    texts = [f"{change.title.replace(': ', ' ')} {_moved(change)}" for change in clear[:_NAMED]]
+    texts = [f"{change.title.replace(': ', ' ')} {_change_words(change)}" for change in clear[:_NAMED]]
     more = f" and {len(clear) - _NAMED} more" if len(clear) > _NAMED else ""
     return f"; clear elsewhere: {', '.join(texts)}{more}"
 
 
-def _moved(change: Change) -> str:
+def _change_words(change: Change) -> str:
     return _pair(change, name=False) if change.relative is None else change_text(change)
 
 
@@ -112,7 +113,7 @@ def change_text(change: Change) -> str:
 
 
 def _signed(value: float) -> str:
-    """The value as a whole number with its sign; "0" without one."""
+    """The value as a whole number with its sign; 0 has no sign."""
     return f"{value:+z.0f}".replace("+0", "0") if abs(value) < 1 else f"{value:+.0f}"
 
 
@@ -165,10 +166,10 @@ def _cause(comparison: Comparison, share: Change) -> str:
         default=None,
     )
     kind = "" if largest is None else largest.name
-    of_disk = _disk_cause(comparison, better) if kind == "data_disk" else ""
+    disk_cause = _disk_cause(comparison, better) if kind == "data_disk" else ""
     # The CPUs are not the reason why a wait for a disk or a server became shorter.
-    of_cpu = _cpu_cause(comparison, better) if kind in ("", "data_cpu") else ""
-    return of_disk or _worker_cause(comparison, better) or of_cpu
+    cpu_cause = _cpu_cause(comparison, better) if kind in ("", "data_cpu") else ""
+    return disk_cause or _worker_cause(comparison, better) or cpu_cause
 
 
 def _disk_cause(comparison: Comparison, better: bool) -> str:
@@ -194,7 +195,7 @@ def _await_cause(comparison: Comparison, await_ms: Change, better: bool) -> str:
     if not await_ms.clear or not await_ms.before or not await_ms.after:
         return ""
     less = await_ms.after < await_ms.before
-    if less != better or abs(await_ms.difference or 0.0) < _MOVED * max(await_ms.before, await_ms.after):
+    if less != better or abs(await_ms.difference or 0.0) < _LEAST_MOVE * max(await_ms.before, await_ms.after):
         return ""
     first, second = comparison.job_disks
     before, after = milliseconds(await_ms.before), milliseconds(await_ms.after)
@@ -213,7 +214,7 @@ def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
     if not read.clear or read.before is None or read.after is None:
         return ""
     less = read.after < read.before
-    if less != better or abs(read.difference or 0.0) < _MOVED * max(read.before, read.after):
+    if less != better or abs(read.difference or 0.0) < _LEAST_MOVE * max(read.before, read.after):
         return ""
     first, _ = comparison.job_disks
     disk = first if comparison.same_disk else "its disk"
@@ -224,9 +225,9 @@ def _cache_cause(comparison: Comparison, read: Change, better: bool) -> str:
 
 def _disk_words(await_ms: Change | None, read: Change, *, before: bool) -> str:
     """A disk's figures in words, such as "5.8 MB/s, r_await 21 ms"."""
-    shown = [value_text(read.before if before else read.after, read.unit)]
+    words = [value_text(read.before if before else read.after, read.unit)]
     value = None if await_ms is None else await_ms.before if before else await_ms.after
-    return ", ".join([*shown, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
+    return ", ".join([*words, *([] if value is None else [f"r_await {milliseconds(value)} ms"])])
 
 
 def _still_read(comparison: Comparison, disk: str, before: float | None) -> bool:

@@ -63,7 +63,7 @@ def aligned_text(comparison: Comparison) -> str:
 
 
 def _marks_text(comparison: Comparison) -> str:
-    """The names of the two marks that limit the compared parts; any program of the user can set marks."""
+    """The names of the two marks that limit the compared parts, cut off if they are long."""
     begin, end = (
         next((e.text for e in comparison.before.events if (e.kind, e.wall_ns) == (MARK, at_ns)), "?")
         for at_ns in comparison.windows[0]

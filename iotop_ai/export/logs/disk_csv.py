@@ -42,6 +42,6 @@ def _number(value: float | None) -> str:
 
 
 def _text(name: str) -> str:
-    """A kernel name as a CSV field, quoted if needed, because it may contain almost any character."""
+    """A kernel name as a CSV field: quoted if needed, and with an apostrophe if it looks like a formula."""
     name = f"'{name}" if name[:1] in "=+-@" else name
     return '"' + name.replace('"', '""') + '"' if any(c in name for c in ',"') else name
