@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 FILE = "baselines.json"
 FORMAT = 1
 LONGEST = 200
+"""The most characters of a serial number."""
 MOST_DEVICES = 64
 OLDEST_S = 30 * 86_400
 """Older baselines are not used, because the disk may have changed since."""
 _LARGEST = 4 << 20
+"""The most bytes of the file."""
 _MOST_MINUTES = 100_000
 _PART_S = PART_NS // 10**9
 
@@ -43,8 +45,8 @@ class Baselines:
     def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
         """The baselines by serial number, with the period numbers of this boot; {} without a file.
 
-        Parts older than a day are treated as a day old, so that they help until the first day is over. Raises OSError,
-        and ValueError for a file of another kind.
+        Parts older than a day are treated as a day old, so that they help until the first day is over. Baselines older
+        than OLDEST_S are left out. Raises OSError, and ValueError for a file of another kind.
 
         at_ns, wall_s: the current monotonic and Unix time
         """
@@ -58,15 +60,15 @@ class Baselines:
     def keep(self, own: Mapping[str, DeviceBaseline], infos: Mapping[str, BlockInfo], at_ns: int, wall_s: int) -> bool:
         """Write this session's baselines and keep those of other disks. Raises OSError.
 
-        Returns False without writing if there are no baselines.
+        Returns False without writing if no present disk has a baseline.
 
         own: this session's baselines by serial number
         """
         serials = {info.serial for info in infos.values() if info.serial}
         written = {
-            serial: (wall_s, [_to_unix_time(size, at_ns // PART_NS, wall_s) for size in one.sizes])
-            for serial, one in own.items()
-            if serial in serials and any(size.minutes for size in one.sizes)
+            serial: (wall_s, [_to_unix_time(size, at_ns // PART_NS, wall_s) for size in device.sizes])
+            for serial, device in own.items()
+            if serial in serials and any(size.minutes for size in device.sizes)
         }
         if not written:
             return False
@@ -74,7 +76,7 @@ class Baselines:
             known = self._entries()
         except ValueError:  # the damaged file will be replaced
             known = {}
-        whole = {**{serial: one for serial, one in known.items() if wall_s - one[0] <= OLDEST_S}, **written}
+        whole = {**{serial: entry for serial, entry in known.items() if wall_s - entry[0] <= OLDEST_S}, **written}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST_DEVICES]
         self._write({"format": FORMAT, "devices": dict(newest)})
         return True
@@ -141,8 +143,8 @@ def _part(part: Any) -> tuple[int, Bins]:
     part_s, bins = part
     if len(bins) > len(BOUNDS_NS):
         raise ValueError
-    read = tuple((_int_below(place, len(BOUNDS_NS)), _int_below(minutes, _MOST_MINUTES)) for place, minutes in bins)
-    return _int_below(part_s, 1 << 40), read
+    checked = tuple((_int_below(index, len(BOUNDS_NS)), _int_below(minutes, _MOST_MINUTES)) for index, minutes in bins)
+    return _int_below(part_s, 1 << 40), checked
 
 
 def _int_below(value: Any, below: int) -> int:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 RING_BYTES = 8 << 20
 RING_S = 3600.0
 BATCH, BATCH_PROCESSES = 8, 2000
-"""The most Frames that are compressed at once, and the most processes in them. The second Frame of a batch takes less
+"""Frames wait until there are this many of them, or this many processes in them. The second Frame of a batch takes less
 than half the CPU time that it would take a second later, but each Frame that waits keeps a process table in memory."""
 MOST_KEPT_BYTES = RING_BYTES
 """The most bytes of dropped blocks that a recording keeps for a user who looks at them; beyond this the recording is
@@ -43,7 +43,7 @@ _LEVEL = 5
 _CHUNK = 1 << 16
 _WAIT_S = 2.0
 """The longest wait for the ring's thread, in seconds."""
-_SHORT_S = 0.2
+_SHORT_WAIT_S = 0.2
 """The longest time, in seconds, that a user who looks back waits for the newest Frames to be compressed."""
 
 
@@ -63,6 +63,8 @@ class RingState(NamedTuple):
 
 
 class _Packed(NamedTuple):
+    """A block with its compressed lines."""
+
     block: Block
     data: bytes
 
@@ -91,6 +93,7 @@ class Ring:
         self._open_bytes = 0
         self._session = 0
         self._number = 0
+        """The number of blocks so far, dropped ones included; each block has its number as its ``offset``."""
         self._boot = ""
         self._newest_ns = 0
         self._header: Header | None = None
@@ -113,27 +116,30 @@ class Ring:
         for frame in waiting:
             self._queue.put(frame)
 
-    def drained(self, seconds: float = _WAIT_S) -> bool:
+    def drain(self, seconds: float = _WAIT_S) -> bool:
         """Wait at most ``seconds`` until all Frames are compressed; return whether they are."""
         with self._put_lock:
             self._queue_waiting()
-        return self._queue.drained(seconds)
+        return self._queue.drain(seconds)
 
     def state(self) -> RingState:
-        """The current state of the ring."""
-        self.drained(_SHORT_S)
+        """The state of the ring, after at most _SHORT_WAIT_S for the newest Frames."""
+        self.drain(_SHORT_WAIT_S)
         with self._lock:
             first = self._seekable_ns()
             span_s = 0.0 if first is None else max(0.0, (self._newest_ns - first) / 1e9)
             return RingState(span_s, self._closed_bytes + self._open_bytes, self._queue.lost.frames, self._trouble)
 
     def recording(self) -> RingRecording | None:
-        """A recording of the ring's current contents, which can be refreshed later; None while the ring is empty."""
+        """A recording of the ring's current contents, which can be refreshed later; None while the ring is empty.
+
+        Waits at most _SHORT_WAIT_S for the newest Frames.
+        """
         packed, header = self._contents(), self._header
         return None if not packed or header is None else RingRecording(RingBlocks(packed, self._contents), header)
 
     def _contents(self) -> tuple[_Packed, ...]:
-        self.drained(_SHORT_S)
+        self.drain(_SHORT_WAIT_S)
         with self._lock:
             if self._open is None:
                 return ()
@@ -144,9 +150,9 @@ class Ring:
     def preroll(self, level: str, before_ns: int) -> tuple[str, ...]:
         """The snap lines before a time, redacted and marked "pre".
 
-        They start at the last keyframe that is at least a minute before that time.
+        They start at the last keyframe that is at least a minute before that time, else at the session's first one.
         """
-        self.drained()
+        self.drain()
         recording = self.recording()
         if recording is None:
             return ()
@@ -240,9 +246,10 @@ class Ring:
             self._closed_bytes -= len(self._closed.pop(0).data)
 
     def _seekable_ns(self) -> int | None:
-        """The time of the first Frame with a full history, which is a minute after the session's first keyframe.
+        """The time of the session's first Frame that can be shown; None while the ring is empty.
 
-        If the session's first keyframe is also the ring's first block, it is the time of that keyframe.
+        It is a minute after the session's first keyframe in the ring, because a Frame needs a history. It is the time
+        of that keyframe if that is the first block that the ring ever had, because nothing came before it.
         """
         blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
         first = next((block for block in blocks if block.session == self._session), None)
@@ -265,9 +272,10 @@ class RingBlocks:
         self._contents_now = contents_now
 
     def refresh(self) -> bool:
-        """Add newer blocks; return whether there were any.
+        """Add newer blocks and lines; return whether any were added.
 
-        Blocks that the ring has dropped are kept, so that the indexes of the blocks stay valid.
+        Blocks that the ring has dropped are kept, so that the indexes of the blocks stay valid. Nothing is added once
+        they take more than MOST_KEPT_BYTES.
         """
         packed = self._contents_now()
         newest = packed[-1] if packed else None

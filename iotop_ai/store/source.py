@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from iotop_ai.model.keyframe import Keyframe
-from iotop_ai.model.snapshot import Event, Snapshot
+from iotop_ai.model.snapshot import Snapshot
 
 
 class Source(Protocol):
@@ -46,10 +46,6 @@ class MemoryRecording:
     def __init__(self, snapshots: Iterable[Snapshot] = ()) -> None:
         self._snapshots = list(snapshots)
 
-    def append(self, snapshot: Snapshot) -> None:
-        """Add the newest Snapshot."""
-        self._snapshots.append(snapshot)
-
     def __len__(self) -> int:
         return len(self._snapshots)
 
@@ -65,16 +61,12 @@ class MemoryRecording:
     def add_event(self, kind: str, text: str) -> None:
         """Do nothing, because the Snapshots exist already."""
 
-    def pending(self, seq: int) -> tuple[Event, ...]:
-        """Return (), because every event is already in its Snapshot."""
-        return ()
-
     def close(self) -> None:
         """Do nothing, because there is nothing to release."""
 
 
 def stop(source: Source, stream: object) -> None:
-    """Close the source and run its iterator to the end, which releases its resources."""
+    """Close the source and run ``stream``, its iterator, to the end, which releases its resources."""
     source.close()
     for _ in stream:  # type: ignore[attr-defined]
         pass

@@ -139,7 +139,7 @@ def ring_rows(ticks: int) -> list[list[str]]:
         ring = Ring()
         for frame in stream:
             ring.put(frame)
-            ring.drained(60)
+            ring.drain(60)
         spent = (time.process_time() - before) / ticks * 1e3
         held = ring.state().size_bytes
         ring.close()

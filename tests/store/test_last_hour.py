@@ -21,8 +21,8 @@ def filled(live: list[Frame], **options: float) -> Ring:
     for i, frame in enumerate(live):
         ring.put(frame)
         if i % 50 == 49:
-            assert ring.drained(60)
-    assert ring.drained(60)
+            assert ring.drain(60)
+    assert ring.drain(60)
     return ring
 
 
@@ -49,7 +49,7 @@ def test_a_recording_of_the_ring_does_not_change_while_it_is_read() -> None:
     assert recording is not None
     for frame in live[70:]:
         ring.put(frame)
-    assert ring.drained(60)
+    assert ring.drain(60)
     assert list(frames(recording.items())) == live[:70]
     ring.close()
 

@@ -42,6 +42,7 @@ from iotop_ai.store.format.size_limits import LONGEST_LINE, LineTooLong, ReaderB
 
 FORMAT = 1
 KEYFRAME_EVERY = 60
+"""The number of snap lines from one keyframe to the next."""
 CLOCK_STEP_NS = 1_000_000_000
 """If the wall clock moved this much more or less than the monotonic clock, it was set. A smaller difference proves
 nothing, because the two clocks are not read at the same instant."""
@@ -73,13 +74,13 @@ _FIELDS_IN_FORMAT_1 = {
 
 def record_fields() -> dict[str, list[str]]:
     """The legend of a header: the field names of each record that is written as an array, by the record's name."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
 
     def walk(shape: Any) -> None:
         if isinstance(shape, Record):
             name = shape.kind.__name__
             old_names = _FIELDS_IN_FORMAT_1.get(name, {})
-            found[_NAMES_IN_FORMAT_1.get(name, name)] = [old_names.get(field, field) for field in shape.kind._fields]
+            names[_NAMES_IN_FORMAT_1.get(name, name)] = [old_names.get(field, field) for field in shape.kind._fields]
         inner = shape.fields if isinstance(shape, Record | Group) else ()
         for part in inner.values() if isinstance(inner, Mapping) else inner:
             walk(part)
@@ -92,7 +93,7 @@ def record_fields() -> dict[str, list[str]]:
 
     for shape in (_SNAPSHOT, _SAMPLE, _CARRY, _VERDICT, _TALLY):
         walk(shape)
-    return dict(sorted(found.items()))
+    return dict(sorted(names.items()))
 
 
 class Header(NamedTuple):
@@ -140,7 +141,7 @@ class EncodedLines(NamedTuple):
 
 
 class Encoder:
-    """Writes Frames as lines: a keyframe first and after every ``keyframe_every`` lines, otherwise changes.
+    """Writes Frames as lines: a keyframe first and then every ``keyframe_every`` snap lines, otherwise changes.
 
     It also writes a keyframe if the wall clock was set, because a reader detects this by the keyframes alone.
     """
@@ -234,7 +235,12 @@ def verdict_key(verdict: Verdict) -> tuple[str, str, str]:
 
 
 class SnapLine(NamedTuple):
-    """A decoded snap line; ``carry`` and ``last`` are None unless it is a keyframe."""
+    """A decoded snap line.
+
+    gap: whether Snapshots before it were dropped
+    pre: whether it is pre-roll
+    carry, last: None unless it is a keyframe and its fold state and Sample were decoded
+    """
 
     snapshot: Snapshot
     key: bool
@@ -348,11 +354,11 @@ class Decoder:
         return None
 
     def _header(self, raw: dict[str, Any]) -> Header:
-        number = _int(raw["fmt"])
-        if number > FORMAT:
-            raise ShapeError(f"format {number} was written by a newer iotop-ai (this one reads up to {FORMAT})")
+        version = _int(raw["fmt"])
+        if version > FORMAT:
+            raise ShapeError(f"format {version} was written by a newer iotop-ai (this one reads up to {FORMAT})")
         header = Header(
-            format=number,
+            format=version,
             tool=_text(raw["tool"]),
             host=_text(raw["host"]),
             boot_id=_text(raw["boot"]),

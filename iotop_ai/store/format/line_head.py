@@ -57,10 +57,10 @@ def snap_fields(at_ns: int, wall_ns: int, *, gap: bool, key: bool) -> dict[str, 
 
 def parse_head(line: bytes) -> LineHead | None:
     """The head of a line; None if the line does not begin with a kind."""
-    found = _HEAD.match(line)
-    if found is None:
+    match = _HEAD.match(line)
+    if match is None:
         return None
-    kind, pre, at_ns, wall_ns = found.groups()
+    kind, pre, at_ns, wall_ns = match.groups()
     if at_ns is None:
         return LineHead(kind.decode(), None, None, pre is not None)
     return LineHead(kind.decode(), int(at_ns), int(wall_ns), pre is not None)
@@ -113,5 +113,5 @@ def with_previous_length(line: str, previous_bytes: int) -> str:
 
 def previous_length_of(head: bytes) -> int | None:
     """The length of the block before a keyframe; None if the keyframe does not contain it."""
-    found = _PREVIOUS_LENGTH.search(head)
-    return None if found is None else int(found[1])
+    match = _PREVIOUS_LENGTH.search(head)
+    return None if match is None else int(match[1])

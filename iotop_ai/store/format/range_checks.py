@@ -54,7 +54,7 @@ def check_verdict(verdict: Verdict) -> None:
 
 
 def check_carry(carry: FoldState) -> None:
-    """Check the verdict and the active findings."""
+    """Check the verdict and the active findings, and that all classes are known."""
     if carry.verdict is not None:
         check_verdict(carry.verdict)
     _check_findings(held.finding for held in carry.held.values())

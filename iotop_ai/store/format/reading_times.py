@@ -22,7 +22,7 @@ _KNOWN = frozenset(TIMED)
 
 _LONGEST_US = 1e17
 
-_SAME = [None] * len(TIMED)
+_NO_CHANGES = [None] * len(TIMED)
 _READINGS = itemgetter(*map(Snapshot._fields.index, TIMED))
 _TIMELESS = Reading._fields.index("at_ns")
 """The number of fields of a Reading before its times, which are its last fields."""
@@ -88,7 +88,7 @@ def times_of(snapshot: Snapshot, before: Snapshot | None) -> dict[str, list[Any]
         for now, old in rows
     ]
     took = [None if now.took_ns == old.took_ns else us_after(now.took_ns, 0) for now, old in rows]
-    return {name: row for name, row in (("at", at), ("took", took)) if row != _SAME}
+    return {name: row for name, row in (("at", at), ("took", took)) if row != _NO_CHANGES}
 
 
 def with_times(

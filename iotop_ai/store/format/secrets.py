@@ -137,10 +137,15 @@ class _Words:
 
     def __init__(self) -> None:
         self._flags: tuple[str, ...] = ()
+        """The options of the program that take a password."""
         self._letters = ""
+        """The letters of its options without a value."""
         self._login: tuple[str, ...] = ()
+        """Its options that take a password after the subcommand ``login``."""
         self._subcommands: tuple[str, ...] = ()
+        """Its subcommands after which every word that is not an option is a secret."""
         self._plain_words = False
+        """Whether every further word that is not an option is a secret."""
         self._next = ""
         """The kind of the next word: "must" for a secret, "may" for a secret unless the word is an option, "login" for
         a possible user:password, "" for any other word."""
@@ -200,7 +205,7 @@ class _Words:
             return word
         for flag in self._flags:
             if len(flag) > 2:
-                if word.startswith(flag + "=") or (flag == "-hp" and word.startswith(flag)):
+                if word.startswith(flag + "=") or (flag == "-hp" and word.startswith(flag)):  # rar -hpPASSWORD
                     return flag + HIDDEN
             elif not word.startswith("--") and (rest := word[1:].lstrip(self._letters)).startswith(flag[1:]):
                 if len(rest) == 1:

@@ -307,7 +307,13 @@ class Members(Shape):
 
 
 class Record(Shape):
-    """A NamedTuple without tables, written as an array. Fields that a file does not have get their defaults."""
+    """A NamedTuple without tables, written as an array. Fields that a file does not have get their defaults.
+
+    least: the number of fields without a default, which every array contains
+    plain: whether each changed field is written as its new value
+    deep: the indexes of the fields that ``dump`` converts
+    ints: for each field, whether it is an int
+    """
 
     partial = True
 
@@ -467,15 +473,16 @@ def shape_of(hint: Any) -> Shape:
     kind = origin or hint
     if hasattr(kind, "_fields"):
         hints = get_type_hints(kind, include_extras=True)
-        filled = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
-        fields = tuple(shape_of(_fill(hints[name], filled)) for name in kind._fields)
-        return Group(kind, fields) if filled or any(f.table for f in fields) else Record(kind, fields)
+        type_args = dict(zip(getattr(kind, "__parameters__", ()), args, strict=False))
+        fields = tuple(shape_of(_fill(hints[name], type_args)) for name in kind._fields)
+        return Group(kind, fields) if type_args or any(f.table for f in fields) else Record(kind, fields)
     raise TypeError(f"no shape for {hint!r}")
 
 
-def _fill(hint: Any, filled: Mapping[Any, Any]) -> Any:
+def _fill(hint: Any, type_args: Mapping[Any, Any]) -> Any:
+    """The hint with the type arguments instead of the type variables."""
     if isinstance(hint, TypeVar):
-        return filled[hint]
-    if filled and get_origin(hint) in (Union, types.UnionType):
-        return Union[tuple(_fill(a, filled) for a in get_args(hint))]  # noqa: UP007 - built from parts
+        return type_args[hint]
+    if type_args and get_origin(hint) in (Union, types.UnionType):
+        return Union[tuple(_fill(a, type_args) for a in get_args(hint))]  # noqa: UP007 - built from parts
     return hint

@@ -83,7 +83,7 @@ class ReaderBudget:
     """Counts the newest block and the last minute, which a reader has in memory. Raises ShapeError over a limit."""
 
     def __init__(self) -> None:
-        self._block = 0
+        self._block_bytes = 0
         self._window: deque[tuple[int, int, int, int]] = deque()
         self._bytes = self._rows = self._cells = 0
         self._waiting = self._block_events = 0
@@ -101,9 +101,9 @@ class ReaderBudget:
         """Count the line of a Snapshot before it is decoded or skipped; ``length`` is its number of bytes."""
         self._waiting = 0
         if key:
-            self._block = self._block_events = 0
-        self._block += length
-        if self._block > LARGEST_BLOCK:
+            self._block_bytes = self._block_events = 0
+        self._block_bytes += length
+        if self._block_bytes > LARGEST_BLOCK:
             raise ShapeError(f"more than {LARGEST_BLOCK // MIB} MiB from one keyframe to the next")
 
     def snapshot(self, at_ns: int, length: int, rows: int, cells: int = 0) -> None:

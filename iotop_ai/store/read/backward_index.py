@@ -51,7 +51,7 @@ def block_starts(fd: int, end: int) -> tuple[int, list[BlockStart]]:
     starts: list[BlockStart] = []
     offset, misses = end, 0
     while offset > 0 and misses < _MISSES:
-        start = _last(fd, offset)
+        start = _last_start(fd, offset)
         if start is None:
             break
         misses += 1
@@ -86,7 +86,7 @@ def _start_at(fd: int, offset: int, end: int) -> BlockStart | None:
     return None
 
 
-def _last(fd: int, end: int) -> BlockStart | None:
+def _last_start(fd: int, end: int) -> BlockStart | None:
     """The start of the last block before ``end``, which is the end of a line; None if none is near."""
     high = end
     while high > 0 and end - high < _FARTHEST:
@@ -98,14 +98,14 @@ def _last(fd: int, end: int) -> BlockStart | None:
         while at >= 0:
             line = data.rfind(b"\n", max(0, at - KEY_WITHIN), at) + 1
             if (line > 0 or start == 0) and data.startswith(SNAP, line) and at + len(KEY) <= line + KEY_WITHIN:
-                lead = _lead(fd, start + line)
+                lead = _lead_offset(fd, start + line)
                 return None if lead is None else _start_at(fd, lead, end)
             at = data.rfind(KEY, 0, at)
         high = low
     return None
 
 
-def _lead(fd: int, offset: int) -> int | None:
+def _lead_offset(fd: int, offset: int) -> int | None:
     """The start of the header and event lines directly before a line; None if it is more than _STEP bytes away."""
     start = max(0, offset - _STEP)
     data = os.pread(fd, offset - start, start)

@@ -20,7 +20,9 @@ class Depth(Enum):
     EVENTS = "events"
     """The totals and events, and the keyframe if Snapshots before it were dropped."""
     KEYFRAME = "keyframe"
+    """The totals, events and keyframe."""
     SNAPSHOTS = "snapshots"
+    """Everything."""
 
 
 class BlockContents(NamedTuple):
@@ -41,14 +43,14 @@ def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockC
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []
-    totals, number, keyed = None, 0, False
+    totals, number, has_snap = None, 0, False
     try:
         for number, line in enumerate(recording.raw_lines(block), 1):  # noqa: B007 - for the error
             if line.startswith(TOTALS):
                 totals = decoder.read(line)
             elif line.startswith(SNAP):
                 totals = None
-                first, keyed = not keyed, True
+                first, has_snap = not has_snap, True
                 if depth is Depth.SNAPSHOTS or (first and _keeps_keyframe(depth, line)):
                     item = decoder.read(line)
                     snapshots += [item] if isinstance(item, SnapLine) else []

@@ -1,4 +1,4 @@
-"""The blocks of a recording, in a plain file or a gzip file; each begins with a keyframe and can be read alone."""
+"""The blocks of a recording, in a plain file or a gzip file; each has one keyframe and can be read alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CHUNK = 1 << 20
 
 
 class Block(NamedTuple):
-    """A keyframe with the lines up to the next keyframe.
+    """A keyframe with the header and event lines directly before it, and the lines up to the next block.
 
     offset, length: the position in the file, which is packed or plain
     at_ns, wall_ns: the times of the keyframe
@@ -117,8 +117,8 @@ def open_blocks(path: str, *, allow_root: bool = False) -> PlainBlocks | GzipBlo
 def split_lines(chunks: Iterable[bytes], *, torn: bool = True, most: int | None = None) -> Iterator[bytes]:
     """The lines in chunks of text, without their line ends.
 
-    Raises InputError for a line of more than LONGEST_LINE, and for more than ``most`` lines. Never keeps more than such
-    a line and one chunk in memory.
+    Raises InputError for a line of more than LONGEST_LINE, and for more than ``most`` lines. Keeps at most one line and
+    one chunk in memory.
 
     torn: whether to yield a last line that does not have a line end
     """
@@ -157,7 +157,7 @@ class GzipBlocks:
         self._members: dict[int, GzipMember] = {}
         session = end = 0
         for member in members(fd):
-            session += member.flags & STARTS_SESSION
+            session += bool(member.flags & STARTS_SESSION)
             pre = bool(member.flags & PREROLL)
             _check_count(self.index)
             self.index.append(Block(member.offset, member.length, member.at_ns, member.wall_ns, session, pre))
@@ -278,7 +278,8 @@ class PlainBlocks:
 
     def place(self, block: Block, number: int) -> str:
         """The line's number in the file."""
-        return f"line {sum(chunk.count(10) for chunk in self._chunks(0, block.offset)) + number}"
+        before = sum(chunk.count(b"\n") for chunk in self._chunks(0, block.offset))
+        return f"line {before + number}"
 
     def fileno(self) -> int:
         """The file descriptor."""

@@ -102,7 +102,8 @@ class FileRecording:
     def entry(self, session: int, at_ns: int) -> Entry:
         """Where to begin reading for a time.
 
-        History begins a minute before the keyframe whose fold state is used.
+        History begins about a minute, and at least one block, before the keyframe at which the fold begins, if the
+        session has that much.
         """
         blocks = self.blocks
         low = bisect.bisect_left(blocks, session, key=lambda block: block.session)

@@ -21,7 +21,9 @@ _TAIL = struct.Struct("<II")
 _MAGIC = b"\x1f\x8b\x08\x04"
 HEADER_BYTES = _HEAD.size + _EXTRA.size
 _STEP = 1 << 20
+"""The packed bytes that are read at once."""
 _PART = 4 << 20
+"""The most bytes that are unpacked at once."""
 STARTS_SESSION = 1
 PREROLL = 2
 
@@ -65,8 +67,8 @@ def members(fd: int) -> Iterator[Member]:
         if len(head) < HEADER_BYTES:  # the file was truncated meanwhile
             return
         magic, _, _, _, extra_length = _HEAD.unpack_from(head)
-        name, inner, length, at_ns, wall_ns, flags = _EXTRA.unpack_from(head, _HEAD.size)
-        if magic != _MAGIC or extra_length != _EXTRA.size or name != b"IO" or inner != _EXTRA.size - 4:
+        name, field_length, length, at_ns, wall_ns, flags = _EXTRA.unpack_from(head, _HEAD.size)
+        if magic != _MAGIC or extra_length != _EXTRA.size or name != b"IO" or field_length != _EXTRA.size - 4:
             raise InputError("a gzip file without this program's index; gunzip it first")
         if length < HEADER_BYTES + _TAIL.size or offset + length > size:
             return

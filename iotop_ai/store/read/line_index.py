@@ -41,9 +41,9 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
     """
     buffer = bytearray(min(step, max(0, end - start)))
     at = start
-    while at < end and (got := os.preadv(fd, [memoryview(buffer)[: end - at]], at)):
+    while at < end and (length := os.preadv(fd, [memoryview(buffer)[: end - at]], at)):
         begin = 0
-        while (stop := buffer.find(_LINE_END, begin, got)) >= 0:
+        while (stop := buffer.find(_LINE_END, begin, length)) >= 0:
             if may_begin_block(buffer, begin, stop):
                 yield Line(at + begin, at + stop + 1, bytes(buffer[begin : min(stop, begin + HEAD_BYTES)]))
             begin = stop + 1
@@ -51,14 +51,14 @@ def marked_lines(fd: int, start: int, end: int, step: int = _BUFFER) -> Iterator
             line_end = _end_of_line(fd, at, end)
             if line_end is None:
                 return
-            if may_begin_block(buffer, 0, got):
-                yield Line(at, line_end, bytes(buffer[: min(got, HEAD_BYTES)]))
+            if may_begin_block(buffer, 0, length):
+                yield Line(at, line_end, bytes(buffer[: min(length, HEAD_BYTES)]))
             begin = line_end - at
         at += begin
 
 
 def _end_of_line(fd: int, start: int, end: int) -> int | None:
-    """The end of a line that is longer than the buffer; None if the file ends before the line."""
+    """The end of a line that is longer than the buffer; None if the file ends before that."""
     at = start
     while at < end and (part := os.pread(fd, min(_BUFFER, end - at), at)):
         stop = part.find(_LINE_END)

@@ -10,6 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import Event
 
 QUEUE = 120
+"""The most Frames that wait."""
 MOST_EVENTS = 2000
 """The most events of dropped Frames that are kept, about 1 MB if the texts have their greatest length. Without a limit,
 a flood of kernel messages or marks would fill the memory while a disk hangs."""
@@ -95,7 +96,7 @@ class FrameQueue:
         self._gap = True
         self._lost = Lost(self._lost.frames + 1, self._lost.events + over)
 
-    def drained(self, seconds: float) -> bool:
+    def drain(self, seconds: float) -> bool:
         """Wait at most ``seconds`` until all Frames are done; return whether they are."""
         with self._ready:
             return self._ready.wait_for(lambda: not self._queue and not self._busy, seconds)

@@ -142,11 +142,15 @@ class Recorder:
         self._header: Header | None = None
         self._continues = False
         self._totals: tuple[Snapshot, VerdictTotalsBuilder] | None = None
+        """The newest Snapshot of the block, and the block's totals; None if it gets none."""
         self._recent: deque[tuple[int, bool, str]] = deque()
+        """(time, whether it is a keyframe, text) of the newest snap lines, which ``preroll`` returns."""
         self._preroll = preroll
         self._opened_ns = self._synced_ns = self._started_ns = clock.monotonic_ns()
         self._space_ns: int | None = None
+        """The time at which the free space was last read."""
         self._snapshots = self._begin_bytes = 0
+        """The Snapshots written so far, and the size of the file from which a rotation counts."""
         # The offsets in the sink of the newest block, and of a header that will be part of the next block.
         self._block_at: int | None = None
         self._lead_at: int | None = None
@@ -156,6 +160,7 @@ class Recorder:
         self._lost = Lost()
         """The totals of lost Snapshots that are already reported in the file."""
         self._after = ""
+        """The name of the file that this one replaces; "" once a header contains it."""
         self._busy_ns: int | None = None
         """The time at which the sink became busy; None while it is idle."""
         self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
@@ -241,7 +246,7 @@ class Recorder:
         except OSError as error:
             if not self._sink.recovers:
                 raise
-            self._failed(error)
+            self._count_failure(error)
             self._lose(frame)
             return
         finally:
@@ -313,7 +318,7 @@ class Recorder:
         except OSError as error:
             if not self._sink.recovers:
                 raise
-            self._failed(error)
+            self._count_failure(error)
             self._retries.give_up()
         finally:
             self._busy_ns = None
@@ -336,7 +341,7 @@ class Recorder:
         try:
             new_sink = self._sink.replacement()
         except (OSError, IotopError) as error:
-            self._failed(error)
+            self._count_failure(error)
             return False
         if new_sink is None:
             return False
@@ -347,7 +352,7 @@ class Recorder:
         self._opened_ns = self._synced_ns = now
         return True
 
-    def _failed(self, error: Exception) -> None:
+    def _count_failure(self, error: Exception) -> None:
         self._why = (error.strerror if isinstance(error, OSError) else str(error)) or "an error"
         self._trouble = f"not recording: {self._why}"
         self._retries.failed(self._clock.monotonic_ns())
@@ -375,6 +380,7 @@ class Recorder:
         self._encoder.restart()
 
     def _short_of_space(self, now: int) -> bool:
+        """Whether the disk has too little free space; read every FREE_SPACE_EVERY_S, or at once while in trouble."""
         if self._space_ns is not None and now - self._space_ns < FREE_SPACE_EVERY_S * 1e9 and not self._trouble:
             return False
         self._space_ns = now
@@ -441,13 +447,16 @@ class Recorder:
         self._sink.write(("\n".join(lines) + "\n").encode())
 
     def _remember(self, at_ns: int, lines: list[str]) -> None:
-        """Keep the snap lines since the last keyframe that is at least HISTORY_S old, as pre-roll of the next file."""
+        """Keep the snap lines since the last keyframe that is at least HISTORY_S old, as pre-roll of the next file.
+
+        At least HISTORY_LEAST lines are kept.
+        """
         for line in lines:
             if is_snap(line):
                 self._recent.append((at_ns, is_keyframe(line), line))
         keep_from = 0
-        for i, (at, key, _) in enumerate(self._recent):
-            if at > at_ns - HISTORY_S * 1e9 or i > len(self._recent) - HISTORY_LEAST:
+        for i, (line_ns, key, _) in enumerate(self._recent):
+            if line_ns > at_ns - HISTORY_S * 1e9 or i > len(self._recent) - HISTORY_LEAST:
                 break
             if key:
                 keep_from = i

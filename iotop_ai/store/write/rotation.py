@@ -34,8 +34,8 @@ _EXTENSION = re.compile(r"(?:\.iotop)?\.jsonl$")
 
 def part_name(path: str, when: datetime) -> str:
     """The name of a full file: RUN.20261121T143205.iotop.jsonl (UTC) for RUN.iotop.jsonl."""
-    found = _EXTENSION.search(path)
-    stem, extension = (path[: found.start()], found[0]) if found else (path, "")
+    match = _EXTENSION.search(path)
+    stem, extension = (path[: match.start()], match[0]) if match else (path, "")
     return f"{stem}.{when.strftime(_TIME)}{extension}"
 
 
@@ -59,8 +59,8 @@ def _is_own(path: str) -> bool:
 def _timed_parts(path: str) -> list[tuple[str, str]]:
     """The full files of a recording with the time in the name of each, oldest first."""
     folder, name = os.path.split(path)
-    found = _EXTENSION.search(name)
-    stem, extension = (name[: found.start()], found[0]) if found else (name, "")
+    ending = _EXTENSION.search(name)
+    stem, extension = (name[: ending.start()], ending[0]) if ending else (name, "")
     part = re.compile(re.escape(stem) + r"\.(\d{8}T\d{6})(?:-(\d+))?" + re.escape(extension) + r"(?:\.gz)?")
     matches = [match for other in os.listdir(folder or ".") if (match := part.fullmatch(other))]
     matches.sort(key=lambda match: (match[1], int(match[2] or 1)))
@@ -103,6 +103,7 @@ class Rotator:
         self._hook = tuple(hook)
 
         self._closed: queue.SimpleQueue[tuple[str, str] | None] = queue.SimpleQueue()
+        """(closed file, PATH); PATH is "" for the last file, for which only the hook runs. None ends the thread."""
         self._child: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._run, name="rotate", daemon=True)
         self._thread.start()
@@ -127,7 +128,7 @@ class Rotator:
         return sink
 
     def _free_name(self, path: str) -> str:
-        """A file name that sorts after the names of all earlier full files, even if the clock was set back."""
+        """A file name that sorts after the names of this user's earlier full files, even if the clock was set back."""
         when = datetime.fromtimestamp(self._clock.wall_ns() // 10**9, UTC)
         for _, newest in _own_parts(path)[-1:]:
             with contextlib.suppress(ValueError, OverflowError):  # a user's file, or a year beyond 9999
@@ -152,11 +153,11 @@ class Rotator:
 
     def _run(self) -> None:
         while (closed := self._closed.get()) is not None:
-            path, live = closed
+            path, recording = closed
             try:
-                if live:
+                if recording:
                     path = self._pack(path)
-                    self._retain(live, path)
+                    self._retain(recording, path)
                 if self._hook and os.path.lexists(path):
                     self._ship(path)
             except OSError as error:  # the next file may succeed
@@ -176,11 +177,11 @@ class Rotator:
             return path
         return path + ".gz"
 
-    def _retain(self, live: str, closed: str) -> None:
-        """Remove old files so that ``keep`` remain, counted back from ``closed``, which stays for its hook."""
-        parts = [part for part, _ in _own_parts(live)]
-        if self._keep is not None and closed in parts:
-            older = parts[: parts.index(closed)]
+    def _retain(self, recording: str, newest: str) -> None:
+        """Remove old files so that ``keep`` remain, counted back from ``newest``, which stays for its hook."""
+        parts = [part for part, _ in _own_parts(recording)]
+        if self._keep is not None and newest in parts:
+            older = parts[: parts.index(newest)]
             for old in older[: max(0, len(older) + 1 - self._keep)]:
                 try:
                     os.unlink(old)

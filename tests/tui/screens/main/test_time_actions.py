@@ -69,7 +69,7 @@ class Session:
         for frame in LIVE[first : last + 1]:
             self.feed.put(frame)
         await self.until(lambda: self.app.main.newest == LIVE[last])
-        assert self.ring.drained()
+        assert self.ring.drain()
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
