@@ -40,8 +40,8 @@ def _attributes(attributes: dict[str, str | float | None]) -> str:
     out = []
     for name, value in attributes.items():
         if value is not None:
-            shown = value if isinstance(value, str) else short(value)
-            out.append(f' {name.rstrip("_").replace("_", "-")}="{escape(shown, quote=True)}"')
+            value_text = value if isinstance(value, str) else short(value)
+            out.append(f' {name.rstrip("_").replace("_", "-")}="{escape(value_text, quote=True)}"')
     return "".join(out)
 
 

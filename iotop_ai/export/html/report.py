@@ -110,11 +110,11 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
 
 
 def _job_section(story: Story, job: JobStory, axis: TimeAxis, price: Price | None) -> Markup:
-    shown = {name: job.shares[name] for name in SHARES if name in job.shares}
+    shares = {name: job.shares[name] for name in SHARES if name in job.shares}
     names = {name: Part(name, 0.0, "").short_name for name in SHARES}
     parts = [share_bar(job.counts)]
-    if shown:
-        parts += [tag("h3", "Over time"), share_chart(axis, shown, names), key([(f"s-{n}", names[n]) for n in shown])]
+    if shares:
+        parts += [tag("h3", "Over time"), share_chart(axis, shares, names), key([(f"s-{n}", names[n]) for n in shares])]
     parts.append(table(share_table(job, price)._replace(title="In figures"), "h3"))
     numbers = ((job.ranks, "rank"), (job.workers, "worker"), (job.gpus, "GPU"))
     facts = [plural(number, name) for number, name in numbers if number is not None]
@@ -217,7 +217,8 @@ def _findings(story: Story) -> Markup:
     if not story.findings:
         return Markup("")
     articles = [
-        finding_article(one.finding, one.sentence, words.finding_lines(one)) for one in story.findings[:MOST_ROWS]
+        finding_article(finding.finding, finding.sentence, words.finding_lines(finding))
+        for finding in story.findings[:MOST_ROWS]
     ]
     return section("Findings", *articles, small="sorted by the time lost while each was the verdict")
 

@@ -39,8 +39,8 @@ def may_see(peer: Peer, job_uid: int, job_cgroup: str) -> bool:
     if below and (own.slurm or own.pod or own.container):
         return True
     contained = any((ids := job_ids(cgroup)).pod or ids.container for cgroup in (peer.cgroup, job_cgroup))
-    known = bool(peer.cgroup and job_cgroup)
-    return peer.uid in (0, job_uid) and (below or (known and not contained))
+    cgroups_known = bool(peer.cgroup and job_cgroup)
+    return peer.uid in (0, job_uid) and (below or (cgroups_known and not contained))
 
 
 def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
@@ -61,7 +61,7 @@ def render_own_verdict_json(frame: Frame, peer: Peer) -> str:
 
 def _job_object(frame: Frame, job: Job) -> Object:
     judged = with_job_verdict(frame, job.key.pid)
-    own = next((one for one in judged.verdict.findings if job_pid(one) == job.key.pid), None)
+    own = next((finding for finding in judged.verdict.findings if job_pid(finding) == job.key.pid), None)
     table = frame.snapshot.jobs.value
     counts = None if table is None else table.times.get(job.key)
     shares = None if counts is None else shares_of(counts)

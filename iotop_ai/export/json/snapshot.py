@@ -131,8 +131,8 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
     out: Object = {
         name: value for name, value in state._asdict().items() if name not in _AS_RATES and not name.startswith("gpm_")
     }
-    out["instances"] = None if state.instances is None else [one._asdict() for one in state.instances]
-    out["earlier"] = [one._asdict() for one in state.earlier]
+    out["instances"] = None if state.instances is None else [instance._asdict() for instance in state.instances]
+    out["earlier"] = [earlier._asdict() for earlier in state.earlier]
     detail = (frame.snapshot.gpu_slow.value or {}).get(state.uuid)
     out["detail"] = None if detail is None or detail.value is None else detail.value._asdict()
     names = _process_names(frame)
@@ -141,8 +141,8 @@ def _gpu_state(state: GpuState, frame: Frame) -> Object:
         if state.processes is None
         else [
             # A pid of another namespace may also be the pid of a process here.
-            merged(one._asdict(), {"name": names.get(one.pid) if one.found else None})
-            for one in state.processes
+            merged(process._asdict(), {"name": names.get(process.pid) if process.found else None})
+            for process in state.processes
         ]
     )
     return out

@@ -189,8 +189,8 @@ class GpuFold:
         the Snapshot keeps its last status; if the driver does not answer at all, every GPU shows why.
         """
         all_gpus = snapshot.gpu
-        for known in self._gpus.values() if all_gpus.value is None else ():
-            known.status = all_gpus.reason or all_gpus.status.value
+        for known_gpu in self._gpus.values() if all_gpus.value is None else ():
+            known_gpu.status = all_gpus.reason or all_gpus.status.value
         rates = (sample.gpu.value or {}) if sample.gpu.renewed else {}
         interval = interval._replace(seconds=sample.gpu.seconds or interval.seconds)
         for uuid, reading in (snapshot.gpu.value or {}).items():
@@ -233,9 +233,9 @@ class LinkFold:
                 if len(self._links) >= MOST_DEVICES:
                     continue
                 self._links[name] = (Track(), Track(), state)
-            into, out, known = self._links[name]
+            into, out, last_state = self._links[name]
             # The speed is unknown while the link is negotiated.
-            self._links[name] = (into, out, known if state.bits_per_s is None else state)
+            self._links[name] = (into, out, last_state if state.bits_per_s is None else state)
             into.add(interval, rate.rx_bytes_per_s)
             out.add(interval, rate.tx_bytes_per_s)
         self.received.add(interval, received_bytes_per_s(table, rates))

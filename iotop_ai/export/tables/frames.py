@@ -71,7 +71,7 @@ _GPU_LEVELS = {
     *("memory_reserved_bytes", "memory_mhz", "sm_max_mhz", "memory_celsius", "fan_percent", "performance_state"),
     *("clock_reasons", "pcie_generation", "pcie_width", "pcie_max_generation", "pcie_max_width", "bus_id", "mig"),
 }
-"""The fields of a GPU's state that are neither counters nor in its rates."""
+"""The fields of a GPU's state that are exported; they are neither counters nor in its rates."""
 _GPU_STATE = tuple(column for column in scalar_columns(GpuState) if column.name in _GPU_LEVELS)
 _GPUS = (
     TIME,

@@ -106,7 +106,7 @@ def without_secrets(text: str) -> str:
     text = _PASS.sub(f"pass:{HIDDEN}", text)
     text = _KNOWN.sub(HIDDEN, text)
     text = _LONG_CODE.sub(HIDDEN, text)
-    return _CODE.sub(lambda found: HIDDEN if _is_random(found[0]) else found[0], text)
+    return _CODE.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], text)
 
 
 def _values(text: str) -> str:
@@ -171,7 +171,7 @@ class _Words:
         if _SPLITS.search(word.strip()):
             inner = _Words()
             inner._flags, inner._letters = self._flags, self._letters
-            return _WORD.sub(lambda found: inner.word(found[0]), without_secrets(word))
+            return _WORD.sub(lambda match: inner.word(match[0]), without_secrets(word))
         return self._option(word) if word.startswith("-") else self._plain(word)
 
     def _plain(self, word: str) -> str:
