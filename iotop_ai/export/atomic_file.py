@@ -19,7 +19,7 @@ from iotop_ai.model.errors import InputError, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _open_files: list[OutFile] = []
 
 
@@ -132,14 +132,14 @@ def _catch_ending() -> None:
     A signal that already has a handler, or that is ignored as under nohup, keeps its handling.
     """
     if threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
+        for number in _ENDING_SIGNALS:
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, _end)
 
 
 def _release_ending() -> None:
     if not _open_files and threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
+        for number in _ENDING_SIGNALS:
             if signal.getsignal(number) == _end:
                 signal.signal(number, signal.SIG_DFL)
 

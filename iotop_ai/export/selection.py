@@ -12,7 +12,9 @@ from iotop_ai.store.format.redact import command_names
 from iotop_ai.store.format.secrets import command_redacted
 
 _FOLDED_KINDS = ("partition", "nvme-path")
+"""The kinds of devices whose I/O is also counted for another device, which is listed instead."""
 _QUIET_KINDS = ("loop", "ram", "zram", "rom", "floppy")
+"""The kinds of devices that are listed only if they were used."""
 _COMMAND: Mapping[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
     "names": command_names,
     "redacted": command_redacted,

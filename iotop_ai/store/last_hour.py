@@ -248,8 +248,8 @@ class Ring:
     def _seekable_ns(self) -> int | None:
         """The time of the session's first Frame that can be shown; None while the ring is empty.
 
-        It is a minute after the session's first keyframe in the ring, because a Frame needs a history. It is the time
-        of that keyframe if that is the first block that the ring ever had, because nothing came before it.
+        A Frame needs a minute of history, so this is a minute after the session's first keyframe in the ring. Before
+        the first block that the ring ever had, there is no history, so its Frames can be shown at once.
         """
         blocks = [packed.block for packed in self._closed] + ([self._open] if self._open is not None else [])
         first = next((block for block in blocks if block.session == self._session), None)

@@ -96,6 +96,7 @@ def _big_figures(story: Story, price: Price | None) -> Markup:
     hours = gpu_time(story.jobs)
     if hours is not None:
         lost = units.gpu_time(hours.lost).removesuffix(" of GPU time").removesuffix(" GPU-hours")
+        # As in units.gpu_time, which names a duration below 0.1 GPU-hours.
         unit = "of GPU time lost" if hours.lost < 0.1 else f"of {figure(hours.used)} GPU-hours lost"
         big.append(BigFigure(lost, unit))
         if price is not None:

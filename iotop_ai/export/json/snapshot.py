@@ -37,7 +37,7 @@ Object = dict[str, Any]
 
 
 def reportable_findings(frame: Frame) -> tuple[Finding, ...]:
-    """The Frame's findings, without "unknown" while the rules do not have full windows."""
+    """The Frame's findings, without "unknown" while no rule has a full window."""
     verdict = frame.verdict
     return tuple(f for f in verdict.findings if f.class_id != "unknown" or not verdict.measuring)
 

@@ -61,8 +61,9 @@ class Recording:
     """The tables of a recording as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
 
     A table is read when it is first used. begin, end: read only the part between these times, as in ``iotop-ai
-    export``. cmdline: one of CMDLINE_LEVELS. ``about``: facts about the recording from its header (host, interval_s,
-    ...); for a stream they are known only after a table was read.
+    export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root may open a file of any owner. ``about``: facts
+    about the recording from its header (host, interval_s, ...); for a stream they are known only after a table was
+    read.
     """
 
     def __init__(

@@ -28,6 +28,7 @@ CHARTS: tuple[tuple[str, str], ...] = (
 )
 """The fields that the charts of the history show. A count that is always 0 is left out."""
 _ALWAYS = ("temperature_celsius", "used_percent")
+"""The fields whose chart is shown even if all its values are 0."""
 CHART_HEIGHT = 12
 
 

@@ -1,7 +1,7 @@
 """Rotation: PATH always names the file being written; full files get a time in their name and are packed and shipped.
 
-Packing, removal of old files and the hook run on a separate thread and in child processes at the lowest priority, so
-the recorder never waits for them.
+Packing, the removal of old files and the hook run on a separate thread and in child processes, so the recorder never
+waits for them. Packing has the lowest priority.
 """
 
 from __future__ import annotations
