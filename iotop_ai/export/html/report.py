@@ -85,6 +85,10 @@ def _head(story: Story, price: Price | None) -> Markup:
 
 
 def _big_figures(story: Story, price: Price | None) -> Markup:
+    """The shares of time, the cost, the steps and, if the shares are unknown, the bytes read.
+
+    Computing is green from 80 % on; waiting for data is yellow from 5 % and red from 20 % on.
+    """
     big: list[BigFigure] = []
     main = story.main_job
     shares = None if main is None else shares_of(main.counts)

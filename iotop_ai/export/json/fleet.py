@@ -44,6 +44,7 @@ def _machine(machine: FleetMachine) -> Object:
         "gpu_hours_lost": machine.lost_gpu_h,
         "lost_ratio": machine.lost_ratio,
         "time": _time(machine.seconds),
+        # A machine whose collectors report that it has no GPU has 0, not an unknown number.
         "gpus": 0 if machine.no_gpu and not machine.gpus else machine.gpus,
         "gpu_busy_ratio": machine.gpu_busy,
         "disk": None

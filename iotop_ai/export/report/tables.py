@@ -173,7 +173,7 @@ def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
 
 
 def device_table(story: Story) -> ReportTable:
-    """One row per disk: what it moved, how fast, and how steadily."""
+    """One row per disk: what it moved, how fast, and how steadily. A disk that was full half the time is marked."""
     columns = (
         *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
         *("r_await", "CV", "peak", "w_await", "%util", "full for"),

@@ -45,6 +45,7 @@ def environment_text(facts: PythonFacts, name: str) -> str:
         if _PLAIN.fullmatch(package.name) and _PLAIN.fullmatch(package.version)
     ]
     names = {canonical(package.name) for package in conda}
+    # A package that conda lists is not listed again if it is unknown how its imported copy was installed.
     pip = [
         package
         for package in facts.imported
