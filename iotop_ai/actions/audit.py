@@ -21,9 +21,9 @@ from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 
 FILE = "audit.jsonl"
-LONGEST_TEXT = 300
+LONGEST_RESULT = 300
 LONGEST_TARGET = 1 << 18
-"""The most characters of a target. The pids of 30,000 processes fit."""
+"""The most characters of a result and of a target. The pids of 30,000 processes fit into a target."""
 
 
 class Audit:
@@ -52,7 +52,7 @@ class Audit:
             "sudo_user": clean(os.environ.get("SUDO_USER", "")) or None,
             "action": action,
             "target": clean(target, LONGEST_TARGET),
-            "result": clean(result, LONGEST_TEXT),
+            "result": clean(result, LONGEST_RESULT),
         }
         folder = open_folder(self._folder)
         try:

@@ -49,7 +49,8 @@ class Right(NamedTuple):
 def right_to(switch: Switch, root: Root) -> Right:
     """Return how this user can set a switch.
 
-    Runs sudo once for each value, without a prompt and for at most SUDO_TIMEOUT_S each.
+    A user other than root needs a sudo rule for every value. Each is checked by running sudo without a prompt, for at
+    most SUDO_TIMEOUT_S.
     """
     if not root.exists(switch.file):
         return Right("", f"this kernel has no {switch.name}", "a container may hide it: run on the host")
@@ -98,7 +99,7 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Run a command; return its exit code (124 if it cannot run or takes too long) and its stderr in one line."""
+    """Run a command; return its exit code and its stderr in one line, or 124 and the error if it fails or times out."""
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:
         # A file instead of a pipe, so that any amount of output can be written and only its beginning is read.

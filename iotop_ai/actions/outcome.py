@@ -26,7 +26,10 @@ class Outcome(NamedTuple):
 
 
 def audited(audit: Audit, action: str, target: str, act: Callable[[], Outcome]) -> Outcome:
-    """Log "asked", run ``act``, and log its outcome. Does nothing when "asked" cannot be logged."""
+    """Log "asked", run ``act``, log its outcome and return it. If "asked" cannot be logged, ``act`` does not run.
+
+    The text of the returned outcome reports a failure to log.
+    """
     try:
         audit.write(action, target, "asked")
     except OSError as error:

@@ -1,13 +1,14 @@
-"""Signals, renices or ionices a process, and never another process that has received the same pid since.
+"""Signals, renices or ionices the process on the screen, and never a later process with the same pid.
 
-An open pidfd pins the process (pidfd_open(2)). The start time, which is read after the open, proves that this is the
-process on the screen. The calls for niceness and I/O priority take no pidfd. For these calls, the pidfd is polled
-before each thread, so that a race remains only between two system calls.
+An open pidfd always refers to the same process (pidfd_open(2)). The start time, which is read after the open, proves
+that this is the process on the screen. The calls for niceness and I/O priority take no pidfd. For these calls, the
+pidfd is polled before each thread, so that a race remains only between two system calls.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -26,8 +27,10 @@ SIGNALS = ("term", "int", "hup", "kill", "stop", "cont", "usr1", "usr2")
 IO_CLASSES = {"rt": 1, "best": 2, "idle": 3}
 """The numbers of the I/O classes of ioprio_set(2)."""
 _IOPRIO_SET = {"x86_64": 251, "aarch64": 30, "riscv64": 30, "ppc64le": 273, "s390x": 282}
+"""The number of the system call ioprio_set on each architecture."""
 _WHO_PROCESS = 1
 _CLASS_SHIFT = 13
+"""An I/O priority is the number of its class, shifted by this many bits, plus the level."""
 INIT = 1
 
 
@@ -55,6 +58,7 @@ def parse_command(text: str) -> ProcessAction | None:
         level = _number(words[1], -20, 19)
         return None if level is None else ProcessAction("nice", level, f"nice {level}")
     if len(words) in (2, 3) and words[0] == "io" and words[1] in IO_CLASSES:
+        # The default levels are those of ionice(1).
         if words[1] == "idle":
             level = 7 if len(words) == 2 else None
         else:
@@ -89,8 +93,8 @@ def why_protected(key: ProcessKey, root: Root) -> str:
 def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: Root, audit: Audit) -> Outcome:
     """Act on each process; return one outcome for all. Never raises.
 
-    ``done`` of the outcome is set if at least one action succeeded. Its text gives the number of successes and the
-    reasons for the failures.
+    The outcome is ``done`` if at least one action succeeded. Its text gives the reasons for the failures and, if there
+    are several processes, the number of successes. name: the name of the process or group in messages.
     """
 
     def act() -> Outcome:
@@ -101,8 +105,8 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
                 refused[why] = refused.get(why, 0) + 1
             else:
                 done += 1
-        many = f"{done} of {len(keys)}" if len(keys) > 1 else ""
-        target = f"{clean(name)} ({many or keys[0].pid})" if keys else clean(name)
+        successes = f"{done} of {len(keys)}" if len(keys) > 1 else ""
+        target = f"{clean(name)} ({successes or keys[0].pid})" if keys else clean(name)
         whys = "; ".join(f"{count}: {why}" if len(keys) > 1 else why for why, count in refused.items())
         text = f"{command.text}: {target}" if done else f"{command.text}: not done to {target}"
         return Outcome(bool(done), text + (f": {whys}" if whys else ""), _remedy(command, keys, refused))
@@ -112,36 +116,37 @@ def act_on(command: ProcessAction, keys: Sequence[ProcessKey], name: str, root: 
 
 
 class GroupOutcome(NamedTuple):
-    """The outcome for several processes. whole: the outcome of all in one line. done: a text for each success."""
+    """The outcome for several processes. whole: the outcome of all in one line. successes: a text for each success."""
 
     whole: Outcome
-    done: tuple[str, ...]
+    successes: tuple[str, ...]
 
 
 def act_on_each(
     command: ProcessAction, targets: Sequence[tuple[ProcessKey, str]], root: Root, audit: Audit
 ) -> GroupOutcome:
-    """Call ``act_on`` for each pair of process and name, so that the audit log has a line for each. Never raises.
+    """Call ``act_on`` for each pair of process and name, so that the audit log has lines for each. Never raises.
 
-    If the audit log cannot be written, no process is touched.
+    A process is not touched if the audit log cannot be written.
     """
     outcomes = [act_on(command, (key,), name, root, audit) for key, name in targets]
-    done = tuple(outcome.text for outcome in outcomes if outcome.done)
+    successes = tuple(outcome.text for outcome in outcomes if outcome.done)
     refused = [outcome for outcome in outcomes if not outcome.done]
-    text = f"{command.text}: {len(done)} of {len(outcomes)} tagged"
+    text = f"{command.text}: {len(successes)} of {len(outcomes)} tagged"
     if refused:
         text += "; " + refused[0].text.removeprefix(f"{command.text}: ")
         text += f", and {len(refused) - 1} more" if len(refused) > 1 else ""
-    return GroupOutcome(Outcome(bool(done), text, refused[0].remedy if len(refused) == 1 else ""), done)
+    remedy = refused[0].remedy if len(refused) == 1 else ""
+    return GroupOutcome(Outcome(bool(successes), text, remedy), successes)
 
 
-_DENIED = "not permitted: owned by another user"
-_MAY_NOT = "not permitted: owned by another user, or only root can raise the priority"
+_SIGNAL_DENIED = "not permitted: owned by another user"
+_PRIORITY_DENIED = "not permitted: owned by another user, or only root can raise the priority"
 _ENDED = "it has ended"
 
 
 def _remedy(command: ProcessAction, keys: Sequence[ProcessKey], refused: dict[str, int]) -> str:
-    if len(keys) != 1 or not refused.keys() & {_DENIED, _MAY_NOT}:
+    if len(keys) != 1 or not refused.keys() & {_SIGNAL_DENIED, _PRIORITY_DENIED}:
         return ""
     pid = keys[0].pid
     by_hand = {
@@ -163,7 +168,7 @@ def _act(command: ProcessAction, key: ProcessKey, root: Root) -> str:
     except ProcessLookupError:
         return _ENDED
     except PermissionError:
-        return _DENIED if command.kind == "signal" else _MAY_NOT
+        return _SIGNAL_DENIED if command.kind == "signal" else _PRIORITY_DENIED
     except OSError as error:
         return clean(error.strerror or "it cannot be done")
     return ""
@@ -177,9 +182,9 @@ def _pidfd_of(key: ProcessKey, root: Root) -> Iterator[int]:
         try:
             start = parse_stat(root.read(f"proc/{key.pid}/stat")).start_ticks
         except (FileNotFoundError, ValueError):
-            raise ProcessLookupError(3, "ended") from None
+            raise ProcessLookupError(errno.ESRCH, "ended") from None
         if start != key.start_ticks:
-            raise ProcessLookupError(3, "another process")
+            raise ProcessLookupError(errno.ESRCH, "another process")
         yield handle
     finally:
         os.close(handle)
@@ -191,10 +196,10 @@ def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, han
     poll.register(handle, select.POLLIN)
     tids = [int(name) for name in root.names(f"proc/{key.pid}/task") if name.isdigit()]
     if not tids:
-        raise ProcessLookupError(3, "ended")
+        raise ProcessLookupError(errno.ESRCH, "ended")
     for tid in tids:
         if poll.poll(0):
-            raise ProcessLookupError(3, "ended")
+            raise ProcessLookupError(errno.ESRCH, "ended")
         try:
             if command.kind == "nice":
                 os.setpriority(os.PRIO_PROCESS, tid, command.value)
@@ -208,7 +213,7 @@ def _act_on_each_thread(command: ProcessAction, key: ProcessKey, root: Root, han
 def _set_io_priority(tid: int, value: int) -> None:
     number = _IOPRIO_SET.get(os.uname().machine)
     if number is None:
-        raise OSError(38, "the call is not known on this architecture: use ionice")
+        raise OSError(errno.ENOSYS, "the call is not known on this architecture: use ionice")
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.syscall(number, _WHO_PROCESS, tid, value):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

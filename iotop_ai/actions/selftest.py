@@ -25,7 +25,7 @@ from iotop_ai.model.reading import Status
 TIMEOUT_S = 20.0
 _CALLS = 3
 """The most calls of smartctl to read a disk: its JSON with and without sudo, then its text."""
-BEGUN = {"short": "short self-test begun", "long": "long self-test begun", "abort": "self-test aborted"}
+SUCCESS_TEXTS = {"short": "short self-test begun", "long": "long self-test begun", "abort": "self-test aborted"}
 
 
 class Target(NamedTuple):
@@ -42,9 +42,9 @@ def self_test(
 ) -> Outcome:
     """Send one of TEST_COMMANDS to a disk, unless another disk has its name now. Never raises.
 
-    Each call of smartctl may take TIMEOUT_S, or twice that if sudo is tried. smartctl: the path that the user named; ""
-    for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is also checked
-    for the disk's identity; None to check only what the disk itself reports.
+    The check of the disk may take _CALLS times TIMEOUT_S, and the command twice TIMEOUT_S. smartctl: the path that the
+    user named; "" for the system's smartctl. live: the argument of ``find_smartctl``. root: the machine whose sysfs is
+    also checked for the disk's identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
     place = f"{target.name} ({target.device}, -d {target.kind})"
@@ -62,7 +62,7 @@ def self_test(
 
 
 def _checked(helper: SmartProcess, command: str, target: Target, smartctl: str, root: Root | None) -> Outcome:
-    """Send the command if the disk is still the intended one. If that cannot be checked, nothing is sent.
+    """Send the command, unless the disk is known to be another one. Raises Unavailable if the disk does not answer.
 
     If the disk is replaced while the command runs, the outcome is a failure, since either disk may have received it.
     """
@@ -74,7 +74,7 @@ def _checked(helper: SmartProcess, command: str, target: Target, smartctl: str, 
     replaced = identity_known and target.identity.is_other(_read_answer(helper, target, smartctl))
     if replaced or other_in_sysfs():  # sysfs comes second, because reading the disk takes seconds
         return Outcome(False, f"not done: {replaced_text(target.name)}")
-    outcome = _ask(helper, command, target, smartctl)
+    outcome = _send(helper, command, target, smartctl)
     if other_in_sysfs():
         return Outcome(False, f"unknown whether it was done: {replaced_text(target.name)}")
     return outcome
@@ -103,7 +103,7 @@ def _require_valid(target: Target) -> None:
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
 
 
-def _ask(helper: SmartProcess, command: str, target: Target, smartctl: str) -> Outcome:
+def _send(helper: SmartProcess, command: str, target: Target, smartctl: str) -> Outcome:
     if command not in TEST_COMMANDS:
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
     _require_valid(target)
@@ -131,8 +131,8 @@ def _denied(response: Mapping[str, Any]) -> bool:
 def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
     """Return the outcome that smartctl's response shows. Pure.
 
-    Only exit status 0 is success. Otherwise smartctl's messages give the reason, such as a test that already runs or a
-    disk without such a test.
+    Any exit status other than 0 is a failure. smartctl's messages then give the reason, such as a test that already
+    runs or a disk without such a test.
     """
     if response.get("timed_out"):
         return Outcome(False, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
@@ -144,7 +144,7 @@ def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
         if takes_no_test(answer):
             # This version of smartctl exits with 0 although it starts no test.
             return Outcome(False, "this smartctl cannot start an NVMe self-test: it needs version 7.4")
-        return Outcome(True, BEGUN[command])
+        return Outcome(True, SUCCESS_TEXTS[command])
     why = refusal(answer, str(response.get("stderr", "")))
     if why is not None and why.status is Status.DENIED:
         return Outcome(False, "a self-test needs root")
@@ -153,7 +153,7 @@ def outcome_of(command: str, response: Mapping[str, Any]) -> Outcome:
 
 
 def takes_no_test(answer: Mapping[str, Any]) -> bool:
-    """Whether the answer is about an NVMe disk and comes from a smartctl that is too old for NVMe self-tests."""
+    """Whether a successful answer is about an NVMe disk and comes from a smartctl too old for NVMe self-tests."""
     return integer(answer, "smartctl", "exit_status") == 0 and (
         text(answer, "device", "protocol") == "NVMe" and too_old_for_nvme_tests(answer)
     )

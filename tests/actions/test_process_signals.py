@@ -129,21 +129,21 @@ def test_each_tagged_process_is_audited(sleeper: subprocess.Popen[bytes], audit:
     each = act_on_each(command("nice 3"), targets, ROOT, audit)
     not_init = "not done to init (1): pid 1 keeps the machine alive"
     assert each.whole == (True, f"nice 3: 1 of 3 tagged; {not_init}, and 1 more", "")
-    assert each.done == (f"nice 3: sleeper ({sleeper.pid})",)
+    assert each.successes == (f"nice 3: sleeper ({sleeper.pid})",)
     assert os.getpriority(os.PRIO_PROCESS, sleeper.pid) == 3
     logged = results(audit)
     assert [target for _, target, _ in logged] == [
         *["init: 1"] * 2, *[f"sleeper: {here.pid}"] * 2, *[f"gone: {here.pid}"] * 2,
     ]  # fmt: skip
     assert [result for _, _, result in logged if result != "asked"] == [
-        f"nice 3: {not_init}", *each.done, f"nice 3: not done to gone ({here.pid}): it has ended",
+        f"nice 3: {not_init}", *each.successes, f"nice 3: not done to gone ({here.pid}): it has ended",
     ]  # fmt: skip
 
 
 def test_nothing_is_signalled_without_an_audit_log(sleeper: subprocess.Popen[bytes], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     each = act_on_each(command("kill"), [(key_of(sleeper.pid), "s")], ROOT, Audit(Clock(), tmp_path / "file"))
-    assert each.done == ()
+    assert each.successes == ()
     assert "0 of 1 tagged; not done: the audit log" in each.whole.text
     assert sleeper.poll() is None
 

@@ -27,7 +27,7 @@ LEAST_S = 60.0
 """The least time between two drops by one user, in seconds. Repeated drops would slow every job."""
 STAMP = "drop-caches.json"
 STAMP_BYTES = 512
-"""Several times the size of our longest stamp. A longer file is not ours."""
+"""Several times the size of the longest stamp. A longer file is not a stamp."""
 
 
 class Dropped(NamedTuple):
@@ -77,7 +77,7 @@ def drop_caches(
         effects.append(
             Effect(level, before, after, (synced_ns - start_ns) / 1e9, (clock.monotonic_ns() - synced_ns) / 1e9)
         )
-        return Outcome(True, f"{CACHES[level]} dropped: {_bytes(before)} -> {_bytes(after)}{stamp_error}")
+        return Outcome(True, f"{CACHES[level]} dropped: {_levels_text(before)} -> {_levels_text(after)}{stamp_error}")
 
     def safely() -> Outcome:
         try:
@@ -89,9 +89,9 @@ def drop_caches(
     return Dropped(outcome, effects[0] if effects else None)
 
 
-def _bytes(levels: Levels) -> str:
-    dropped = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
-    return ", ".join(f"{name} {value}" for name, value in dropped if value is not None)
+def _levels_text(levels: Levels) -> str:
+    values = (("Cached", levels.cached_bytes), ("SReclaimable", levels.slab_reclaimable_bytes))
+    return ", ".join(f"{name} {value}" for name, value in values if value is not None)
 
 
 def wait_s(root: Root, clock: Clock, folder: Path | None = None) -> float:

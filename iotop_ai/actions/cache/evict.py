@@ -77,7 +77,10 @@ def _evict(top: str, cache: PageCache, on_progress: Callable[[Evicted], None]) -
 
 
 def _evict_file(handle: int, cache: PageCache, synced: bool) -> tuple[int | None, int | None, bool]:
-    """Evict one file and close it; return its bytes in memory before and after, and whether a sync has been done."""
+    """Evict one file and close it; return its bytes in memory before and after, and whether a sync has been done.
+
+    The bytes are None if they are unknown. synced: whether an earlier file has caused the sync.
+    """
     try:
         before = cache.resident(handle)
         # mincore does not report dirty pages. If only mincore is available, the file is written out in any case.

@@ -41,9 +41,9 @@ def find_rsync() -> str:
 
 
 def copy_by_rsync(rsync: str, ends: Ends, on_bytes: OnBytes) -> None:
-    """Copy with ``rsync -rlptgo`` into the target's folder. Raises UnknownError with rsync's message.
+    """Copy with ``rsync -rlptgo`` into the target's folder. Raises UnknownError with rsync's message, or OSError.
 
-    Root must not use rsync: it resolves paths repeatedly, and a user who can change a path could redirect it.
+    Raises UsageError for root: rsync resolves paths repeatedly, and a user who can change a path could redirect it.
     on_bytes: called with the bytes copied so far.
     """
     if os.geteuid() == 0:
@@ -79,28 +79,28 @@ def _follow(child: subprocess.Popen[bytes], on_bytes: OnBytes) -> None:
     while block := os.read(child.stdout.fileno(), 1 << 14):
         *lines, rest = re.split(rb"[\r\n]", rest + block)
         for line in lines[-1:]:
-            if (found := _PROGRESS.match(line)) is not None:
-                on_bytes(int(found[1]))
+            if (progress := _PROGRESS.match(line)) is not None:
+                on_bytes(int(progress[1]))
         rest = rest[-(1 << 14) :]
 
 
 def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
     """Copy with the standard library alone. Raises UnknownError, InputError or OSError."""
-    done, place = 0, ""
+    done, path = 0, ""
     tree = Tree(ends.pinned)
     with Target(ends, change=True) as target:
         try:
             if ends.pinned.name == ".":
                 target.enter("", os.fstat(ends.pinned.folder))
             for entry in tree:
-                place = entry.path
+                path = entry.path
                 done += _copy(entry, target, partial(_add_bytes, on_bytes, done))
-            place = ""
+            path = ""
             target.finish()
         except OSError as error:
             room = "free some space; " if error.errno in _NO_ROOM else ""
             raise UnknownError(
-                f"{target.display_path(place)}: {error.strerror}; {room}the same command resumes the copy"
+                f"{target.display_path(path)}: {error.strerror}; {room}the same command resumes the copy"
             ) from None
     if tree.unreadable:
         raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")
@@ -179,16 +179,16 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
     for _ in range(_TRIES):
         with contextlib.suppress(FileExistsError):
             return os.open(part, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder.handle), 0
-        here = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
-        if not stat.S_ISREG(here.st_mode):
+        found = os.stat(part, dir_fd=folder.handle, follow_symlinks=False)
+        if not stat.S_ISREG(found.st_mode):
             break
-        trusted = folder.is_private and here.st_uid == os.geteuid() and here.st_nlink == 1
+        trusted = folder.is_private and found.st_uid == os.geteuid() and found.st_nlink == 1
         # A file that replaced the source may have an older mtime (tar, rsync -t), but not an older ctime.
-        is_newer = here.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
-        if trusted and here.st_size <= original.st_size and is_newer:
+        is_newer = found.st_mtime_ns >= max(original.st_mtime_ns, original.st_ctime_ns)
+        if trusted and found.st_size <= original.st_size and is_newer:
             out = os.open(part, flags, dir_fd=folder.handle)
-            if os.path.samestat(os.fstat(out), here):
-                return out, here.st_size
+            if os.path.samestat(os.fstat(out), found):
+                return out, found.st_size
             os.close(out)
         else:
             os.unlink(part, dir_fd=folder.handle)
@@ -196,15 +196,16 @@ def _open_part(folder: Folder, part: str, original: os.stat_result) -> tuple[int
 
 
 def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
-    start = at
+    """Copy the bytes of the source from ``at`` to ``size``; return how many bytes were written. Raises OSError."""
+    begin = at
     os.lseek(out, at, os.SEEK_SET)
     while at < size:
         moved = os.sendfile(out, source, at, min(CHUNK, size - at))
         if not moved:
             raise OSError(errno.EIO, "became shorter during the copy")
         at += moved
-        on_bytes(at - start)
-    return at - start
+        on_bytes(at - begin)
+    return at - begin
 
 
 def _set_attributes(out: int, original: os.stat_result) -> None:

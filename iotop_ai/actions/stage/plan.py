@@ -29,7 +29,7 @@ def plan(
     """
     tree = Tree(ends.pinned)
     sample = FileSample()
-    files = size = folders = links = links_back = others = copied = copied_bytes = differing = 0
+    files = size = folders = links = back_links = others = copied = copied_bytes = differing = 0
     first_differing = ""
     with Target(ends, change=False) as target:
         if ends.pinned.name == ".":
@@ -40,7 +40,7 @@ def plan(
                 target.enter(entry.path, entry.stat)
             elif stat.S_ISLNK(entry.stat.st_mode):
                 links += 1
-                links_back += _leads_back(entry, ends.source)
+                back_links += _leads_back(entry, ends.source)
             elif not entry.regular:
                 others += 1
             else:
@@ -58,7 +58,7 @@ def plan(
                 if files % FILES_PER_PROGRESS == 0:
                     on_progress(files, size)
     result = Plan(
-        clean(ends.source), clean(ends.target), files, size, folders, links, links_back, others, copied, copied_bytes,
+        clean(ends.source), clean(ends.target), files, size, folders, links, back_links, others, copied, copied_bytes,
         differing, clean(first_differing), tree.unreadable, clean(tree.first_unreadable), tree.elsewhere,
     )  # fmt: skip
     return _with_room(result, ends, root), sample.paths
@@ -98,29 +98,29 @@ def _leads_back(entry: Entry, source: str) -> bool:
 
 
 def _with_room(result: Plan, ends: Ends, root: Root) -> Plan:
-    found = os.fstatvfs(ends.folder)
-    block = found.f_frsize or found.f_bsize
-    floor = disk_floor_bytes(found.f_blocks * block)
+    space = os.fstatvfs(ends.folder)
+    block = space.f_frsize or space.f_bsize
+    floor = disk_floor_bytes(space.f_blocks * block)
     # ramfs and some FUSE servers report no size at all.
-    room = found.f_bavail * block if found.f_blocks else None
+    room = space.f_bavail * block if space.f_blocks else None
     fstype = filesystem_of(os.path.dirname(ends.target), root)
     memory = fstype in IN_MEMORY
     swap = False
     if memory:
-        now = read_levels(root)
-        floor = memory_floor_bytes(now.total_bytes or 0)
-        free = None if now.available_bytes is None else now.available_bytes - floor
+        levels = read_levels(root)
+        floor = memory_floor_bytes(levels.total_bytes or 0)
+        free = None if levels.available_bytes is None else levels.available_bytes - floor
         room = min((value for value in (room, free, read_memory_room(root)) if value is not None), default=None)
-        swap = len(root.lines("proc/swaps")) > 1
+        swap = len(root.lines("proc/swaps")) > 1  # the first line is a title
     elif room is not None:
         room -= floor
-    inodes = found.f_favail if found.f_files else None
+    inodes = space.f_favail if space.f_files else None
     room = None if room is None else max(0, room)
     return result._replace(room_bytes=room, inodes=inodes, floor_bytes=floor, memory=memory, swap=swap, fstype=fstype)
 
 
 def filesystem_of(folder: str, root: Root) -> str:
-    """Return the type of the folder's filesystem, such as "ext4" or "tmpfs"; "" when it is unknown."""
+    """Return the type of the folder's filesystem, such as "ext4" or "tmpfs"; "" when unknown. Raises OSError."""
     device = os.stat(folder).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     raw = root.read("proc/self/mountinfo")

@@ -1,4 +1,4 @@
-"""Detects a copy to the same disk. Such a copy does not make reading faster, even if a measurement suggests it."""
+"""Detects a copy to the same disk. Reading such a copy is not faster, even if a measurement suggests it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from iotop_ai.model.block.counters import BlockInfo
 
 
 def same_disk(ends: Ends, root: Root, clock: Clock) -> str:
-    """Return the target's storage if the source is on all of it, such as "vda" or "the same filesystem".
+    """Return the target's disks, such as "vda", if the source uses all of them too.
 
-    Returns "" if a part of it is not the source's, or if its storage or the target's is unknown.
+    Returns "the same filesystem" if both ends are on one filesystem, and "" if the target has a disk that the source
+    does not use, or if the disks of either end are unknown.
     """
     source, target = os.fstat(ends.pinned.folder).st_dev, os.fstat(ends.folder).st_dev
     if source == target:

@@ -1,7 +1,7 @@
 """Measures a source's read speed and a target's write and read speed, past the page cache, within seconds.
 
-The probes in the target folder match the sample in number and size. They are files without a name (O_TMPFILE), so none
-can be left behind.
+Each probe in the target folder is about as large as the part that was read of one file of the sample. Probes are files
+without a name (O_TMPFILE), so none can be left behind.
 """
 
 from __future__ import annotations
@@ -17,9 +17,12 @@ from iotop_ai.collectors.machine.dataset_files import Pinned, open_below
 from iotop_ai.model.machine.staging import Speed
 
 MOST_S = 3.0
+"""The time after which each of the three measurements begins no further read or probe."""
 MOST_BYTES = 256 << 20
+"""Once this much of the sample has been read, no further file is begun."""
 MOST_OF_A_FILE = 32 << 20
 PROBE_BYTES = 64 << 20
+"""The most bytes of all probes together."""
 BLOCK = 1 << 20
 LEAST_READS = 8
 """The least number of reads. With fewer reads, a single read that waits for something else could double the time."""
@@ -73,10 +76,10 @@ def _read_sample(
                 os.fdatasync(handle)
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
             at = clock.monotonic_ns()
-            got = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, begun)
+            read_bytes = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, begun)
             spent_ns += clock.monotonic_ns() - at
-            if got:
-                sizes.append(got)
+            if read_bytes:
+                sizes.append(read_bytes)
             all_direct = all_direct and direct
         except OSError:
             continue
@@ -88,17 +91,20 @@ def _read_sample(
 def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -> int:
     done = 0
     while done < size and clock.monotonic_ns() - begun <= MOST_S * 1e9:
-        got = os.preadv(handle, [buffer], done)
-        if not got:
+        read_bytes = os.preadv(handle, [buffer], done)
+        if not read_bytes:
             break
-        done += got
+        done += read_bytes
     return min(done, size)
 
 
 def _probe(
     folder: int, room: int, sizes: Sequence[int], clock: Clock, buffer: mmap.mmap
 ) -> tuple[float | None, float | None]:
-    """Return the rates of writing the probes and of reading them back, in bytes per second; None if no probe fits."""
+    """Return the rates of writing the probes and of reading them back, in bytes per second.
+
+    They are None if no probe fits, or after an OSError.
+    """
     buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or stored as a hole
     probes: list[tuple[int, int, bool]] = []
     begun, written = clock.monotonic_ns(), 0

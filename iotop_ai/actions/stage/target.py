@@ -7,8 +7,8 @@ earlier copy. So every operation uses descriptors, and looks up names only in op
   also trust the group to which they give write access.) New folders in a private folder keep mode 0700 and this user
   as the owner until their content is complete.
 - In any other folder, a new folder gets its owner and mode at once, while it is empty. An existing folder keeps
-  both, because it may be a different folder that someone moved there. If this user is root, the existing folder must
-  belong to the source's owner, who could write to it anyway.
+  both, because it may be a different folder that another user moved there. If this user is root, the existing folder
+  must belong to the source's owner, who could write to it anyway.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Folder(NamedTuple):
 
     path: relative to the top; "" for the top, and None for the folder that gets the copy. handle: its descriptor; -1
     when the folder is missing. is_private: whether this user owns it and no untrusted user can write to it. name: its
-    name in its parent folder. original: the stat of the source folder. gives_owner: whether the folder gets the
+    name in its parent folder. original: the stat of the source folder. gets_owner: whether the folder gets the
     source's owner when its content is complete. mode: the mode that it gets then; None if its mode stays.
     """
 
@@ -43,7 +43,7 @@ class Folder(NamedTuple):
     is_private: bool
     name: str = ""
     original: os.stat_result | None = None
-    gives_owner: bool = False
+    gets_owner: bool = False
     mode: int | None = None
 
 
@@ -80,7 +80,7 @@ class Target:
     def enter(self, path: str, original: os.stat_result) -> None:
         """Open the folder of this path; with ``change``, create it if it is missing.
 
-        Raises OSError, or InputError for an untrusted folder.
+        Raises OSError, InputError for an untrusted folder, or UnknownError for a complete folder that was moved away.
         """
         parent, name = self.place(path)
         if parent.handle < 0:
@@ -168,7 +168,7 @@ class Target:
     def _leave(self) -> None:
         folder = self._open[-1]
         if self._change and folder.original is not None:
-            if folder.gives_owner:
+            if folder.gets_owner:
                 os.fchown(folder.handle, folder.original.st_uid, folder.original.st_gid)
             if folder.mode is not None:
                 os.fchmod(folder.handle, folder.mode)
@@ -193,7 +193,7 @@ class Target:
 def mode_of(original: os.stat_result) -> int:
     """Return the mode of the copy: the original's without setuid, setgid and sticky.
 
-    A folder that was sticky also loses the write access of others, which only the sticky bit made safe.
+    A sticky folder also loses the write access of the group and of others, which only the sticky bit made safe.
     """
     mode = original.st_mode & 0o777
     return (

@@ -58,7 +58,7 @@ class ProcessScreen(DialogScreen):
             if targets.names:
                 pairs = tuple(zip(targets.keys, targets.names, strict=True))
                 each = act_on_each(command, pairs, root, Audit(Clock()))
-                return ActionResult.of_action(each.whole.done, each.whole.full_text, each.done)
+                return ActionResult.of_action(each.whole.done, each.whole.full_text, each.successes)
             outcome = act_on(command, targets.keys, targets.name, root, Audit(Clock()))
             return ActionResult.of_action(outcome.done, outcome.full_text)
 
