@@ -66,10 +66,10 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
-                own = why.endswith(f"can write to {clean(path)}")
+                only_the_mode = why.endswith(f"can write to {clean(path)}")
                 cure = (
                     f"chmod go-w {display_path}"
-                    if own
+                    if only_the_mode
                     else "keep it in a folder of your own, such as ~/.config/iotop-ai"
                 )
                 raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {cure}")
@@ -89,7 +89,7 @@ def read_alerts(path: str) -> AlertConfig:
 
 def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     """The rules and deliveries of a parsed file. Raises UsageError."""
-    _only(tree, ("enable", "bell", "rule", "deliver"), "the file")
+    _check_keys(tree, ("enable", "bell", "rule", "deliver"), "the file")
     deliveries = tuple(
         _delivery(name, _table(table, f"deliver.{name}"))
         for name, table in _table(tree.get("deliver", {}), "deliver").items()
@@ -113,7 +113,7 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
 def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
     name = _name(table.get("name"), "a rule's name")
     where = f"rule {name}"
-    _only(table, _RULE_KEYS, where)
+    _check_keys(table, _RULE_KEYS, where)
     if not isinstance(table.get("when"), str):
         raise UsageError(f"{where}: when must be a condition in quotes; docs/conditions.md describes the form")
     try:
@@ -143,7 +143,7 @@ def _delivery(name: str, table: Mapping[str, Any]) -> Delivery:
     kind = next((kind for kind in _DELIVERY_KEYS if kind in table), None)
     if kind is None:
         raise UsageError(f"{where}: write one of {', '.join(_DELIVERY_KEYS)}")
-    _only(table, (*_DELIVERY_KEYS[kind], "timeout", "at_most"), where)
+    _check_keys(table, (*_DELIVERY_KEYS[kind], "timeout", "at_most"), where)
     timeout_s = _seconds(table.get("timeout", TIMEOUT_S), f"{where}: timeout")
     at_most = table.get("at_most", AT_MOST)
     if not 0 < timeout_s <= LONGEST_TIMEOUT_S:
@@ -220,7 +220,7 @@ def _command(value: Any, where: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _only(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
+def _check_keys(table: Mapping[str, Any], keys: Sequence[str], where: str) -> None:
     if unknown := [key for key in table if key not in keys]:
         raise UsageError(f"{where}: unknown key {clean(unknown[0])!r}; known are {', '.join(keys)}")
 

@@ -3,7 +3,7 @@
 A rule fires when its condition becomes true. It is resolved when the condition has been false for ``clear_s`` without a
 break, so that a condition that changes often fires once. Until it is resolved, each further object that meets the first
 clause is reported once. Objects of the same Frame share a message. A resolved rule fires again only if at least
-``cooldown_s`` have passed since it last began to fire. While a figure is unknown, nothing changes.
+``cooldown_s`` have passed since it last began to fire. While the condition is unknown, nothing changes.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def default_rules() -> tuple[Rule, ...]:
 class Alert(NamedTuple):
     """One message about a rule.
 
-    state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line, which ends with the
-    figures. found: the figures as text. subject, value, unit: the object and the figure of the condition's first
-    clause. each: one message for each object, if this message is about several objects.
+    state: FIRING, RESOLVED or TEST. when: the text of the rule's condition. text: one line with the figures. found: the
+    figures alone, as text. subject, value, unit: the object and the figure of the condition's first clause. each: one
+    message for each object, if this message is about several objects.
     """
 
     rule: str
@@ -89,7 +89,7 @@ class _RuleWatch:
         self._watch = ConditionWatch(rule.when)
         self._firing = False
         self._reported: dict[str, str] = {}
-        """The identity of each object of the first clause that was reported since the rule began to fire."""
+        """The identity ("" if unknown) of each object of the first clause reported since the rule began to fire."""
         self._fired_ns: int | None = None
         self._unmet_ns: int | None = None
 
@@ -105,7 +105,7 @@ class _RuleWatch:
                 if self._fired_ns is not None and now_ns - self._fired_ns < rule.cooldown_s * 1e9:
                     return None
                 self._firing, self._fired_ns = True, now_ns
-            names = self._unreported((results[0].name, *sorted(results[0].all_met)), frame)
+            names = self._note_reported((results[0].name, *sorted(results[0].all_met)), frame)
             return _together(
                 [alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names]
             )
@@ -122,15 +122,18 @@ class _RuleWatch:
             return _with_more(ended, f"it fired for {_listed(reported, MOST_NAMED)}") if named else ended
         return None
 
-    def _unreported(self, names: Iterable[str], frame: Frame) -> list[str]:
-        """The objects to report now. Another disk with the name of a reported disk is reported too."""
-        out = []
+    def _note_reported(self, names: Iterable[str], frame: Frame) -> list[str]:
+        """Note the objects as reported; return those that were not reported before.
+
+        Another disk with the name of a reported disk counts as not reported.
+        """
+        new = []
         for name in dict.fromkeys(names):
-            known, now = self._reported.get(name), identity_of(self.rule.when.clauses[0], name, frame)
-            self._reported[name] = now or known or ""
-            if known is None or (known and now and known != now):
-                out.append(name)
-        return out
+            before, identity = self._reported.get(name), identity_of(self.rule.when.clauses[0], name, frame)
+            self._reported[name] = identity or before or ""
+            if before is None or (before and identity and before != identity):
+                new.append(name)
+        return new
 
 
 def _together(alerts: Sequence[Alert]) -> Alert | None:
@@ -158,8 +161,8 @@ class AlertRules:
 
     def add(self, frame: Frame) -> list[tuple[Rule, Alert]]:
         """Add a Frame; return the alerts that fire or are resolved with it."""
-        found = [(watch.rule, watch.add(frame)) for watch in self._watches]
-        return [(rule, alert) for rule, alert in found if alert is not None]
+        alerts = [(watch.rule, watch.add(frame)) for watch in self._watches]
+        return [(rule, alert) for rule, alert in alerts if alert is not None]
 
 
 def alert_of(rule: Rule, state: str, results: tuple[ClauseResult, ...], frame: Frame) -> Alert:

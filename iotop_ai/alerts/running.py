@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.playback.timeline_reader import ALERT
 
 CLOSE_S, END_S = 5.0, 5.0
-"""How many seconds ``close`` waits for deliveries, and then for the end of those that still run."""
+"""How many seconds ``close`` waits for deliveries, and then for the end of a delivery that still runs."""
 
 
 class RunningAlerts:
@@ -30,11 +30,14 @@ class RunningAlerts:
 
     @property
     def firing(self) -> tuple[Alert, ...]:
-        """The alerts of the rules that fire now, oldest first."""
+        """The newest alert of each rule that fires now, in the order in which the rules began to fire."""
         return tuple(self._firing.values())
 
     def take(self, frame: Frame) -> list[Alert]:
-        """Check the rules; note and deliver each alert that fires or is resolved. Never waits."""
+        """Check the rules; note and return each alert that fires or is resolved. Never waits.
+
+        An alert that fires is delivered. One that is resolved is delivered only if its rule says so.
+        """
         out = []
         for rule, alert in self._rules.add(frame):
             self._note(ALERT, f"{alert.severity} {alert.text}")
@@ -48,5 +51,5 @@ class RunningAlerts:
         return out
 
     def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
-        """Deliver the queued alerts for up to ``seconds``, then end the deliveries that still run, within ``end_s``."""
+        """Deliver the queued alerts for up to ``seconds``, then end a delivery that still runs, within ``end_s``."""
         self._outbox.close(seconds, end_s)

@@ -6,13 +6,14 @@ from typing import Any, Mapping, NamedTuple
 
 from iotop_ai.model.clean import clean
 
-_SENTENCES = ("state", "class", "text", "because", "do")
+_TEXTS = ("state", "class", "text", "because", "do")
 LONGEST = 4096
-"""The longest sentence, in characters."""
+"""The longest text, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
 counts as none."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
+"""The shares in which the job waits for data."""
 
 
 class Verdict(NamedTuple):
@@ -39,7 +40,7 @@ class Verdict(NamedTuple):
     def of(cls, verdict: Any) -> Verdict | None:
         """Return the verdict from the recorder's object; None if the object holds no verdict."""
         try:
-            state, class_id, text, because, advice = (clean(verdict[name], LONGEST) for name in _SENTENCES)
+            state, class_id, text, because, advice = (clean(verdict[name], LONGEST) for name in _TEXTS)
             lost, confidence = _number(verdict["lost_ratio"]), float(verdict["confidence"])
             return cls(state, class_id, text, because, advice, lost, confidence, bool(verdict["measuring"]), verdict)
         except _OTHER_FORM:

@@ -14,8 +14,10 @@ from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.train.program import program, program_environment
 
 COLUMNS = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util%")
-"""The names and units of iostat: 1 kB is 1024 B, and times are in ms."""
-_NAME, _FIGURE, _CLOCK = 14, 9, slice(11, 19)
+"""Columns of ``record --csv``, in iostat's units: 1 kB is 1024 B, and times are in ms."""
+_NAME_WIDTH, _FIGURE_WIDTH = 14, 9
+_TIME_OF_DAY = slice(11, 19)
+"""The position of HH:MM:SS in a timestamp."""
 
 
 def monitor_disk(
@@ -29,9 +31,10 @@ def monitor_disk(
     """Print a table of all disks every ``interval`` seconds for ``duration`` seconds, then return.
 
     devices: the names or patterns of the disks to show; all disks by default. file: the file to print to, by default
-    standard output. program_path: the path of iotop-ai; "" to find it. A mean over zero requests is printed as "-". The
-    figures come from ``iotop-ai record --csv`` in a separate process. Raises UnknownError if that process cannot be
-    started or fails, and UsageError if the interval is not above 0 or is longer than the duration.
+    standard output. program_path: the path of iotop-ai; "" to find it. An unknown figure and a mean over zero requests
+    are printed as "-". The figures come from ``iotop-ai record --csv`` in a separate process. Raises UnknownError if
+    that process cannot be started or fails, and UsageError if the interval is not above 0 or is longer than the
+    duration.
     """
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
@@ -80,11 +83,11 @@ def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[st
             block, devices, before = [], set(), at
         at = row["timestamp"]
         if not block:
-            titles = "".join(f"{name:>{_FIGURE}}" for name in COLUMNS)
-            block.append(f"{row['timestamp'][_CLOCK]} UTC".ljust(_NAME) + titles)
+            titles = "".join(f"{name:>{_FIGURE_WIDTH}}" for name in COLUMNS)
+            block.append(f"{row['timestamp'][_TIME_OF_DAY]} UTC".ljust(_NAME_WIDTH) + titles)
         devices.add(row["device"])
-        figures = "".join(f"{_figure(row[name]):>{_FIGURE}}" for name in COLUMNS)
-        block.append(f"{clean(row['device'], _NAME - 1):<{_NAME}}{figures}")
+        figures = "".join(f"{_figure(row[name]):>{_FIGURE_WIDTH}}" for name in COLUMNS)
+        block.append(f"{clean(row['device'], _NAME_WIDTH - 1):<{_NAME_WIDTH}}{figures}")
     if block and (not before or (_time(at) - _time(before)).total_seconds() >= interval / 2):
         yield block
 

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 ANSWER_S = 5.0
 END_S = 25.0
-"""The longest wait for the recorder to end. It is longer than the recorder's own wait for its disk."""
+"""The longest wait for the recorder to end, in seconds. It is longer than the recorder's own wait for its disk."""
 _SUFFIX = ".iotop.jsonl"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -45,7 +45,7 @@ class Monitor:
     each machine does, and the others send their steps to it.
 
     IOTOP_AI=0 in the environment switches the recording off. A Monitor never raises an error because of the recorder.
-    If there is no recording, ``error`` and a MonitorWarning give the reason.
+    If the recorder fails, ``error`` and a MonitorWarning give the reason.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Monitor:
         self.stop()
 
     def start(self) -> None:
-        """Start the recorder. Does nothing if it runs already, if it is switched off, or if another rank records."""
+        """Start the recorder. Does nothing if it runs already, if IOTOP_AI is 0, or if another rank records."""
         if self._recorder is not None or os.environ.get("IOTOP_AI") == "0":
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:

@@ -25,7 +25,7 @@ class Session:
         self.monitor = Monitor(path)
         self.ended = False
         self._begin = time.monotonic()
-        self._took = 0.0
+        self._duration_s = 0.0
         self._early: float | None = None
         """The monotonic time at which an early end of the recording was noticed; None without an early end."""
         self._stop = threading.Event()
@@ -46,19 +46,19 @@ class Session:
         if self._thread is not None:
             self._thread.join(2 * PROGRESS_S)
         self.monitor.verdict()
-        self._took = self._seconds()
+        self._duration_s = self._seconds()
         self.monitor.stop()
 
     def report(self) -> Any:
         """Return the picture and the verdict of the recording so far, or of the whole recording after its end."""
         if not self.ended:
             self.monitor.verdict()
-            self._took = self._seconds()
+            self._duration_s = self._seconds()
         m = self.monitor
-        return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._took, m.path, m.error))
+        return _html(picture(m.verdict(wait=0), m.breakdown(wait=0), self._duration_s, m.path, m.error))
 
     def replace_progress(self) -> None:
-        """Replace the progress line with the report."""
+        """Replace the progress line with the report; without a progress line, display the report."""
         if self._handle is None:
             _display(self.report())
         else:

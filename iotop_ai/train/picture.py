@@ -71,7 +71,7 @@ def _bar(breakdown: Breakdown) -> str:
         title = f"<title>{escape(_NAMES.get(name, name))} {share * 100:.1f} %</title>"
         fill = _COLOURS.get(name, _OTHER)
         out.append(f'<rect x="{at:.1f}" y="0" width="{width:.1f}" height="{HEIGHT}" fill="{fill}">{title}</rect>')
-        if width > 90:
+        if width > 90:  # wide enough for the text
             text = f"{_NAMES.get(name, name)} {share * 100:.0f} %"
             out.append(
                 f'<text x="{at + width / 2:.1f}" y="17" font-size="12" fill="#fff" text-anchor="middle" '

@@ -29,7 +29,7 @@ _LOOK_S = 0.2
 """The longest single wait for an answer, in seconds. It is short, because another thread may take the answer."""
 _REAP_S = 0.1
 """How long ``reason`` waits for the exit code of a recorder that has closed its output, in seconds."""
-_ERRORS = tuple(f"{one.word}: " for one in (UsageError, InputError, UnknownError, NotDoneError))
+_ERRORS = tuple(f"{error.word}: " for error in (UsageError, InputError, UnknownError, NotDoneError))
 """The beginnings of the lines that report why ``iotop-ai`` has failed."""
 _REMARKS = ("record: ", "settings: ", "warning: ")
 """The beginnings of the lines that a recorder also writes when nothing is wrong."""
@@ -83,11 +83,11 @@ class Recorder:
         return self._child.pid
 
     def send(self, message: Mapping[str, object]) -> None:
-        """Send a message without waiting. The message is lost if the pipe is full."""
+        """Send a message without waiting. The message is lost if the pipe is full or the message is too long for it."""
         self._try_send(message)
 
     def _try_send(self, message: Mapping[str, object]) -> bool:
-        """Send a message without waiting; return whether it was written."""
+        """Send a message of at most PIPE_BUF bytes without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
             with self._writing, contextlib.suppress(OSError, ValueError):
@@ -95,7 +95,7 @@ class Recorder:
         return False
 
     def poll(self) -> None:
-        """Read the answers that have arrived, and request the next status."""
+        """Read the answers that have arrived, and request the next status if no answer is due."""
         self._take(0.0)
         if self.ready and self._asked == self._answered:
             self._ask()
@@ -114,7 +114,7 @@ class Recorder:
     def end(self, seconds: float) -> int:
         """Let the recorder take a last Snapshot and end; kill it after ``seconds``. Return its exit code.
 
-        The exit code is -15 or -9 if the recorder was killed.
+        A negative exit code is the number of the signal that ended the recorder.
         """
         try:
             # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
@@ -175,7 +175,7 @@ class Recorder:
                 self._asked += 1
 
     def _take(self, seconds: float) -> None:
-        """Read the recorder's output. Wait for output for at most ``seconds``."""
+        """Read the recorder's output. Wait for output for at most ``seconds``, and at most _LOOK_S."""
         if self.ended:
             return
         waiting = select.poll()
@@ -233,5 +233,5 @@ def _read(pipe: int) -> bytes | None:
 
 
 def record_command(program: list[str], path: str, interval_s: float, options: Sequence[str]) -> list[str]:
-    """Return the command that records into a file for as long as the starting program lives."""
+    """Return the command that records into a file until the starting program ends the recording or ends itself."""
     return [*program, "record", "--control", "-o", path, "-d", f"{interval_s:g}", *options]

@@ -36,7 +36,7 @@ Message = Dict[str, Any]
 Totals = Tuple[int, Optional[int], Optional[int]]
 
 EVERY_NS = 500_000_000
-"""The shortest time between two messages. The queue of a socket has room for only ten messages."""
+"""The shortest time between two messages while a loop runs. A socket's queue has room for only ten messages."""
 
 
 class StepCounter:

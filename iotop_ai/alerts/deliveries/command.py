@@ -46,7 +46,10 @@ class CommandDelivery(NamedTuple):
         return f"command {clean(self.argv[0])}"
 
     def send(self, alert: Alert, stop: threading.Event) -> None:
-        """Run the command; at the timeout it is killed with its children. Raises NotDelivered."""
+        """Run the command. At the timeout, or when ``stop`` is set, it is killed with its children.
+
+        Raises NotDelivered.
+        """
         data = json.dumps(alert_object(alert), ensure_ascii=True).encode() + b"\n"
         try:
             child = start(

@@ -14,6 +14,7 @@ from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.model.clean import clean
 
 _STAMP = " - WARNING - "
+"""The end of the stamp before each message in apprise's log."""
 
 
 def is_installed() -> bool:
@@ -45,6 +46,7 @@ class ServiceDelivery(NamedTuple):
         """Pass the alert to the service. Raises NotDelivered."""
         import apprise  # imported here because the import takes most of a second
 
+        # cto and rto are apprise's timeouts for connecting and for reading.
         joint = "&" if "?" in self.url else "?"
         service = apprise.Apprise.instantiate(
             f"{self.url}{joint}cto={self.timeout_s:g}&rto={self.timeout_s:g}", suppress_exceptions=True

@@ -24,7 +24,7 @@ _RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
-"""The maximum number of characters in a message; Discord accepts 2,000."""
+"""The maximum number of characters in the text of a message to Slack or Discord. Discord accepts 2,000."""
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -70,8 +70,8 @@ class WebhookDelivery:
         except urllib.error.HTTPError as error:
             error.close()
             again = error.code >= 500 or error.code in _RETRY_CODES
-            wait = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
-            after_s = float(wait[0]) if again and wait else 0.0
+            retry_after = _SECONDS.fullmatch((error.headers.get("Retry-After") or "").strip())
+            after_s = float(retry_after[0]) if again and retry_after else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
         except http.client.RemoteDisconnected:  # also an HTTPException
             raise NotDelivered("the server closed the connection without an answer", again=True) from None

@@ -79,7 +79,7 @@ def _backend(base: Any) -> str:
 
 
 def _base() -> Any:
-    """Return the Callback of Keras, or that of TensorFlow if only TensorFlow has Keras."""
+    """Return the Callback of Keras, or that of TensorFlow if only TensorFlow is imported or installed."""
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and "keras" not in sys.modules:
         return tensorflow.keras.callbacks.Callback
@@ -90,7 +90,7 @@ def _base() -> Any:
 
 
 KerasCallback = _events(_base())
-"""The callback for Keras 3."""
+"""The callback for the Keras that the program uses."""
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:

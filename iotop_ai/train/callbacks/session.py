@@ -50,7 +50,7 @@ class TrainingSession:
         self.writer = writer
         self.separable = separable
         self._log = log or write_line
-        self._since: int | None = None
+        self._waiting_since_ns: int | None = None
         self._data_ns: int | None = None
         """The counter's ``data_ns`` when the wait began; None if nothing has measured a wait."""
         self._batches = 0
@@ -92,18 +92,18 @@ class TrainingSession:
 
     def waiting(self) -> None:
         """Note that the loop waits for its next batch. A step, or other work between two steps, has ended."""
-        self._since, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
+        self._waiting_since_ns, self._data_ns = time.monotonic_ns(), steps.COUNTER.data_ns
 
     def not_waiting(self) -> None:
         """Note that the time up to the next step is not a wait, because a checkpoint or a validation takes it."""
-        self._since = None
+        self._waiting_since_ns = None
 
     def batch(self) -> None:
         """Note that the loop has its batch, so the wait has ended."""
-        counter, since, self._since = steps.COUNTER, self._since, None
+        counter, since_ns, self._waiting_since_ns = steps.COUNTER, self._waiting_since_ns, None
         # If this loop's loader is watched, the counter has changed and the wait is measured already.
-        if self.separable and since is not None and counter.data_ns == self._data_ns:
-            counter.waited(time.monotonic_ns() - since)
+        if self.separable and since_ns is not None and counter.data_ns == self._data_ns:
+            counter.waited(time.monotonic_ns() - since_ns)
 
     def step(self, number: int, emit: Sink | None = None) -> Metrics | None:
         """Count a step of training; return the metrics if they were due, else None.
