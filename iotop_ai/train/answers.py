@@ -22,8 +22,8 @@ class Verdict(NamedTuple):
     state: STARVED, BLOCKED, SLOWED, FAILING, WASTED, STARTING, OK, CALM, BUSY or UNSURE.
 
     class_id: the cause, as named in docs/rules.md. text, because, advice: the sentences of the verdict. lost_ratio: the
-    share of time that is lost; None if it is unknown. confidence: from 0 to 1. measuring: whether the recorder has not
-    yet watched long enough for all causes. finding: the whole finding, in the form of ``iotop-ai diagnose --json``.
+    share of time that is lost; None if it is unknown. confidence: from 0 to 1. measuring: whether no rule has a full
+    window yet. finding: the whole finding, in the form of ``iotop-ai diagnose --json``.
     """
 
     state: str
