@@ -36,9 +36,9 @@ TASK_DELAYACCT = Switch("kernel.task_delayacct", ("0", "1"))
 
 
 class Right(NamedTuple):
-    """The way to set a switch.
+    """How this user may set a switch.
 
-    how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and what to do about it.
+    how: "root", "sudo", or "" if there is no way. reason, remedy: why there is no way, and the remedy.
     """
 
     how: str

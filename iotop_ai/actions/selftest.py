@@ -33,7 +33,7 @@ class Target(NamedTuple):
 
     name: str
     device: str
-    kind: str
+    device_type: str
     identity: DiskIdentity = DiskIdentity()
 
 
@@ -47,7 +47,7 @@ def self_test(
     also checked for the disk's identity; None to check only what the disk itself reports.
     """
     action = f"self-test {command}"
-    place = f"{target.name} ({target.device}, -d {target.kind})"
+    place = f"{target.name} ({target.device}, -d {target.device_type})"
 
     def act() -> Outcome:
         helper = SmartProcess(clock)
@@ -84,7 +84,7 @@ def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIde
     """Return the identity that the disk reports now. Raises Unavailable if the disk does not answer."""
     _require_valid(target)
     request = {"do": "read", "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
-    response = helper.ask({**request, "device": target.device, "type": target.kind}, _CALLS * TIMEOUT_S + 5)
+    response = helper.ask({**request, "device": target.device, "type": target.device_type}, _CALLS * TIMEOUT_S + 5)
     if response.get("timed_out"):
         raise Unavailable(Status.FAILED, f"smartctl did not answer within {TIMEOUT_S:g} s and was killed")
     answer, values = parse_json(str(response.get("out", ""))), response.get("pysmart_values")
@@ -94,12 +94,12 @@ def _read_answer(helper: SmartProcess, target: Target, smartctl: str) -> DiskIde
     why = None if answer is None else refusal(answer, str(response.get("stderr", "")))
     if why is not None:
         raise why
-    state = parse_state(answer, values if isinstance(values, dict) else None, target.device, target.kind)
+    state = parse_state(answer, values if isinstance(values, dict) else None, target.device, target.device_type)
     return answered_identity(state)
 
 
 def _require_valid(target: Target) -> None:
-    if not (is_device(target.device) and is_type(target.kind)):
+    if not (is_device(target.device) and is_type(target.device_type)):
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
 
 
@@ -108,12 +108,12 @@ def _send(helper: SmartProcess, command: str, target: Target, smartctl: str) -> 
         raise Unavailable(Status.UNSUPPORTED, "no such self-test or device")
     _require_valid(target)
     request = {"do": command, "smartctl": smartctl, "timeout_s": TIMEOUT_S, "sudo": may_try_sudo()}
-    response = helper.ask({**request, "device": target.device, "type": target.kind}, 2 * TIMEOUT_S + 5)
+    response = helper.ask({**request, "device": target.device, "type": target.device_type}, 2 * TIMEOUT_S + 5)
     outcome = outcome_of(command, response)
     if outcome.remedy or not _denied(response):
         return outcome
     uid = os.getuid()
-    line = sudoers_line(user_name(uid), uid, smartctl, [(target.kind, target.device)], TEST_COMMANDS)
+    line = sudoers_line(user_name(uid), uid, smartctl, [(target.device_type, target.device)], TEST_COMMANDS)
     return outcome._replace(remedy=line)
 
 

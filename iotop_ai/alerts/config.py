@@ -66,10 +66,10 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
-                only_the_mode = why.endswith(f"can write to {clean(path)}")
+                file_is_writable = why.endswith(f"can write to {clean(path)}")
                 cure = (
                     f"chmod go-w {display_path}"
-                    if only_the_mode
+                    if file_is_writable
                     else "keep it in a folder of your own, such as ~/.config/iotop-ai"
                 )
                 raise UsageError(f"{display_path} is not read, as it names programs and addresses: {why}; {cure}")
@@ -97,8 +97,8 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     tables = tree.get("rule", [])
     if not isinstance(tables, list) or len(tables) > MOST_RULES or len(deliveries) > MOST_DELIVERIES:
         raise UsageError(f"write [[rule]] for each rule; at most {MOST_RULES} rules and {MOST_DELIVERIES} deliveries")
-    known_deliveries = frozenset(delivery.name for delivery in deliveries)
-    rules = [_rule(_table(table, "rule"), known_deliveries) for table in tables]
+    delivery_names = frozenset(delivery.name for delivery in deliveries)
+    rules = [_rule(_table(table, "rule"), delivery_names) for table in tables]
     enable = _names(tree.get("enable", []), "enable")
     defaults = {rule.name: rule for rule in default_rules()}
     if unknown := [name for name in enable if name not in defaults]:
@@ -110,7 +110,7 @@ def parse_alerts(path: str, tree: Mapping[str, Any]) -> AlertConfig:
     return AlertConfig(path, tuple(rules), deliveries, _switch(tree.get("bell", True), "bell"))
 
 
-def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
+def _rule(table: Mapping[str, Any], delivery_names: frozenset[str]) -> Rule:
     name = _name(table.get("name"), "a rule's name")
     where = f"rule {name}"
     _check_keys(table, _RULE_KEYS, where)
@@ -124,7 +124,7 @@ def _rule(table: Mapping[str, Any], deliveries: frozenset[str]) -> Rule:
     if severity not in (*Severity,):
         raise UsageError(f"{where}: severity must be one of {', '.join(Severity)}")
     deliver = _names(table.get("deliver", []), f"{where}: deliver")
-    if unknown := [name for name in deliver if name not in deliveries]:
+    if unknown := [name for name in deliver if name not in delivery_names]:
         raise UsageError(f"{where}: [deliver.{clean(unknown[0])}] is missing")
     return Rule(
         name,

@@ -106,9 +106,7 @@ class _RuleWatch:
                     return None
                 self._firing, self._fired_ns = True, now_ns
             names = self._note_reported((results[0].name, *sorted(results[0].all_met)), frame)
-            return _together(
-                [alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names]
-            )
+            return _merge([alert_of(rule, FIRING, self._watch.about(name, results, now_ns), frame) for name in names])
         if self._unmet_ns is None:
             self._unmet_ns = now_ns
         if self._firing and now_ns - self._unmet_ns >= rule.clear_s * 1e9:
@@ -136,7 +134,7 @@ class _RuleWatch:
         return new
 
 
-def _together(alerts: Sequence[Alert]) -> Alert | None:
+def _merge(alerts: Sequence[Alert]) -> Alert | None:
     """One message for the messages about several objects; None if there are none."""
     if len(alerts) < 2:
         return alerts[0] if alerts else None

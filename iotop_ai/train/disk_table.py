@@ -54,8 +54,8 @@ def monitor_disk(
         assert child.stdout is not None
         try:
             text = (line.decode("utf-8", "replace") for line in child.stdout)
-            for block in _blocks(csv.DictReader(text), interval):
-                out.write("\n".join((*block, "", "")))
+            for table in _tables(csv.DictReader(text), interval):
+                out.write("\n".join((*table, "", "")))
                 out.flush()
             code = child.wait()
         finally:
@@ -68,28 +68,28 @@ def monitor_disk(
         raise UnknownError(clean(words.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
 
 
-def _blocks(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
+def _tables(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:
     """Yield a table for each interval: a title line, then a line per disk.
 
     The last interval may be cut short. It is left out if it is shorter than half an interval.
     """
-    block: list[str] = []
+    table: list[str] = []
     devices: set[str] = set()
     at = before = ""
     for row in rows:
         # A device that occurs again belongs to the next interval.
         if row["device"] in devices:
-            yield block
-            block, devices, before = [], set(), at
+            yield table
+            table, devices, before = [], set(), at
         at = row["timestamp"]
-        if not block:
+        if not table:
             titles = "".join(f"{name:>{_FIGURE_WIDTH}}" for name in COLUMNS)
-            block.append(f"{row['timestamp'][_TIME_OF_DAY]} UTC".ljust(_NAME_WIDTH) + titles)
+            table.append(f"{row['timestamp'][_TIME_OF_DAY]} UTC".ljust(_NAME_WIDTH) + titles)
         devices.add(row["device"])
         figures = "".join(f"{_figure(row[name]):>{_FIGURE_WIDTH}}" for name in COLUMNS)
-        block.append(f"{clean(row['device'], _NAME_WIDTH - 1):<{_NAME_WIDTH}}{figures}")
-    if block and (not before or (_time(at) - _time(before)).total_seconds() >= interval / 2):
-        yield block
+        table.append(f"{clean(row['device'], _NAME_WIDTH - 1):<{_NAME_WIDTH}}{figures}")
+    if table and (not before or (_time(at) - _time(before)).total_seconds() >= interval / 2):
+        yield table
 
 
 def _time(timestamp: str) -> datetime:

@@ -65,7 +65,7 @@ class Monitor:
         self._program, self._interval, self._options = program, interval, options
         self._every_rank = every_rank
         self._recorder: Recorder | None = None
-        self._last: dict[str, Any] = {}
+        self._last_status: dict[str, Any] = {}
 
     def __enter__(self) -> Monitor:
         self.start()
@@ -87,7 +87,7 @@ class Monitor:
             return
         if not self._every_rank and (ranks(os.environ)["local_rank"] or 0) > 0:
             return
-        self._last, self.error = {}, ""
+        self._last_status, self.error = {}, ""
         try:
             path = _absolute(self._requested_path or _default_name())
             command = record_command(program(self._program, os.environ), path, self._interval, _words(self._options))
@@ -164,11 +164,11 @@ class Monitor:
             # ``stop`` in another thread clears ``_recorder`` before it ends the recorder, so ``ended`` is read first.
             if recorder.ended and self._recorder is recorder and not self.error:
                 self._fail(recorder.reason())
-        return self._last
+        return self._last_status
 
     def _keep(self, recorder: Recorder) -> None:
-        self._last = recorder.status or self._last
-        path = self._last.get("path")
+        self._last_status = recorder.status or self._last_status
+        path = self._last_status.get("path")
         self.path = path if path and isinstance(path, str) else self.path
 
     def _fail(self, why: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LONGEST_LINE = 1 << 20
 _BLOCK = 1 << 16
-_LOOK_S = 0.2
+_SINGLE_WAIT_S = 0.2
 """The longest single wait for an answer, in seconds. It is short, because another thread may take the answer."""
 _REAP_S = 0.1
 """How long ``reason`` waits for the exit code of a recorder that has closed its output, in seconds."""
@@ -61,19 +61,19 @@ class Recorder:
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         assert self._child.stderr is not None
-        self._in, self._out, self._messages = (
+        self._in, self._out, self._stderr = (
             pipe.fileno() for pipe in (self._child.stdin, self._child.stdout, self._child.stderr)
         )
-        for pipe in (self._in, self._out, self._messages):
+        for pipe in (self._in, self._out, self._stderr):
             os.set_blocking(pipe, False)
         self._lock = threading.Lock()
         # A signal handler may send a mark while the thread that it interrupts is sending.
         self._writing = threading.RLock()
         self._rest = b""
-        self._last_words = b""
-        self._messages_ended = False
-        self._asked = 0
-        self._answered = 0
+        self._stderr_tail = b""
+        self._stderr_ended = False
+        self._requests = 0
+        self._answers = 0
         self.status: dict[str, Any] = _NO_STATUS
         self.ready = self.ended = False
 
@@ -97,7 +97,7 @@ class Recorder:
     def poll(self) -> None:
         """Read the answers that have arrived, and request the next status if no answer is due."""
         self._take(0.0)
-        if self.ready and self._asked == self._answered:
+        if self.ready and self._requests == self._answers:
             self._ask()
 
     def ask(self, seconds: float) -> None:
@@ -108,7 +108,7 @@ class Recorder:
         if self.ended:
             return
         self._ask()
-        while self._answered < self._asked and not self.ended and time.monotonic() < end:
+        while self._answers < self._requests and not self.ended and time.monotonic() < end:
             self._take(end - time.monotonic())
 
     def end(self, seconds: float) -> int:
@@ -161,7 +161,7 @@ class Recorder:
         code = None
         with contextlib.suppress(TimeoutExpired):  # a program may close its output and run on
             code = self._child.wait(_REAP_S)
-        lines = self._last_words.decode("utf-8", "replace").strip().splitlines()[::-1]
+        lines = self._stderr_tail.decode("utf-8", "replace").strip().splitlines()[::-1]
         reason_line = next((line for line in lines if line.startswith(_ERRORS)), "")
         if not reason_line and code is not None and code < 0:
             return f"the recorder was ended by {_signal_name(-code)}"
@@ -172,24 +172,24 @@ class Recorder:
     def _ask(self) -> None:
         with self._lock:  # another thread must not take the answer before the request is counted
             if self._try_send({"kind": "status"}):
-                self._asked += 1
+                self._requests += 1
 
     def _take(self, seconds: float) -> None:
-        """Read the recorder's output. Wait for output for at most ``seconds``, and at most _LOOK_S."""
+        """Read the recorder's output. Wait for output for at most ``seconds``, and at most _SINGLE_WAIT_S."""
         if self.ended:
             return
         waiting = select.poll()
         waiting.register(self._out, select.POLLIN)
-        if not self._messages_ended:
-            waiting.register(self._messages, select.POLLIN)
-        ready = dict(waiting.poll(max(0, int(min(seconds, _LOOK_S) * 1000))))
+        if not self._stderr_ended:
+            waiting.register(self._stderr, select.POLLIN)
+        ready = dict(waiting.poll(max(0, int(min(seconds, _SINGLE_WAIT_S) * 1000))))
         with self._lock:
             if self.ended:
                 return
-            if self._messages in ready:
-                words = _read(self._messages)
-                self._messages_ended = words == b""
-                self._last_words = (self._last_words + (words or b""))[-4096:]
+            if self._stderr in ready:
+                words = _read(self._stderr)
+                self._stderr_ended = words == b""
+                self._stderr_tail = (self._stderr_tail + (words or b""))[-4096:]
             read = _read(self._out) if self._out in ready else None
             if read is None:
                 return
@@ -203,7 +203,7 @@ class Recorder:
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            self._answered = self._asked  # the pipe was full, so any answer that is still due may be lost
+            self._answers = self._requests  # the pipe was full, so any answer that is still due may be lost
             return
         if not isinstance(answer, dict):
             return
@@ -211,7 +211,7 @@ class Recorder:
         if kind == "ready":
             self.ready = True
         elif kind == "status":
-            self._answered = min(self._asked, self._answered + 1)
+            self._answers = min(self._requests, self._answers + 1)
         elif kind != "end":
             return
         self.status = answer

@@ -10,7 +10,7 @@ import pytest
 import iotop_ai
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.parse import parse_duration_s
-from iotop_ai.train.disk_table import COLUMNS, _blocks
+from iotop_ai.train.disk_table import COLUMNS, _tables
 
 
 def test_a_table_of_every_disk_is_printed_each_interval() -> None:
@@ -29,7 +29,7 @@ def test_a_table_of_every_disk_is_printed_each_interval() -> None:
 
 def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
     row = dict.fromkeys(COLUMNS, "0") | {"timestamp": "2026-11-21T08:46:02.117Z", "r_await": ""}
-    (block,) = _blocks([row | {"device": "sda\x1b"}, row | {"device": "sdb"}], 1)
+    (block,) = _tables([row | {"device": "sda\x1b"}, row | {"device": "sdb"}], 1)
     assert block[0].startswith("08:46:02 UTC")
     assert [line.split()[0] for line in block[1:]] == ["sda\ufffd", "sdb"]
     assert block[1].split()[1 + COLUMNS.index("r_await")] == "-"
@@ -37,7 +37,7 @@ def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
 
 def test_each_time_of_a_reading_begins_a_block() -> None:
     row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
-    made = list(_blocks((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
+    made = list(_tables((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
     assert [len(block) - 1 for block in made] == [2, 2, 1]
 
 
@@ -46,8 +46,8 @@ def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -
     row = dict.fromkeys(COLUMNS, "1")
     times = ("08:46:03.117", "08:46:05.117", last)
     made = [row | {"timestamp": f"2026-11-21T{at}Z", "device": name} for at in times for name in ("a", "b")]
-    assert len(list(_blocks(made, 2.1))) == tables
-    assert len(list(_blocks(made[-2:], 2.1))) == 1, "not exactly one block"
+    assert len(list(_tables(made, 2.1))) == tables
+    assert len(list(_tables(made[-2:], 2.1))) == 1, "not exactly one block"
 
 
 def test_an_invalid_interval_is_refused() -> None:

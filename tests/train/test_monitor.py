@@ -230,12 +230,12 @@ def test_a_generator_that_is_not_exhausted_ends_its_recording_without_an_error(t
 def test_a_forked_child_leaves_the_answers_to_its_parent(tmp_path: Path) -> None:
     with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
         m.verdict(wait=60)
-        asked = m._recorder and m._recorder._asked
+        asked = m._recorder and m._recorder._requests
         child = os.fork()
         if not child:
             status = 1
             try:
-                status = m.verdict(wait=60) is None or (m._recorder and m._recorder._asked) != asked
+                status = m.verdict(wait=60) is None or (m._recorder and m._recorder._requests) != asked
             finally:
                 os._exit(status)
         assert os.waitpid(child, 0)[1] == 0

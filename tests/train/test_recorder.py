@@ -26,7 +26,7 @@ def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_files_that_get_the_numbers_of_the_pipes_are_not_touched(tmp_path: Path) -> None:
     # A grandchild has the outputs open after the recorder's end.
     recorder = Recorder(["/bin/sh", "-c", "sleep 3 &"])
-    numbers = {recorder._in, recorder._out, recorder._messages}
+    numbers = {recorder._in, recorder._out, recorder._stderr}
     assert recorder.end(0.2) == 0
     opened: list[int] = []
     try:

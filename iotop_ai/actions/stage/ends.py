@@ -85,10 +85,10 @@ def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
     if (dst + "/").startswith(ends.source + "/"):
         raise UsageError(f"{clean(folder)} lies inside {clean(source)}")
     try:
-        found = os.stat(ends.name, dir_fd=ends.folder, follow_symlinks=False)
+        status = os.stat(ends.name, dir_fd=ends.folder, follow_symlinks=False)
     except FileNotFoundError:
         return
-    if stat.S_ISLNK(found.st_mode) or stat.S_ISDIR(found.st_mode) != (ends.pinned.name == "."):
+    if stat.S_ISLNK(status.st_mode) or stat.S_ISDIR(status.st_mode) != (ends.pinned.name == "."):
         raise InputError(f"{clean(ends.target)} exists and has another type; move it away first")
 
 
@@ -100,15 +100,15 @@ def _pin(path: str) -> Pinned:
     """
     if not path:  # an empty path comes from an unset variable and must not mean the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    whole = path if path.startswith("/") else f"{os.getcwd()}/{path}"
-    left = _parts(whole)
-    here, names, links, owners = os.open("/", _PATH_ONLY | os.O_DIRECTORY), list[str](), 0, set[int]()
+    absolute = path if path.startswith("/") else f"{os.getcwd()}/{path}"
+    remaining = _parts(absolute)
+    folder, names, links, owners = os.open("/", _PATH_ONLY | os.O_DIRECTORY), list[str](), 0, set[int]()
     try:
-        while left:
-            name = left.pop()
-            handle = _open_path_only(here, name)
-            found = os.fstat(handle)
-            if stat.S_ISLNK(found.st_mode):
+        while remaining:
+            name = remaining.pop()
+            handle = _open_path_only(folder, name)
+            status = os.fstat(handle)
+            if stat.S_ISLNK(status.st_mode):
                 try:
                     target = os.readlink("", dir_fd=handle)
                 finally:
@@ -116,25 +116,25 @@ def _pin(path: str) -> Pinned:
                 links += 1
                 if links > MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-                owners.add(found.st_uid)
-                left += _parts(target)
+                owners.add(status.st_uid)
+                remaining += _parts(target)
                 if target.startswith("/"):
-                    os.close(here)
-                    here, names = os.open("/", _PATH_ONLY | os.O_DIRECTORY), []
-            elif stat.S_ISDIR(found.st_mode):
-                os.close(here)
-                here = handle
+                    os.close(folder)
+                    folder, names = os.open("/", _PATH_ONLY | os.O_DIRECTORY), []
+            elif stat.S_ISDIR(status.st_mode):
+                os.close(folder)
+                folder = handle
                 names = names[:-1] if name == ".." else [*names, name]
             else:
                 os.close(handle)
-                if left:
+                if remaining:
                     raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-                _check_link_owners(owners, found)
-                return Pinned(_reopen(here), name, "/" + "/".join([*names, name]))
-        _check_link_owners(owners, os.fstat(here))
-        return Pinned(_reopen(here), ".", "/" + "/".join(names))
+                _check_link_owners(owners, status)
+                return Pinned(_reopen(folder), name, "/" + "/".join([*names, name]))
+        _check_link_owners(owners, os.fstat(folder))
+        return Pinned(_reopen(folder), ".", "/" + "/".join(names))
     finally:
-        os.close(here)
+        os.close(folder)
 
 
 def _parts(path: str) -> list[str]:
@@ -160,8 +160,8 @@ def _reopen(handle: int) -> int:
         return os.open(".", _PATH_ONLY | os.O_DIRECTORY, dir_fd=handle)
 
 
-def _check_link_owners(owners: set[int], found: os.stat_result) -> None:
+def _check_link_owners(owners: set[int], target: os.stat_result) -> None:
     """For root, raise OSError if a link in the path belongs to neither root nor the owner of the path's target."""
-    others = owners - {0, found.st_uid}
+    others = owners - {0, target.st_uid}
     if os.geteuid() == 0 and others:
         raise OSError(errno.EPERM, "another user's symbolic link leads to a different owner's files; name its target")

@@ -16,7 +16,7 @@ from iotop_ai.train.monitor import Monitor
 Metrics = Dict[str, float]
 Sink = Callable[[Metrics, int], None]
 
-LOOK_NS = 5_000_000_000
+VERDICT_NS = 5_000_000_000
 """The time between two requests for the verdict."""
 METRICS_NS = 10_000_000_000
 """The time between two sets of metrics."""
@@ -55,7 +55,7 @@ class TrainingSession:
         """The counter's ``data_ns`` when the wait began; None if nothing has measured a wait."""
         self._batches = 0
         """The counter's number of batches when the training began."""
-        self._look_ns = self._metrics_ns = 0
+        self._verdict_due_ns = self._metrics_due_ns = 0
         self._before = (0, 0, 0)
         """The totals at the last metrics, as ``_totals`` returns them."""
         self._written_verdict: tuple[str, str] | None = None
@@ -70,7 +70,7 @@ class TrainingSession:
         if self.monitor is not None:
             self.monitor.start()
         now = time.monotonic_ns()
-        self._look_ns, self._metrics_ns = now + LOOK_NS, now + METRICS_NS
+        self._verdict_due_ns, self._metrics_due_ns = now + VERDICT_NS, now + METRICS_NS
         self._batches = steps.COUNTER.batches
         self._before = _totals(now)
         self._written_verdict = None
@@ -112,12 +112,12 @@ class TrainingSession:
         """
         steps.COUNTER.step()
         now = time.monotonic_ns()
-        if now >= self._look_ns:
-            self._look_ns = now + LOOK_NS
+        if now >= self._verdict_due_ns:
+            self._verdict_due_ns = now + VERDICT_NS
             self._write_verdict(0)
-        if now < self._metrics_ns:
+        if now < self._metrics_due_ns:
             return None
-        self._metrics_ns = now + METRICS_NS
+        self._metrics_due_ns = now + METRICS_NS
         metrics = self.metrics(now)
         with contextlib.suppress(Exception):  # a logger must not end a training
             (emit or self._emit)(metrics, number)

@@ -95,7 +95,7 @@ def report(truth: Truth, session: Any) -> None:
     whole_s = time.monotonic() - truth.begin
     monitor = session.monitor
     found = monitor.breakdown()
-    status = monitor._last
+    status = monitor._last_status
     print(
         json.dumps(
             {

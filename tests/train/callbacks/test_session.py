@@ -115,7 +115,7 @@ def verdict(state: str, class_id: str, text: str = "x", measuring: bool = False)
 
 
 def test_each_verdict_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LOOK_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_NS", 0)
     lines: list[str] = []
     one = TrainingSession(record=False, log=lines.append)
     given = [
@@ -137,7 +137,7 @@ def test_a_second_training_reports_its_first_verdict(monkeypatch: pytest.MonkeyP
     one = TrainingSession(record=False, log=lines.append)
     for _ in range(2):
         one.begin()
-        monkeypatch.setattr(one, "_look_ns", 0)
+        monkeypatch.setattr(one, "_verdict_due_ns", 0)
         one.monitor = Answers(verdict("OK", "gpu_bound"))  # type: ignore[assignment]
         one.step(0)
         one.monitor = None
@@ -145,7 +145,7 @@ def test_a_second_training_reports_its_first_verdict(monkeypatch: pytest.MonkeyP
 
 
 def test_only_the_first_rank_reports(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "LOOK_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_NS", 0)
     monkeypatch.setenv("RANK", "1")
     lines: list[str] = []
     one = TrainingSession(record=False, log=lines.append)
@@ -231,7 +231,7 @@ def test_a_line_that_cannot_be_written_stops_neither_the_training_nor_its_end(mo
     def broken(line: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(session, "LOOK_NS", 0)
+    monkeypatch.setattr(session, "VERDICT_NS", 0)
     one = TrainingSession(record=False, log=broken)
     one.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
     one.step(1)
