@@ -99,7 +99,10 @@ def set_switch(switch: Switch, value: str, root: Root) -> tuple[str, str]:
 
 
 def _run(argv: list[str], timeout_s: float | None = SUDO_TIMEOUT_S) -> tuple[int, str]:
-    """Run a command; return its exit code and its stderr in one line, or 124 and the error if it fails or times out."""
+    """Run a command; return its exit code and its stderr in one line.
+
+    Returns 124 and the error's text if the command cannot run or takes too long.
+    """
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
     try:
         # A file instead of a pipe, so that any amount of output can be written and only its beginning is read.

@@ -1,1 +1,1 @@
-"""The code that runs inside a training process. It uses only the standard library and Python 3.8."""
+"""The code that runs inside a training process. It needs only Python 3.8, callbacks also their framework."""

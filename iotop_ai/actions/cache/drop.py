@@ -31,7 +31,7 @@ STAMP_BYTES = 512
 
 
 class Dropped(NamedTuple):
-    """The outcome of a drop. effect: the levels before and after; None when nothing was dropped."""
+    """The outcome of a drop. effect: what the drop changed; None when nothing was dropped."""
 
     outcome: Outcome
     effect: Effect | None = None
