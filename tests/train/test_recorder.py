@@ -104,7 +104,7 @@ def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path
     assert recorder is not None
     thread = threading.Thread(target=m.verdict, args=(60,))
     thread.start()
-    until(lambda: recorder._asked > 0, "the question")
+    until(lambda: recorder._requests > 0, "the question")
     m.stop()
     thread.join(60)
     assert (m.error, thread.is_alive()) == ("", False)
