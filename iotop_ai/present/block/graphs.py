@@ -10,7 +10,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.sample import Sample
 from iotop_ai.present.block.await_chart import LEAST_ROWS, chart_rows
 from iotop_ai.present.block.table import await_text
-from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.graphs import LEAST_GRAPH_CELLS, Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
@@ -110,7 +110,7 @@ def device_graph_rows(
     tall chart. alone: whether the chart takes all rows.
     """
     where = room(width)
-    if where.cells < 10 or height < 2:
+    if where.cells < LEAST_GRAPH_CELLS or height < 2:
         return []
     graphs = device_graphs(frame, view, key, 2 * where.cells, limits.hot_ms)
     others = graphs[2:]

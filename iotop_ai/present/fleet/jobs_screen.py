@@ -19,6 +19,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent
 KEYS = ("app.quit", "fleet_jobs.help", "fleet_jobs.back", "fleet_jobs.up", "fleet_jobs.pause")
 """The actions shown in the last row."""
 PREFIX = "job:"
+"""The key of a job's row is this prefix and the job's name."""
 COLUMNS = (
     Column("script", "script", 14, 2, 24, left=True),
     Column("machines", "mach", 5),
@@ -37,6 +38,7 @@ PARTS = (
     Column("time", "time", 20, 0, 100, left=True, gap=2),
 )
 _NAME_END = 18
+"""The column at which the names end and the table's columns start."""
 
 
 def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
@@ -56,47 +58,47 @@ def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
-    at = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
+    slots = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
     current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))
     first = first_row(len(jobs), max(0, current - visible // 2), visible)
     title = "jobs" if len(jobs) <= visible else f"{first + 1}-{first + visible} of {len(jobs)}"
-    out = [head(width, title, at, focus=True, marked=("lost",))]
-    out += [_row(jobs[i], at, width, marked=i == current) for i in range(first, first + visible)]
+    out = [head(width, title, slots, focus=True, marked=("lost",))]
+    out += [_row(jobs[i], slots, width, marked=i == current) for i in range(first, first + visible)]
     job = jobs[current]
-    places = place_columns(fit_columns(PARTS, width - _NAME_END), _NAME_END, width)
-    out.append(head(width, cut(job.name, _NAME_END - 5), places))
+    part_slots = place_columns(fit_columns(PARTS, width - _NAME_END), _NAME_END, width)
+    out.append(head(width, cut(job.name, _NAME_END - 5), part_slots))
     if job.straggler is not None:
         text = straggler_words(job, job.straggler)
         out += [place(width, Cell(1, piece, "strong")) for piece in wrap(text, max(20, width - 3))]
-    late = "" if job.straggler is None else job.straggler.machine
-    for part in sorted(job.parts, key=lambda part: (part.machine != late, -(part.lost_gpu_h or 0.0))):
-        out.append(_part(part, places, width, late=part.machine == late))
+    late_machine = "" if job.straggler is None else job.straggler.machine
+    for part in sorted(job.parts, key=lambda part: (part.machine != late_machine, -(part.lost_gpu_h or 0.0))):
+        out.append(_part(part, part_slots, width, late=part.machine == late_machine))
     return out
 
 
-def _row(job: FleetJob, at: list[ColumnSlot], width: int, *, marked: bool) -> Line:
-    late = job.straggler
-    out = [Cell(1, cut(job.name, _NAME_END - 3), "strong" if late else "text")]
+def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) -> Line:
+    straggler = job.straggler
+    out = [Cell(1, cut(job.name, _NAME_END - 3), "strong" if straggler else "text")]
     texts = {
         "script": job.script or UNKNOWN,
         "machines": str(len(job.parts)),
         "gpus": UNKNOWN if job.gpus is None else str(job.gpus),
         "ranks": UNKNOWN if job.ranks is None else str(job.ranks),
         "lost": UNDEFINED if job.lost_gpu_h is None else figure(job.lost_gpu_h),
-        "wait": percent(_waits(job.seconds)),
-        "late": UNDEFINED if late is None else late.machine,
+        "wait": percent(_wait_ratio(job.seconds)),
+        "late": UNDEFINED if straggler is None else straggler.machine,
     }
-    state = State.OK if late is None else State.STARVED
-    for slot in at:
+    state = State.OK if straggler is None else State.STARVED
+    for slot in slots:
         if slot.column.id == "time":
             out += _bar(job.seconds, slot, state)
         else:
-            out.append(slot.cell(texts[slot.column.id], "strong" if slot.column.id == "late" and late else ""))
+            out.append(slot.cell(texts[slot.column.id], "strong" if slot.column.id == "late" and straggler else ""))
     return place(width, *out, background="sel" if marked else "", key=f"{PREFIX}{job.name}")
 
 
-def _part(part: JobPart, at: list[ColumnSlot], width: int, *, late: bool) -> Line:
+def _part(part: JobPart, slots: list[ColumnSlot], width: int, *, late: bool) -> Line:
     out = [
         Cell(0, ">" if late else " ", "strong"),
         Cell(1, cut(part.machine, _NAME_END - 3), "strong" if late else "text"),
@@ -105,9 +107,9 @@ def _part(part: JobPart, at: list[ColumnSlot], width: int, *, late: bool) -> Lin
         "gpus": UNKNOWN if part.gpus is None else str(part.gpus),
         "ranks": UNKNOWN if part.ranks is None else str(part.ranks),
         "lost": UNDEFINED if part.lost_gpu_h is None else figure(part.lost_gpu_h),
-        "wait": percent(_waits(part.seconds)),
+        "wait": percent(_wait_ratio(part.seconds)),
     }
-    for slot in at:
+    for slot in slots:
         if slot.column.id == "time":
             out += _bar(part.seconds, slot, State.STARVED if late else State.OK)
         else:
@@ -115,8 +117,8 @@ def _part(part: JobPart, at: list[ColumnSlot], width: int, *, late: bool) -> Lin
     return place(width, *out)
 
 
-def _waits(seconds: tuple[float, ...] | None) -> float | None:
-    """The share of time spent waiting for other ranks; None when unknown."""
+def _wait_ratio(seconds: tuple[float, ...] | None) -> float | None:
+    """The share of time spent waiting for other ranks; None if no time was counted."""
     part = JobPart("", seconds=seconds)
     return part.share("collective") if seconds and sum(seconds) else None
 

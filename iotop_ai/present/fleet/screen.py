@@ -7,11 +7,11 @@ from textwrap import wrap
 
 from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
 from iotop_ai.model.verdict_class import State
-from iotop_ai.present.fleet.table import SORTED_BY, WIDE, machine_row, places
+from iotop_ai.present.fleet.table import SORTED_BY, WIDE, column_slots, machine_row
 from iotop_ai.present.fleet.view import HISTORY_WINDOWS, FleetView, History, listed_machines, selected_machine
 from iotop_ai.present.fleet.words import SORTS, finding_words, share_words, straggler_words, summary
 from iotop_ai.present.job.time_words import parts_of
-from iotop_ai.present.screen.graphs import Graph, Room, graph_lines, room
+from iotop_ai.present.screen.graphs import LEAST_GRAPH_CELLS, Graph, Room, graph_lines, room
 from iotop_ai.present.screen.key_row import above_rows, typing_row, words_above
 from iotop_ai.present.text.braille import Series
 from iotop_ai.present.text.glyphs import in_ascii
@@ -34,6 +34,7 @@ shows tall graphs (_TALL).
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 """(the name in History.values, the label, the limit) of each graph."""
 _TEXT_AT = 10
+"""The column at which the text after a label starts."""
 
 
 def fleet_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, height: int) -> list[Line]:
@@ -58,7 +59,7 @@ def _keys(fleet_view: FleetView) -> list[tuple[str, str]]:
 
 
 def detail_height(height: int) -> int:
-    """The number of rows about the machine under the cursor."""
+    """The number of rows about the machine under the cursor; 0 on a short screen."""
     return 0 if height < _LEAST_DETAIL else 1 + 3 * _graph_rows(height) + (5 if height >= _TALL else 3)
 
 
@@ -87,7 +88,7 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
         right = [Span("PAUSED  ", "mode"), *right]
     if old:
         right = [Span(f"{duration(fleet_view.age_s)} old ", "warn")]
-    words = whole_clauses(text, width - 12 - spans_cells(right))
+    words = _fitting_clauses(text, width - 12 - spans_cells(right))
     block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
     first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
     return [first, _second(fleet, fleet_view, width)]
@@ -102,14 +103,14 @@ def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     elif late is not None and late.straggler is not None:
         label, text, token = "waits", f"{late.name} for {straggler_words(late, late.straggler)}", "text"
     elif fleet.alerts:
-        token = "warn" if any(one.reports_trouble for one in fleet.alerts) else "text"
-        label, text = "alerts", ", ".join(one.name for one in fleet.alerts)
+        token = "warn" if any(alert.reports_trouble for alert in fleet.alerts) else "text"
+        label, text = "alerts", ", ".join(alert.name for alert in fleet.alerts)
     else:
         label, text, token = "source", f"{fleet_view.server}, window {duration(fleet_view.window_s)}", "dim"
-    return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, whole_clauses(text, width - _TEXT_AT - 1), token))
+    return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, _fitting_clauses(text, width - _TEXT_AT - 1), token))
 
 
-def whole_clauses(text: str, width: int) -> str:
+def _fitting_clauses(text: str, width: int) -> str:
     """The sentence without the last clauses that do not fit; a single clause that does not fit is cut."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:
@@ -125,19 +126,19 @@ def _list(
     width: int,
     height: int,
 ) -> list[Line]:
-    """The title and the machines' rows that fit, from the scroll position on."""
-    at = places(width)
+    """The title and the machines' rows that fit, as near to the scroll position as the cursor allows."""
+    slots = column_slots(width)
     visible = height - 1
-    # The machine under the cursor is among the rows, because Enter opens it.
+    # The machine under the cursor is always shown, because Enter opens it.
     at_cursor = 0 if current is None else machines.index(current)
     first = scroll_to(at_cursor, fleet_view.view.scroll, len(machines), visible)
     title = "machines"
     if len(machines) > visible:
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
     order = f"by {SORTS[fleet_view.sort]}{', reversed' if fleet_view.view.reverse else ''}"
-    note = order if len(order) < note_room(width, title, at) else ""
-    out = [head(width, title, at, focus=True, marked=(SORTED_BY.get(fleet_view.sort, ""),), note=note)]
-    out += [machine_row(one, width, marked=one is current) for one in machines[first : first + visible]]
+    note = order if len(order) < note_room(width, title, slots) else ""
+    out = [head(width, title, slots, focus=True, marked=(SORTED_BY.get(fleet_view.sort, ""),), note=note)]
+    out += [machine_row(machine, width, marked=machine is current) for machine in machines[first : first + visible]]
     if fleet is not None and fleet.machines and not machines:
         out.append(row(width, [Span(f" no machine matches {fleet_view.view.pattern}", "dim")]))
     return out
@@ -148,16 +149,16 @@ def first_row(rows: int, scroll: int, visible: int) -> int:
     return max(0, min(scroll, rows - visible))
 
 
-def _detail(fleet: Fleet | None, fleet_view: FleetView, one: FleetMachine, width: int, height: int) -> list[Line]:
-    """The machine under the cursor: graphs of the last hour, then findings, time, jobs, alerts."""
+def _detail(fleet: Fleet | None, fleet_view: FleetView, machine: FleetMachine, width: int, height: int) -> list[Line]:
+    """The machine under the cursor: graphs over the last HISTORY_WINDOWS windows, then facts in words."""
     where = room(width)
     right = [Span(f"last {duration(HISTORY_WINDOWS * fleet_view.window_s)}  peak", "dim")]
-    out = [rule(width, one.name, right)]
-    if where.cells >= 10:
-        history = fleet_view.history if fleet_view.history.machine == one.name else History()
+    out = [rule(width, machine.name, right)]
+    if where.cells >= LEAST_GRAPH_CELLS:
+        history = fleet_view.history if fleet_view.history.machine == machine.name else History()
         for graph in _history_graphs(history, where):
             out += graph_lines(graph, fleet_view.view, width, where, _graph_rows(height))
-    for label, text in _facts(fleet, one):
+    for label, text in _facts(fleet, machine):
         for i, piece in enumerate(wrap(text, max(20, width - _TEXT_AT - 2))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(_TEXT_AT, piece)))
     return fill_rows(out, width, detail_height(height))
@@ -173,27 +174,27 @@ def _history_graphs(history: History, where: Room) -> list[Graph]:
     return out
 
 
-def _facts(fleet: Fleet | None, one: FleetMachine) -> list[tuple[str, str]]:
-    """(label, text) of each fact about the machine, the most important first."""
+def _facts(fleet: Fleet | None, machine: FleetMachine) -> list[tuple[str, str]]:
+    """(label, text) of each fact: findings, time, jobs, alerts and sources."""
     out = []
-    if one.findings:
-        out.append(("because", "; ".join(map(_finding_text, one.findings))))
-    if seconds := one.seconds:
+    if machine.findings:
+        out.append(("because", "; ".join(map(_finding_text, machine.findings))))
+    if seconds := machine.seconds:
         parts = [f"{share_words(part.share)} {part.figure} %" for part in parts_of(seconds) if part.figure != "<1"]
         out.append(("time", ", ".join(parts)))
-    if one.job_parts:
-        jobs = [job for job in (fleet.jobs if fleet else ()) if any(part.machine == one.name for part in job.parts)]
+    if machine.job_parts:
+        jobs = [job for job in (fleet.jobs if fleet else ()) if any(part.machine == machine.name for part in job.parts)]
         out.append(("job", "; ".join(map(job_text, jobs))))
-    if one.alerts:
-        out.append(("alerts", ", ".join(alert.name for alert in one.alerts)))
-    read = "" if one.age_s is None else f", reading {duration(one.age_s)} old"
-    out.append(("from", f"{', '.join(one.sources)}: {one.instance}{read}"))
+    if machine.alerts:
+        out.append(("alerts", ", ".join(alert.name for alert in machine.alerts)))
+    read = "" if machine.age_s is None else f", reading {duration(machine.age_s)} old"
+    out.append(("from", f"{', '.join(machine.sources)}: {machine.instance}{read}"))
     return out
 
 
-def _finding_text(one: FleetFinding) -> str:
-    lost = "" if one.lost_ratio is None else f", {percent(one.lost_ratio)} % lost"
-    return f"{one.state} {finding_words(one)} ({one.severity}{lost})"
+def _finding_text(finding: FleetFinding) -> str:
+    lost = "" if finding.lost_ratio is None else f", {percent(finding.lost_ratio)} % lost"
+    return f"{finding.state} {finding_words(finding)} ({finding.severity}{lost})"
 
 
 def job_text(job: FleetJob) -> str:

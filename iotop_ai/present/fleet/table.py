@@ -44,88 +44,91 @@ SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "aw
 """For each sort order, the column whose title is marked."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
+"""The minimum width of a screen with _NAME_END_WIDE columns for the names."""
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
+"""The ratios from which %util, and the share of lost time, are highlighted."""
 
 
 @lru_cache(maxsize=8)
-def places(width: int) -> tuple[ColumnSlot, ...]:
+def column_slots(width: int) -> tuple[ColumnSlot, ...]:
     """The columns on a screen of this width."""
     start = _NAME_END_WIDE if width >= WIDE else _NAME_END
     return tuple(place_columns(fit_columns(COLUMNS, width - start), start, width))
 
 
-def machine_row(one: FleetMachine, width: int, *, marked: bool) -> Line:
-    """The row of one machine."""
-    return _row(one, width, marked)
+def machine_row(machine: FleetMachine, width: int, *, marked: bool) -> Line:
+    """The row of one machine. marked: whether the cursor is on it."""
+    return _row(machine, width, marked)
 
 
 @lru_cache(maxsize=1024)
-def _row(one: FleetMachine, width: int, marked: bool) -> Line:
+def _row(machine: FleetMachine, width: int, marked: bool) -> Line:
     """The row, cached because most machines do not change from refresh to refresh."""
-    at = places(width)
-    loud = one.troubled
-    hue = HUE.get(State(one.state)) if one.state in HUE else None
-    row: list[Cell] = [Cell(1, cut(one.name, at[0].first - 2), "strong" if loud else "text")]
-    for slot in at:
+    slots = column_slots(width)
+    hue = HUE.get(State(machine.state)) if machine.state in HUE else None
+    row: list[Cell] = [Cell(1, cut(machine.name, slots[0].first - 2), "strong" if machine.troubled else "text")]
+    for slot in slots:
         room = slot.last - slot.first + 1
         if slot.column.id == "time":
-            row += _bar(one, slot.first, room)
+            row += _bar(machine, slot.first, room)
         elif slot.column.id == "state":
-            word = one.state or UNKNOWN
+            word = machine.state or UNKNOWN
             row.append(slot.cell(word, hue or ("unsure" if word == UNKNOWN else "text")))
         else:
-            text, token = _cell(one, slot.column.id, room)
+            text, token = _cell(machine, slot.column.id, room)
             row.append(slot.cell(text, token))
-    return place(width, *row, background="sel" if marked else "", key=f"{PREFIX}{one.name}")
+    return place(width, *row, background="sel" if marked else "", key=f"{PREFIX}{machine.name}")
 
 
-def _cell(one: FleetMachine, column: str, room: int) -> tuple[str, str]:
+def _cell(machine: FleetMachine, column: str, room: int) -> tuple[str, str]:
     """(the text, its token); "" for the token that the text usually has."""
-    disk = one.disk
+    disk = machine.disk
     match column:
         case "lost":
-            return lost_words(one), "strong" if one.lost_gpu_h and (one.lost_ratio or 0) >= _HIGH_LOSS else ""
+            return lost_words(machine), "strong" if machine.lost_gpu_h and (
+                machine.lost_ratio or 0
+            ) >= _HIGH_LOSS else ""
         case "ratio":
-            return percent(one.lost_ratio), "strong" if (one.lost_ratio or 0) >= _HIGH_LOSS else ""
+            return percent(machine.lost_ratio), "strong" if (machine.lost_ratio or 0) >= _HIGH_LOSS else ""
         case "cause":
-            return cause_words(one), "strong" if one.state in LOUD else "warn" if one.silent else "dim"
+            return cause_words(machine), "strong" if machine.state in LOUD else "warn" if machine.silent else "dim"
         case "gpus":
-            return (UNDEFINED if one.no_gpu else UNKNOWN) if one.gpus is None else str(one.gpus), ""
+            return (UNDEFINED if machine.no_gpu else UNKNOWN) if machine.gpus is None else str(machine.gpus), ""
         case "gpu":
-            return gpu_words(one), ""
+            return gpu_words(machine), ""
         case "disk":
             return (UNKNOWN if disk is None else disk.name), ""
         case "await":
-            return await_words(one), ""
+            return await_words(machine), ""
         case "util":
             busy = None if disk is None else disk.busy_ratio
             return percent(busy), "strong" if (busy or 0) >= _HIGH_UTIL else ""
         case "health":
-            return _health(one, room)
+            return _health(machine, room)
         case "alerts":
-            return alert_words(one), "warn" if any(alert.reports_trouble for alert in one.alerts) else ""
-    text = "+".join(one.sources)
-    return (text if len(text) <= room else "".join(SOURCE_LETTERS.get(name, "?") for name in one.sources)), "dim"
+            return alert_words(machine), "warn" if any(alert.reports_trouble for alert in machine.alerts) else ""
+    text = "+".join(machine.sources)
+    return (text if len(text) <= room else "".join(SOURCE_LETTERS.get(name, "?") for name in machine.sources)), "dim"
 
 
-def _health(one: FleetMachine, room: int) -> tuple[str, str]:
-    text = health_words(one)
-    if one.health is None:
+def _health(machine: FleetMachine, room: int) -> tuple[str, str]:
+    text = health_words(machine)
+    if machine.health is None:
         return text, ""
     if cells(text) > room:
-        text = HEALTH[one.health.severity]
-    severity = one.health.severity
+        text = HEALTH[machine.health.severity]
+    severity = machine.health.severity
     return text, "dim" if severity == OK else "warn" if severity == WARNING else "bad"
 
 
-def _bar(one: FleetMachine, first: int, room: int) -> list[Cell]:
+def _bar(machine: FleetMachine, first: int, room: int) -> list[Cell]:
     """How the machine's jobs spent their time, as a bar."""
-    seconds = one.seconds
+    seconds = machine.seconds
     if not seconds or not sum(seconds):
-        without_job = one.state and not one.job_parts and "job time" not in one.unanswered
+        without_job = machine.state and not machine.job_parts and "job time" not in machine.unanswered
         text = UNDEFINED if without_job else UNKNOWN
         return [Cell(first, text, "none" if text == UNDEFINED else "unsure")]
-    return span_cells(bar_spans(seconds, room, State(one.state) if one.state in HUE else State.UNSURE), first)
+    return span_cells(bar_spans(seconds, room, State(machine.state) if machine.state in HUE else State.UNSURE), first)
 
 
 def span_cells(spans: Sequence[Span], first: int) -> list[Cell]:

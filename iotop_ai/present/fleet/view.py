@@ -27,9 +27,10 @@ class History(NamedTuple):
 class FleetView(NamedTuple):
     """The user's choices on the fleet's screens, and the state of the refresh.
 
-    view: pattern, cursor (a machine's name), scroll, order, mode and message. server: the address of the Prometheus
-    server. trouble: why the last refresh failed; "" if it did not. age_s: the seconds since the last answer. job: the
-    name of the job under the cursor in the list of jobs.
+    view: pattern, cursor (a machine's name), scroll, reverse, mode and message. sort: one of SORTS. server: the address
+    of the Prometheus server. interval_s: the seconds between two refreshes. trouble: why the last refresh failed; ""
+    if it did not. age_s: the seconds since the last answer. job: the name of the job under the cursor in the list of
+    jobs.
     """
 
     view: View
@@ -47,10 +48,12 @@ def listed_machines(fleet: Fleet | None, fleet_view: FleetView) -> list[FleetMac
     """The machines that match the filter, in the order that the user chose."""
     if fleet is None:
         return []
-    machines = [one for one in fleet.machines if matches(one, fleet_view.view.pattern)]
+    machines = [machine for machine in fleet.machines if matches(machine, fleet_view.view.pattern)]
     return sort_machines(machines, fleet_view.sort, reverse=fleet_view.view.reverse)
 
 
 def selected_machine(machines: list[FleetMachine], fleet_view: FleetView) -> FleetMachine | None:
     """The machine under the cursor, otherwise the first; None if there are no machines."""
-    return next((one for one in machines if one.name == fleet_view.view.cursor), machines[0] if machines else None)
+    return next(
+        (machine for machine in machines if machine.name == fleet_view.view.cursor), machines[0] if machines else None
+    )

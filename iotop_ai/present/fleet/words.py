@@ -14,14 +14,16 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, brief, duration, fig
 from iotop_ai.present.verdict.class_names import CLASS_NAMES
 
 HEALTH = ("ok", "WARNING", "FAILING")
+"""The words for a disk's health, by its severity."""
 SOURCE_LETTERS = {"iotop": "i", "node": "n", "dcgm": "d", "smartctl": "s"}
 _WORST_FIRST = (
     *(State.FAILING, State.BLOCKED, State.STARVED, State.SLOWED, State.WASTED, State.BUSY, State.UNSURE),
     *(State.STARTING, State.OK, State.CALM),
 )
 _SILENT_RANK = 4.5
-"""A silent machine comes after the machines in the five worst states, because those lose time."""
+"""A silent machine comes after the machines in the five worst states."""
 _UNKNOWN_RANK = 6.5
+"""A machine without a known state comes after UNSURE."""
 
 
 def finding_words(finding: FleetFinding) -> str:
@@ -34,7 +36,7 @@ def finding_words(finding: FleetFinding) -> str:
 
 
 def cause_words(machine: FleetMachine) -> str:
-    """Why the machine loses time, or why that is unknown; "-" if nothing is wrong."""
+    """The machine's primary finding, or why none is known; "-" if it has none, "?" when unknown."""
     if machine.silent:
         return "no reading" if machine.age_s is None else f"no reading for {duration(machine.age_s)}"
     if "iotop" not in machine.sources:
@@ -47,7 +49,7 @@ def cause_words(machine: FleetMachine) -> str:
 
 
 def lost_words(machine: FleetMachine) -> str:
-    """The GPU-hours lost; "-" for jobs without a GPU, "?" when unknown."""
+    """The GPU-hours lost; "-" for jobs without a GPU, "?" when unknown or without a job."""
     if machine.lost_gpu_h is not None:
         return figure(machine.lost_gpu_h)
     return UNKNOWN if machine.seconds is None or "job GPUs" in machine.unanswered else UNDEFINED
@@ -76,7 +78,7 @@ def health_words(machine: FleetMachine) -> str:
 
 
 def gpu_words(machine: FleetMachine) -> str:
-    """The mean utilisation of the machine's GPUs in percent; "-" without a GPU."""
+    """The mean utilisation of the machine's GPUs in percent; "-" without a GPU, "?" when unknown."""
     return UNDEFINED if machine.no_gpu and not machine.gpus else percent(machine.gpu_busy)
 
 
@@ -88,8 +90,8 @@ def alert_words(machine: FleetMachine) -> str:
 
 
 def straggler_words(job: FleetJob, straggler: Straggler) -> str:
-    """Why a straggler is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; the others wait 55 % of the
-    time for it".
+    """Why a straggler is late: "ranks 8-15 on gpu07: data disk 62 %, others 3 %; slow disk; 8 of 64 ranks; the others
+    wait 55 % of the time for it".
     """
     cause = share_words(straggler.cause)
     text = f"{late_words(straggler)}: {cause} {percent(straggler.ratio)} %, others {percent(straggler.others)} %"
@@ -166,10 +168,10 @@ def summary(fleet: Fleet) -> tuple[State, str]:
     else:
         state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
         text = f"{len(troubled)} of {many} {'has' if len(troubled) == 1 else 'have'} trouble"
-    return state, "; ".join([text, *_lost_words(fleet)])
+    return state, "; ".join([text, *_loss_clauses(fleet)])
 
 
-def _lost_words(fleet: Fleet) -> list[str]:
+def _loss_clauses(fleet: Fleet) -> list[str]:
     total, by_cause = lost_total(fleet), losses(fleet)
     if not by_cause:
         return []
@@ -195,7 +197,11 @@ SORTS: Mapping[str, str] = {
 
 
 def sort_machines(machines: Sequence[FleetMachine], key: str, *, reverse: bool = False) -> list[FleetMachine]:
-    """The machines sorted by a key of SORTS: the worst first, equal ones by name, unknown values last."""
+    """The machines sorted by a key of SORTS: the worst first, equal ones by name.
+
+    A machine with an unknown value comes last; if its loss or its number of alerts is unknown, that counts as 0.
+    reverse: the whole order is reversed.
+    """
 
     def rank(machine: FleetMachine) -> tuple[float, ...]:
         match key:

@@ -10,9 +10,9 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 class Hint(NamedTuple):
     """The words of an action.
 
-    word: the word in the row of keys; "" to leave the action out. help: the words in the help. drop: when the row is
-    too short, the hint with the highest number is left out first. pair: the name of another action whose key shares the
-    entry, as in "b/n"; "" for none.
+    word: the word after the key in the row of keys; "" to show the key alone. help: the words in the help. drop: when
+    the row is too short, the hint with the highest number is left out first. pair: the name of another action whose key
+    shares the entry, as in "b/n"; "" for none.
     """
 
     word: str
@@ -25,9 +25,9 @@ class Action(NamedTuple):
     """An action of a screen.
 
     keys: the default keys, by Textual's names. command: the screen's method. text: the words in the palette. name: an
-    id, unique over all screens. priority: whether the key works wherever the focus is. hint: None if neither the row of
-    keys nor the help lists the action. replay, above: the hints for looking back or replaying, and for the screens
-    above the main one; None to use hint.
+    id, unique over all screens. priority: whether the key works wherever the focus is. hint: the action's entry in the
+    row of keys and in the help; None for no entry. replay, above: the entries used instead while the past is shown, and
+    on the screens above the main one; None to use hint.
     """
 
     keys: tuple[str, ...]
@@ -56,7 +56,7 @@ def _key(
 
 PANEL_KEYS = ("banner", "path", "graphs", "gpu", "disk", "process", "system")
 """The panels that the keys 1, 2, ... show and hide, from top to bottom."""
-_PANELS = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
+_PANELS_HINT = Hint("panels", "show or hide a panel", 7, f"panel.{PANEL_KEYS[-1]}")
 
 APP_ACTIONS: tuple[Action, ...] = (
     _key("ctrl+c", "quit", "Quit", "app.interrupt", priority=True),
@@ -82,7 +82,7 @@ APP_ACTIONS: tuple[Action, ...] = (
 )
 """The actions that all screens have."""
 
-_LEAP = Hint("", "10 min back, forward", pair="detail.leap_on")
+_LEAP_HINT = Hint("", "10 min back, forward", pair="detail.leap_on")
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
@@ -93,7 +93,9 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         Hint("time", "step back, ahead", pair="detail.on"),
     ),
     _key("right_square_bracket", "app.time('step', 1)", "Step forward", "detail.on"),
-    _key("left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP),
+    _key(
+        "left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP_HINT
+    ),
     _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes forward", "detail.leap_on"),
     _key("at", "ask_time", "Go to a time", "detail.go", Hint("", "go to a time; mark, next mark", pair="detail.mark")),
     _key(
@@ -107,7 +109,9 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The keys that move the time shown, on all screens above the main one. They move the time of the main screen too."""
+"""The actions that move the time shown, mark it and record, on all screens above the main one. They also act on the
+main screen.
+"""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),
@@ -117,7 +121,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
             f"panel('{panel}')",
             f"Show or hide the panel {panel}",
             f"panel.{panel}",
-            _PANELS if n == 1 else None,
+            _PANELS_HINT if n == 1 else None,
         )
         for n, panel in enumerate(PANEL_KEYS, 1)
     ),

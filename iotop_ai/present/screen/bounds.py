@@ -10,5 +10,5 @@ MOST_ROWS = 400
 
 
 def bounded(columns: int, rows: int) -> tuple[int, int]:
-    """The size, limited to what is painted."""
+    """The size (columns, rows), limited to what is painted, and at least 1 by 1."""
     return max(1, min(columns, MOST_COLUMNS)), max(1, min(rows, MOST_ROWS))

@@ -75,7 +75,7 @@ def _fitted(head: Sequence[Row], tail: Sequence[Row], room: int) -> list[Row]:
 
 
 def labelled(label: str, text: str, width: int, *, token: str = "dim", text_token: str = "text") -> list[Row]:
-    """A labelled sentence; its other lines are indented to the first word."""
+    """A labelled sentence; the lines after the first are indented to its first word."""
     lines = wrap(text, max(10, width - LABEL_CELLS - 2)) or [""]
     first = [Span(f"   {label}".ljust(LABEL_CELLS), token), Span(lines[0], text_token)]
     return [first, *([Span(" " * LABEL_CELLS), Span(line, text_token)] for line in lines[1:])]
@@ -119,7 +119,7 @@ def typing_word(word: str, typed: str, width: int) -> Row:
 
 def typing(before: Row, typed: str, width: int) -> Row:
     """The row in which the user types. If the text does not fit, its end is shown."""
-    room = width - spans_cells(before) - 15
+    room = width - spans_cells(before) - 15  # the blanks on the left, the cursor, a blank and the words about Esc
     while cells(typed) > max(4, room):
         typed = typed[1:]
     row_ = [Span("   "), *before, Span(typed, "strong"), Span(" ", "cursor")]

@@ -12,7 +12,7 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.panel_graphs import selected_graphs
 from iotop_ai.present.job.verdict_words import BLOCKED, current_job
-from iotop_ai.present.screen.graphs import Graph, axis, graph_lines, room
+from iotop_ai.present.screen.graphs import LEAST_GRAPH_CELLS, Graph, axis, graph_lines, room
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import SlidingSeries
 from iotop_ai.present.text.curve import TALL_ROWS
@@ -38,16 +38,16 @@ class _PanelSeries:
 
 @panel
 def graph_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The time axis in the section's rule, then the graphs, which share the other rows."""
+    """The time axis in the section's rule, then the graphs, which share the other rows; [] on a narrow screen."""
     where = room(width)
-    if where.cells < 10:
+    if where.cells < LEAST_GRAPH_CELLS:
         return []
     out = [axis(frame, view, width, where)]
     wanted = graph_count(height - 1)
     apart = height - 1 >= 2 * wanted
-    found = list(islice(_graphs(frame, view, 2 * where.cells, apart=apart), wanted))
+    groups = list(islice(_graphs(frame, view, 2 * where.cells, apart=apart), wanted))
     drawn: list[tuple[Graph, int]] = []
-    for group, rows in zip(found, graph_heights(height - 1, len(found)), strict=True):
+    for group, rows in zip(groups, graph_heights(height - 1, len(groups)), strict=True):
         # When two graphs share an odd number of rows, the first one gets the extra row.
         drawn += [(graph, (rows + len(group) - number) // len(group)) for number, graph in enumerate(group, 1)]
     # If any graph has four rows and is drawn as a line, graphs of three rows are drawn as lines too.
@@ -70,7 +70,7 @@ def graph_count(rows: int) -> int:
 def graph_heights(rows: int, number: int) -> list[int]:
     """The number of rows of each graph, at least one; the first graphs get the remaining rows."""
     least, more = divmod(rows, number)
-    return [max(1, least + (at < more)) for at in range(number)]
+    return [max(1, least + (i < more)) for i in range(number)]
 
 
 def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[list[Graph]]:
@@ -81,8 +81,8 @@ def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[li
     each, as in ``selected_graphs``.
     """
     samples = (*view.past, *frame.history)
-    sliding = cache_part(view, _PanelSeries)
-    yield [_busy(frame, view, samples, slots, sliding.busy)]
+    series = cache_part(view, _PanelSeries)
+    yield [_busy(frame, view, samples, slots, series.busy)]
     if frame.snapshot.gpu.value:
         from iotop_ai.present.gpu import panel_graphs  # imported on first use: many machines have no GPU
 
@@ -90,24 +90,24 @@ def _graphs(frame: Frame, view: View, slots: int, *, apart: bool) -> Iterator[li
     yield from selected_graphs(frame, view, samples, slots, apart=apart)
     job = current_job(frame)
     if job is not None and job.workers:
-        yield [_blocked(frame, samples, slots, sliding.blocked, job)]
+        yield [_blocked(frame, samples, slots, series.blocked, job)]
     if frame.snapshot.gpu.value:
         yield from panel_graphs.common_graphs(frame, view, samples, slots)
 
 
 def _busy(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int, sliding: SlidingSeries) -> Graph:
-    def gpu(sample: Sample) -> float | None:
-        busy = [r.busy_ratio for r in (sample.gpu.value or {}).values() if r.busy_ratio is not None]
+    def gpu_busy(sample: Sample) -> float | None:
+        busy = [gpu.busy_ratio for gpu in (sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
         return sum(busy) / len(busy) if busy else None
 
-    def cpu(sample: Sample) -> float | None:
+    def cpu_busy(sample: Sample) -> float | None:
         return None if sample.cpu.value is None else sample.cpu.value.all.busy_ratio
 
     count, culprit = len(frame.snapshot.gpu.value or {}), culprit_of(frame, view)
     has_gpu = count > 0
     # The mean of all GPUs does not show how busy the GPUs of a job are.
     label = "CPU busy" if not has_gpu else "GPU busy" if count == 1 else "all GPUs"
-    data = sliding.series((has_gpu,), samples, gpu if has_gpu else cpu, slots, frame.snapshot.interval_s)
+    data = sliding.series((has_gpu,), samples, gpu_busy if has_gpu else cpu_busy, slots, frame.snapshot.interval_s)
     starved = has_gpu and frame.verdict.state is State.STARVED
     hue = culprit.hue if (culprit.gpus if has_gpu else culprit.cores) else ""
     return Graph(label, "%", data, 0.01, 1.0, percent, strong=starved, hue=hue)

@@ -15,6 +15,8 @@ from iotop_ai.present.text.graph_cache import GraphCache
 from iotop_ai.present.text.line import Line, Span, cells, cut
 from iotop_ai.present.text.units import UNKNOWN, clock, figure, token_of
 
+LEAST_GRAPH_CELLS = 10
+"""The minimum number of cells of a graph; a narrower screen shows no graphs."""
 _HOUR = 3600
 _STEPS = (5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, *(_HOUR * hours for hours in (1, 2, 4, 8, 12, 24, 48, 168)))
 """The possible steps between two labels of the axis in seconds: whole hours from the first hour on."""
@@ -86,8 +88,8 @@ def graph_lines(
     for i, bits in enumerate(drawn):
         right, x = "", end
         if where.top_end is not None and rows > 1:
-            label = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0" if i == rows - 1 else ""
-            right, x = label.rjust(where.top_end + 1 - end), where.top_end + 1
+            mark = figure(graph.top / graph.scale).removesuffix(".0") if i == 0 else "0" if i == rows - 1 else ""
+            right, x = mark.rjust(where.top_end + 1 - end), where.top_end + 1
         if i:
             out.append(_lower_row(start, bits, parts, right.ljust(width - end)))
             continue
@@ -98,7 +100,7 @@ def graph_lines(
 
 @lru_cache(maxsize=64)
 def _lower_row(start: int, bits: str, parts: tuple[tuple[int, str], ...], right: str) -> Line:
-    """A row of a graph without text on its left. Many such rows stay blank for long."""
+    """A row of a graph without text on its left, cached because many such rows stay blank for long."""
     return Line((Span(" " * start), *token_spans(bits, parts), Span(right, "dim")))
 
 
@@ -106,15 +108,15 @@ def axis_and_graphs(
     frame: Frame, view: View, width: int, height: int, graphs_of: Callable[[int], list[Graph]], tallest: int = 2
 ) -> list[Line]:
     """The axis, and as many graphs as fit, all of the same height. graphs_of: makes the graphs for a number
-    of slots.
+    of slots. tallest: the maximum number of rows of a graph.
     """
     where = room(width)
-    if where.cells < 10 or height < 2:
+    if where.cells < LEAST_GRAPH_CELLS or height < 2:
         return []
-    found = graphs_of(2 * where.cells)
-    rows = max(1, min(tallest, (height - 1) // max(1, len(found))))
+    graphs = graphs_of(2 * where.cells)
+    rows = max(1, min(tallest, (height - 1) // max(1, len(graphs))))
     out = [axis(frame, view._replace(focus=""), width, where)]
-    for graph in found:
+    for graph in graphs:
         out += graph_lines(graph, view, width, where, rows)
     return out[:height]
 
@@ -148,6 +150,7 @@ def _axis(interval: float, focus: bool, width: int, where: Room, now: str) -> Li
                 text[column + i], dim[column + i] = char, char != " "
 
     end = where.start + where.cells
+    # Two labels are at least 14 columns apart, or 28 on a wide screen. A slot is half a column.
     step = next((s for s in _STEPS if s / interval / 2 >= (14 if width < 120 else 28)), int(whole) + 1)
     for ago in range(step, int(whole), step):
         column = end - 1 - round(ago / interval / 2) - 2
@@ -160,9 +163,9 @@ def _axis(interval: float, focus: bool, width: int, where: Room, now: str) -> Li
     out = [Span(head, token), Span(title, "title-focus" if focus else "title")]
     text[3 + len(title)] = " "
     for i in range(3 + len(title), width):
-        this = "dim" if dim[i] else token
-        if out[-1].token == this or (text[i] == " " and len(out) > 2):
+        char_token = "dim" if dim[i] else token
+        if out[-1].token == char_token or (text[i] == " " and len(out) > 2):
             out[-1] = Span(out[-1].text + text[i], out[-1].token)
         else:
-            out.append(Span(text[i], this))
+            out.append(Span(text[i], char_token))
     return Line(tuple(out))

@@ -24,11 +24,11 @@ TITLES = {
     "fleet": "fleet",
     "fleet_jobs": "jobs across machines",
 }
-"""The titles of the screens above the main one in the help."""
+"""The titles in the help of all screens but the main one."""
 WITHOUT_MAIN = ("fleet", "fleet_jobs")
 """The screens that have no main screen below them."""
 _NOW_ONLY = ("detail.record",)
-"""The actions that do not work while the past is shown."""
+"""The actions that the help lists only while this machine is shown, live or paused."""
 _APP_NAMES = ("app.palette", "app.picture", "app.quit")
 """The actions of the whole app that the help lists, in this order."""
 
@@ -37,13 +37,13 @@ COLUMN_CELLS = 38
 LEAST_CELLS = 29
 """The minimum width of a column of a screen's keys, which have to fit on one page."""
 MEANINGS = "column meanings"
-_TITLE = 9
-"""The width of a title; a longer title has its own row."""
+_TITLE_CELLS = 9
+"""The width of the titles of the columns that are explained; a longer title has its own row."""
 _FRAME_ROWS = 2
 """The number of rows around a page: the rule above it and the row below it."""
 
 _Block = list[list[Cell]]
-"""The rows of one entry, which stay together."""
+"""The rows of one entry, which stay together, or the rows of a whole column."""
 
 
 class _Page(NamedTuple):
@@ -58,21 +58,23 @@ class _Page(NamedTuple):
 def help_rows(
     frame: Frame | None, view: View, width: int, height: int, page: int = 0, screen: str = "main"
 ) -> list[Line]:
-    """The help as a whole screen. page: the page to show. screen: the screen to explain, whose keys come first."""
-    every = _pages(view, width, height, screen)
-    page = min(page, len(every) - 1)
-    number = f" {page + 1}/{len(every)}" if len(every) > 1 else ""
+    """The help as a whole screen. page: the index of the page to show; the last page if there are fewer. screen: the
+    screen to explain, whose keys come first.
+    """
+    all_pages = _pages(view, width, height, screen)
+    page = min(page, len(all_pages) - 1)
+    number = f" {page + 1}/{len(all_pages)}" if len(all_pages) > 1 else ""
     title = f"help{f': {TITLES[screen]}' if screen in TITLES else ''}{number}"
     hints = ["any key goes back"]
-    if page + 1 < len(every):
+    if page + 1 < len(all_pages):
         hints = [
-            f"Space: {every[page + 1].about}; other keys go back",
+            f"Space: {all_pages[page + 1].about}; other keys go back",
             "Space: more; other keys go back",
             "Space: more",
         ]
     room = width - cells(title) - 12
     out = [rule(width, title, [Span(next((one for one in hints if cells(one) <= room), hints[-1]), "dim")])]
-    out += every[page].rows
+    out += all_pages[page].rows
     end = [Span(" ? ", "unsure"), Span("means unknown, never zero; the row says why", "dim")]
     return in_ascii([*fill_rows(out, width, height - 1), row(width, end)], view.ascii_only)
 
@@ -87,7 +89,7 @@ def screen_keys(view: View, screen: str) -> tuple[Key, ...]:
     return keys_above((*names, *_APP_NAMES), view)
 
 
-def pages(width: int, height: int, view: View, screen: str = "main") -> int:
+def page_count(width: int, height: int, view: View, screen: str = "main") -> int:
     """The number of pages at this size."""
     return len(_pages(view, width, height, screen))
 
@@ -98,57 +100,60 @@ def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
     The pages of a screen above the main one are in this order: its keys, the meaning of its columns, the keys of the
     main screen. Those of the main screen begin with its keys.
     """
-    most = max(1, (width - 1) // COLUMN_CELLS)
+    most_columns = max(1, (width - 1) // COLUMN_CELLS)
     room = max(1, height - _FRAME_ROWS)
     own = screen_keys(view, screen)
-    for many in range(min(2, most), most + 1):
-        each = (width - 1) // many
-        groups = _groups(view, own, screen, each, room)
-        if sum(map(len, groups)) <= many:
-            return [_Page(_lines([column for group in groups for column in group], width, each), "")]
+    for number in range(min(2, most_columns), most_columns + 1):
+        column_cells = (width - 1) // number
+        groups = _groups(view, own, screen, column_cells, room)
+        if sum(map(len, groups)) <= number:
+            return [_Page(_lines([column for group in groups for column in group], width, column_cells), "")]
     first = [_own_page(view, own, width, room)] if own else []
     columns, keys = (groups[1], groups[2] if len(groups) > 2 else []) if own else (groups[1], groups[0])
-    if most == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
-        return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, each), "every key")]
+    if most_columns == 1 and len(keys) == len(columns) == 1 and len(keys[0]) + len(columns[0]) < room:
+        return [*first, _Page(_lines([[*keys[0], [], *columns[0]]], width, column_cells), "every key")]
     out = first
     more = ((columns, MEANINGS), (keys, "more keys"))
     for group, about in more if own else reversed(more):
-        out += [_Page(_lines(group[at : at + most], width, each), about) for at in range(0, len(group), most)]
+        out += [
+            _Page(_lines(group[at : at + most_columns], width, column_cells), about)
+            for at in range(0, len(group), most_columns)
+        ]
     return out
 
 
 def _own_page(view: View, own: tuple[Key, ...], width: int, room: int) -> _Page:
     """The keys of a screen on one page, in as few columns as possible."""
-    for many in range(1, max(1, (width - 1) // LEAST_CELLS) + 1):
-        each = (width - 1) // many
-        columns = _packed(_key_table("keys", own, view, each), room)
-        if len(columns) <= many:
+    for number in range(1, max(1, (width - 1) // LEAST_CELLS) + 1):
+        column_cells = (width - 1) // number
+        columns = _packed(_key_table("keys", own, view, column_cells), room)
+        if len(columns) <= number:
             break
-    return _Page(_lines(columns[:many], width, each), "")
+    return _Page(_lines(columns[:number], width, column_cells), "")
 
 
-def _groups(view: View, own: tuple[Key, ...], screen: str, each: int, room: int) -> list[list[_Block]]:
+def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, room: int) -> list[list[_Block]]:
     """The keys of the screen, the meaning of its columns, and, for a screen above the main one, the keys of the main
     screen.
 
     Each of these is a list of columns of at most ``room`` rows.
     """
-    main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, each)
-    columns = _columns_table("columns", COLUMN_HELP[screen], each)
-    tables = [_key_table("keys", own, view, each), columns, main] if own else [main, columns]
+    main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, column_cells)
+    columns = _columns_table("columns", COLUMN_HELP[screen], column_cells)
+    tables = [_key_table("keys", own, view, column_cells), columns, main] if own else [main, columns]
     if screen in WITHOUT_MAIN:
         tables.remove(main)
     return [_packed(one, room) for one in tables]
 
 
-def _columns_table(title: str, entries: Entries, each: int) -> list[_Block]:
-    return _table([(title, ""), *entries], _TITLE, each - 1)
+def _columns_table(title: str, entries: Entries, column_cells: int) -> list[_Block]:
+    return _table([(title, ""), *entries], _TITLE_CELLS, column_cells - 1)
 
 
-def _key_table(title: str, listed: tuple[Key, ...], view: View, each: int) -> list[_Block]:
+def _key_table(title: str, listed: tuple[Key, ...], view: View, column_cells: int) -> list[_Block]:
     indent = max(6, min(10, max(len(key.keys) for key in listed) + 1))
     disabled = frozenset(key.keys for key in listed if muted(key, view))
-    return _table([(title, ""), *((key.keys, key.text) for key in listed)], indent, each - 1, disabled)
+    return _table([(title, ""), *((key.keys, key.text) for key in listed)], indent, column_cells - 1, disabled)
 
 
 def _packed(blocks: list[_Block], room: int) -> list[_Block]:
@@ -161,14 +166,14 @@ def _packed(blocks: list[_Block], room: int) -> list[_Block]:
     return out
 
 
-def _lines(columns: list[_Block], width: int, each: int) -> list[Line]:
+def _lines(columns: list[_Block], width: int, column_cells: int) -> list[Line]:
     """The columns side by side, as rows."""
     out = []
     for y in range(max(map(len, columns))):
         row_cells = []
         for number, column in enumerate(columns):
             if y < len(column):
-                row_cells += [cell._replace(column=cell.column + number * each) for cell in column[y]]
+                row_cells += [cell._replace(column=cell.column + number * column_cells) for cell in column[y]]
         out.append(place(width, *row_cells))
     return out
 

@@ -127,12 +127,13 @@ def words_above(names: tuple[str, ...], view: View) -> list[tuple[str, str]]:
 
 
 @lru_cache(maxsize=32)
-def _keys(names: tuple[str, ...], kind: str, keymap: Keymap) -> tuple[Key, ...]:
-    actions, out = all_actions(), []
+def _keys(names: tuple[str, ...], hint_fields: str, keymap: Keymap) -> tuple[Key, ...]:
+    """The entries of these actions. hint_fields: the fields of an Action that are tried before ``hint``."""
+    actions, fields, out = all_actions(), (*hint_fields.split(), "hint"), []
     for name in names:
         if name in _FIXED:
             out.append(_FIXED[name])
-        elif hint := next(filter(None, (getattr(actions[name], one) for one in (*kind.split(), "hint"))), None):
+        elif hint := next(filter(None, (getattr(actions[name], field) for field in fields)), None):
             out.append(_key(actions[name], hint, actions, dict(keymap)))
     return tuple(out)
 
@@ -219,8 +220,8 @@ def _time_row(typed: str, width: int) -> Line:
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:
-    """The mode, for the right end of a row of a screen above the main one, with the time shown if it is in the past; []
-    when live.
+    """The mode, for the right end of a row of a screen above the main one, with the time shown if it is in the past.
+    While live: [], or for how long no reading has arrived.
     """
     if is_silent(view):
         return [Span(f"{silent_for(view)}  ", "warn")]
@@ -258,10 +259,11 @@ def typing_row(
 ) -> Line:
     """The last row while the user types text. enter, escape: the words for what these keys do.
 
-    selected: whether the typed text is drawn as selected, because the next character replaces it.
+    hint: the words about what to type, shown until a character is typed. selected: whether the typed text is
+    drawn as selected, because the next character replaces it.
     """
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
-    room = max(0, width - spans_cells(end) - 5)
+    room = max(0, width - spans_cells(end) - 5)  # the sign after its blank, the cursor and two blanks
     while cells(typed) > room:
         typed = typed[1:]
     left = [Span(f" {sign}", "key"), Span(typed, "cursor" if selected else "text"), Span(" ", "cursor")]
@@ -285,7 +287,7 @@ def _keys_line(
 
 
 def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]:
-    """The entries that fit."""
+    """The entries as Spans. If they do not fit, those with the highest ``drop`` are left out; at least two stay."""
     fitting = list(keys)
     while True:
         spans: list[Span] = []

@@ -79,7 +79,11 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
+"""_LEAST_DISKS: the number of disks with a row before spare rows are given away. _MOST_LINKS: the maximum number of
+network links with a row.
+"""
 _LISTED_STEP = 4
+"""The step in rows of ``listed_rows``."""
 _TITLED_FROM = 20
 """The minimum height of a screen that shows the titles of hidden panels."""
 _WITHOUT_GAP = ("doctor", "keys", "banner", "time", "timeline")
@@ -116,8 +120,8 @@ class _Heights(NamedTuple):
 
 
 def _gap_count(heights: _Heights, hidden: frozenset[str]) -> int:
-    """The number of sections with a blank row above them. These are the panels with a rule. A low system panel has none
-    and belongs to the section of the processes.
+    """The number of sections with a blank row above them. These are the panels with a rule. A low system panel has no
+    rule and belongs to the section of the processes.
     """
     names = ["path", "graphs", "gpu", "disk", "process"]
     if heights.system >= 4:
@@ -151,23 +155,35 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
 
     On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
     for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
-    down to one row, disks down to one row, processes down to one row, the time bar, the GPUs, the processes. Banner,
-    path and the disk that the verdict names stay. The layout depends on the machine and the window, not on the load, so
-    that panels do not jump.
+    down to one row, disks down to one row, the process panel down to one row, the time bar, the GPUs, the processes.
+    Banner, path and the disk that the verdict names stay. The layout depends on the machine and the window, not on the
+    load, so that panels do not jump.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)
     disks = len(devices.panel_devices(frame, view))
-    every, folded = len(gpus(frame, view)), len(gpu_groups(frame, view))
+    gpu_count, folded_gpus = len(gpus(frame, view)), len(gpu_groups(frame, view))
     links, parts = min(link_count(frame), _MOST_LINKS), _parts(frame, view)
     listed = listed_rows(frame, view) if tall_enough(height) else 0
     # The time bar belongs to the banner.
-    time = time_is_counted(frame) and "banner" not in view.hidden
-    timeline = view.timeline is not None
+    has_time = time_is_counted(frame) and "banner" not in view.hidden
+    has_timeline = view.timeline is not None
     graphs = low_panel_graph_count(frame, view)
-    problems = bool(view.problems)
+    has_problems = bool(view.problems)
     return _planned(
-        width, height, view.hidden, time, timeline, problems, graphs, disks, parts, every, folded, links, listed
+        width,
+        height,
+        view.hidden,
+        has_time,
+        has_timeline,
+        has_problems,
+        graphs,
+        disks,
+        parts,
+        gpu_count,
+        folded_gpus,
+        links,
+        listed,
     )
 
 
@@ -176,36 +192,36 @@ def _planned(
     width: int,
     height: int,
     hidden: frozenset[str],
-    time: bool,
-    timeline: bool,
-    problems: bool,
+    has_time: bool,
+    has_timeline: bool,
+    has_problems: bool,
     graphs: int,
     disks: int,
     parts: int,
-    every: int,
-    folded: int,
+    gpu_count: int,
+    folded_gpus: int,
     links: int,
     listed: int,
 ) -> tuple[Slot, ...]:
     """``plan``, computed from numbers alone, so that it can be cached.
 
-    disks, parts: the numbers of disks, and of the selected disk's partitions. every, folded: the numbers of GPUs, and
-    of rows when equal GPUs share a row. links: the number of network links. listed: the rows that the process list
-    needs with its title and footer; 0 on a short screen.
+    graphs: the number of graphs in a low panel. disks, parts: the numbers of disks, and of the selected disk's
+    partitions. gpu_count, folded_gpus: the numbers of GPUs, and of rows when equal GPUs share a row. links: the number
+    of network links. listed: the rows that the process list needs with its title and footer; 0 on a short screen.
     """
     tall = tall_enough(height)
     first_disks = min(max(disks, 1), _LEAST_DISKS)
     heights = _Heights(
         banner=6 if tall and width >= WIDE else 4,
-        time=int(time),
-        timeline=int(timeline),
+        time=int(has_time),
+        timeline=int(has_timeline),
         path=3,
         graphs=1 + graphs * (2 if tall else 1) if width >= 60 else 0,
-        gpu=1 + every if every else 1,
+        gpu=1 + gpu_count if gpu_count else 1,
         disk=1 + first_disks,
         process=6,
         system=(3 + links if tall and links else 2),
-        doctor=int(problems),
+        doctor=int(has_problems),
         keys=1,
         gaps=1 if tall else 0,
     )
@@ -215,14 +231,14 @@ def _planned(
         {"system": 2},
         {"gaps": 0},
         {"graphs": 1 + graphs if heights.graphs else 0},
-        {"gpu": 1 + min(folded, 4) if every else 1},
+        {"gpu": 1 + min(folded_gpus, 4) if gpu_count else 1},
         {"process": 5},
         {"process": 4},
         {"system": 1},
         {"doctor": 0},
         {"system": 0},
         {"graphs": 0},
-        {"gpu": 2 if every else 1},
+        {"gpu": 2 if gpu_count else 1},
         {"disk": 3},
         {"disk": 2},
         {"process": 3},
@@ -256,6 +272,7 @@ def tall_enough(height: int) -> bool:
 
 
 def _parts(frame: Frame, view: View) -> int:
+    """The number of partitions, volumes or members nested under the selected disk."""
     device = devices.selected_device(frame, view)
     return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
 

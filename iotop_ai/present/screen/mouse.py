@@ -39,10 +39,11 @@ def key_at(line: Line, x: int) -> str | None:
 
 
 def _key_in(printed: str, x: int) -> str | None:
+    """Textual's name of the key at column ``x`` of an entry such as "b/n"; None if there is none."""
     whole = parse_key(printed)
     if whole is not None:
         return whole
-    if re.fullmatch(r"\d-\d", printed):
+    if re.fullmatch(r"\d-\d", printed):  # a range of keys, as in 1-7
         return None
     begin = 0
     for part in re.split(r"([/ ])", printed):

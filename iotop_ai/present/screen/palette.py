@@ -15,7 +15,8 @@ from iotop_ai.present.text.table import rule
 
 KEY_PREFIX = "act:"
 """The key of an entry's row is this prefix and the name of the action."""
-_KEYS_AT, _TEXT_AT, _NAME_LAST = 1, 18, 2
+_KEYS_AT, _TEXT_AT, _NAME_MARGIN = 1, 18, 2
+"""The columns at which the keys and the text start, and the number of blanks after the name."""
 
 
 class Entry(NamedTuple):
@@ -30,7 +31,7 @@ def entries(actions: Iterable[Action], keymap: Keymap = ()) -> tuple[Entry, ...]
     return tuple(Entry(action, " ".join(map(key_label, keys_of_action(action, keymap)))) for action in actions)
 
 
-def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
+def matching(listed: Iterable[Entry], text: str) -> tuple[Entry, ...]:
     """The entries whose text, name or keys contain every word of ``text``; case does not matter.
 
     Entries whose text or name begins with ``text`` come first.
@@ -38,7 +39,7 @@ def matching(every: Iterable[Entry], text: str) -> tuple[Entry, ...]:
     words = text.lower().split()
     out = [
         entry
-        for entry in every
+        for entry in listed
         if all(word in f"{entry.action.text} {entry.action.name} {entry.keys}".lower() for word in words)
     ]
     first = text.strip().lower()
@@ -89,7 +90,7 @@ def palette_rows(
     start = max(0, min(at - room // 2, len(listed) - room))
     for number, entry in enumerate(listed[start : start + room], start=start):
         names_fit = wording.shows_names and width >= 72
-        name_at = width - _NAME_LAST - len(entry.action.name)
+        name_at = width - _NAME_MARGIN - len(entry.action.name)
         text = cut(entry.action.text, max(0, (name_at if names_fit else width) - _TEXT_AT - 2))
         cells = [
             Cell(_KEYS_AT, cut(entry.keys, _TEXT_AT - _KEYS_AT - 2) or "-", "key" if entry.keys else "dim"),

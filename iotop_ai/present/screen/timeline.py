@@ -26,11 +26,13 @@ _LOOK = {
     "UNSURE": ("╌", "unsure"), "WASTED": ("━", "warn"), "FAILING": ("━", "bad"), "SLOWED": ("━", "warn"),
     "BLOCKED": ("━", "bad"), "STARVED": ("━", "bad"),
 }  # fmt: skip
-_WORDY = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
+_NAMED = ("WASTED", "FAILING", "SLOWED", "BLOCKED", "STARVED")
+"""The bad states, whose words are written into the line."""
 _GAP, _MARK, _END, _ALERT = " ", "'", "×", "!"
 _SEVERITIES = ("strong", "warn", "bad")
 _DAY_NS = 86_400_000_000_000
-_LEAST = 10
+_LEAST_ROOM = 10
+"""The minimum number of cells between the two times; a narrower screen shows only the line."""
 
 
 class _Cell(NamedTuple):
@@ -54,7 +56,7 @@ def timeline_rows(frame: Frame, view: View, width: int, height: int) -> list[Lin
     if view.mode == "back":
         end = "now"
     room = width - cells(begin) - cells(end) - 4
-    if room < _LEAST:
+    if room < _LEAST_ROOM:
         return [row(width, [Span(" "), *_spans(frame, line, max(1, width - 2))])]
     label = "title-focus" if view.focus == "timeline" else "dim"
     return [row(width, [Span(f" {begin} ", label), *_spans(frame, line, room), Span(f" {end} ", label)])]
@@ -117,7 +119,7 @@ def _put_words(row_cells: list[_Cell], ranks: list[int], cell_s: float) -> None:
         state = _RANK[ranks[x]] if ranks[x] >= 0 else ""
         if state and state == named and x == named_end + 1:
             named_end = end
-        elif state in _WORDY:
+        elif state in _NAMED:
             whole = -1 not in (ranks[x - 1] if x else 0, ranks[end] if end < len(ranks) else 0)
             words = [f"{state} {duration((end - x) * cell_s)}"] if whole else []
             for word in (*words, state):

@@ -120,7 +120,7 @@ class View(NamedTuple):
     keymap: Keymap = ()
     """The actions whose keys differ from the defaults."""
     marks: Marks = Marks()
-    """Figures at or above these values are highlighted."""
+    """Figures at or above these values are highlighted; a value of 0 highlights none."""
     cmdline: str = "names"
     """How much of a command line is recorded, or copied from the screen."""
     job: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.events import Click, Key
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.screen.help import help_rows, pages
+from iotop_ai.present.screen.help import help_rows, page_count
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import PanelScreen
@@ -41,7 +41,7 @@ class HelpScreen(PanelScreen):
         self.page = min(self.page, self._last_page())
 
     def _last_page(self) -> int:
-        return pages(*self.app.size, self._view, self._screen_below) - 1
+        return page_count(*self.app.size, self._view, self._screen_below) - 1
 
     async def on_key(self, event: Key) -> None:
         """Show another page, or close the help. The keys that open the palette do so on the screen below."""

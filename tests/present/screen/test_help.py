@@ -18,7 +18,7 @@ from iotop_ai.present.process import screen_parts as parts
 from iotop_ai.present.process import table as process
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS, all_actions
 from iotop_ai.present.screen.column_help import COLUMN_HELP
-from iotop_ai.present.screen.help import TITLES, WITHOUT_MAIN, help_rows, pages, screen_keys
+from iotop_ai.present.screen.help import TITLES, WITHOUT_MAIN, help_rows, page_count, screen_keys
 from iotop_ai.present.screen.key_names import key_label
 from iotop_ai.present.screen.key_row import keys_rows
 from iotop_ai.present.screen.keymap import remapped
@@ -82,7 +82,7 @@ def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, 
     for key in SCREEN_KEYS[screen]:
         assert set(key.keys.split()) <= set(words), key
         assert set(key.text.split()) <= set(words), key
-    every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(pages(*size, VIEW, screen)))
+    every = "\n".join("\n".join(page(screen, *size, number=n)) for n in range(page_count(*size, VIEW, screen)))
     for word in (
         *(() if screen in WITHOUT_MAIN else ("keys of the main screen", "Ctrl-T")),
         *(title for title, _ in COLUMN_HELP[screen]),
@@ -93,7 +93,7 @@ def test_keys_of_the_screen_are_on_the_first_page(screen: str, size: tuple[int, 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("screen", ["main", *ABOVE])
 def test_the_hint_is_not_cut(screen: str, size: tuple[int, int]) -> None:
-    many = pages(*size, VIEW, screen)
+    many = page_count(*size, VIEW, screen)
     for number in range(many):
         first = page(screen, *size, number=number)[0]
         assert "…" not in first

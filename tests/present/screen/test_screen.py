@@ -10,7 +10,7 @@ import pytest
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading
 from iotop_ai.present.screen.column_help import MAIN
-from iotop_ai.present.screen.help import help_rows, pages
+from iotop_ai.present.screen.help import help_rows, page_count
 from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.keymap import remapped
 from iotop_ai.present.screen.layout import PANELS, plan, screen_rows
@@ -204,7 +204,7 @@ def help_text(view: View, width: int, height: int, page: int = 0) -> str:
 @pytest.mark.parametrize("mode", ["live", "replay", "back"])
 def test_every_key_is_on_the_first_page_of_80x24(mode: str) -> None:
     view = UTC._replace(mode=mode)
-    assert pages(80, 24, view) <= 5
+    assert page_count(80, 24, view) <= 5
     words = help_text(view, 80, 24).split()
     for key in keys_of(view):
         assert set(key.keys.split()) <= set(words)
@@ -216,7 +216,7 @@ def test_the_help_explains_old_names() -> None:
     for word in ("avgqu-sz", "avgrq-sz", "svctm", "NVMe"):
         assert word in text
     for width, height in ((60, 15), (100, 30), (160, 48), (250, 70)):
-        every = "\n".join(help_text(UTC, width, height, page) for page in range(pages(width, height, UTC)))
+        every = "\n".join(help_text(UTC, width, height, page) for page in range(page_count(width, height, UTC)))
         for word in ("avgqu-sz", "F1", "Space", *(title for title, _ in MAIN)):
             assert word in every
-    assert pages(160, 48, UTC) == 1
+    assert page_count(160, 48, UTC) == 1
