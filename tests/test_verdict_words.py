@@ -45,7 +45,7 @@ def printed(frame: Frame, finding: Finding) -> str:
     """What is printed beside a finding's cures: its sentences and its evidence."""
     verdict = frame.verdict._replace(findings=(finding,))
     rows = [f"{fact.what} {fact.value} {fact.limit}" for fact in facts_of(finding)]
-    parts = (headline.headline(verdict, frame), headline.because(verdict, frame))
+    parts = (headline.headline(verdict), headline.because(verdict))
     return "\n".join([*(headline.text_of(part) for part in parts), *rows])
 
 
@@ -167,7 +167,7 @@ def test_a_very_slow_disk_is_in_the_banner(name: str) -> None:
         if slow is None or frame.verdict.measuring:
             continue
         parts = (headline.headline, headline.because, headline.second)
-        shown = "\n".join(headline.text_of(part(frame.verdict, frame)) for part in parts)
+        shown = "\n".join(headline.text_of(part(frame.verdict)) for part in parts)
         named = {dict(one.args).get("device") for one in frame.verdict.findings if one.state in LOSING}
         assert slow.label in shown or slow.device in named, shown
 

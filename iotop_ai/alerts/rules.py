@@ -16,7 +16,7 @@ from iotop_ai.model.condition.over_run import ConditionResult
 from iotop_ai.model.condition.watch import ClauseResult, ConditionWatch, all_clauses_met, identity_of
 from iotop_ai.model.finding import Severity
 from iotop_ai.model.frame import Frame
-from iotop_ai.present.verdict.condition_words import found_text, outcome_text, value_text
+from iotop_ai.present.verdict.condition_words import measurements_text, outcome_text, value_text
 
 CLEAR_S, COOLDOWN_S = 60.0, 600.0
 MOST_NAMED = 10
@@ -186,5 +186,5 @@ def alert_of(rule: Rule, state: str, results: tuple[ClauseResult, ...], frame: F
         f"{frame.verdict.state.value} {frame.verdict.primary.class_id}",
         frame.snapshot.wall_ns,
         rule.deliver,
-        found_text(results),
+        measurements_text(results),
     )

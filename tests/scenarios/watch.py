@@ -46,9 +46,9 @@ def row_of(frame: Frame, pid: int) -> dict[str, Any]:
         "stall": None if job is None else job.stall,
         "parts": None if job is None else (job.disk, job.running, job.net, job.other),
         "blocked_tasks": None if job is None else job.blocked_tasks,
-        "state": headline.text_of(headline.headline(verdict, frame)),
-        "because": headline.text_of(headline.because(verdict, frame)),
-        "do": headline.text_of(headline.advice(verdict, frame)),
+        "state": headline.text_of(headline.headline(verdict)),
+        "because": headline.text_of(headline.because(verdict)),
+        "do": headline.text_of(headline.advice(verdict)),
         "cost": None if sample is None else sample.own_cpu_ratio,
         "own": frame.sample.own.cpu_ratio,
     }

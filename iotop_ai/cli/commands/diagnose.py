@@ -144,19 +144,19 @@ def _job_time(job: JobTime) -> Iterator[str]:
 
 def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
     verdict = last.verdict._replace(findings=(one, *others), watched_s=last.verdict.needed_s)
-    yield _line(one.state.value, _sentence(verdict, last))
+    yield _line(one.state.value, _sentence(verdict))
     texts = (
-        ("because", text_of(because(verdict, last))),
+        ("because", text_of(because(verdict))),
         ("not", ruled_out_text(verdict)),
-        ("do", text_of(advice(verdict, last))),
+        ("do", text_of(advice(verdict))),
     )
     for label, text in texts:
         if text:
             yield _line(label, text)
 
 
-def _sentence(verdict: Verdict, last: Frame) -> str:
-    return "; ".join(filter(None, (text_of(headline(verdict, last)), text_of(confidence(verdict, last)))))
+def _sentence(verdict: Verdict) -> str:
+    return "; ".join(filter(None, (text_of(headline(verdict)), text_of(confidence(verdict)))))
 
 
 def _line(label: str, text: str) -> str:

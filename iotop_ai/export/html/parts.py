@@ -72,7 +72,7 @@ def finding_article(finding: Finding, sentence: str, lines: Iterable[tuple[str, 
     """A finding with its lines and its evidence."""
     facts = facts_of(finding)
     rows = [
-        tag("tr", _cell("td", fact.what, True), tag("td", fact.value, class_=fact.standing), tag("td", fact.limit))
+        tag("tr", _cell("td", fact.words, True), tag("td", fact.value, class_=fact.standing), tag("td", fact.limit))
         for fact in facts
     ]
     head = tag("tr", _cell("th", "evidence", True), tag("th", "value"), tag("th", "threshold"))

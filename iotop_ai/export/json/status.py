@@ -58,7 +58,7 @@ def verdict_object(frame: Frame) -> Object:
     return {
         **finding_object(verdict.primary),
         "measuring": verdict.measuring,
-        "text": text_of(headline(verdict, frame)),
-        "because": text_of(because(verdict, frame)),
-        "do": text_of(advice(verdict, frame)),
+        "text": text_of(headline(verdict)),
+        "because": text_of(because(verdict)),
+        "do": text_of(advice(verdict)),
     }

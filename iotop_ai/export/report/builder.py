@@ -178,7 +178,7 @@ def _finding(finding: Finding, totals: VerdictTotalsBuilder, frame: Frame) -> Fi
         total.primary_ns / 1e9,
         total.lost_ns / 1e9,
         text_of(headline_of(finding)),
-        text_of(because(verdict, frame)),
+        text_of(because(verdict)),
         ruled_out_text(verdict),
-        text_of(advice(verdict, frame)),
+        text_of(advice(verdict)),
     )

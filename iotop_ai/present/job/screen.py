@@ -220,10 +220,10 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     state = verdict.state
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {one.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
-    words = headline.fit(headline.headline(verdict, about), width - 12)
+    words = headline.fit(headline.headline(verdict), width - 12)
     out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
     for label, part in (("because", headline.because), ("do", headline.advice)):
-        if clauses := headline.fit(part(verdict, about), width - 12):
+        if clauses := headline.fit(part(verdict), width - 12):
             plain = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
             out.append(row(width, [Span(f" {label:<9}", "dim"), *plain]))
     out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(about, view, width - 11)]))

@@ -19,6 +19,7 @@ known values.
 """
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
+"""The bits of the dots in the left and the right half of a braille character, from the bottom up."""
 
 
 class Series(NamedTuple):
@@ -42,9 +43,9 @@ class Series(NamedTuple):
 def series(samples: Sequence[Sample], value: Callable[[Sample], float | None], slots: int, interval_s: float) -> Series:
     """The newest ``slots`` intervals of a series; the slots before the first sample are unknown.
 
-    A sample whose length is within a quarter of ``interval_s`` takes exactly one slot, so that jitter does not shift
-    the graph. A longer sample takes all slots that it covers; shorter samples share a slot, which shows the largest of
-    their values. A gap in the samples is unknown.
+    A sample whose length differs from ``interval_s`` by at most a quarter takes exactly one slot, so that jitter does
+    not shift the graph. A longer sample takes all slots that it covers; shorter samples share a slot, which shows the
+    largest of their values. A gap in the samples is unknown.
     """
     return _series(samples, value, slots, interval_s)[0]
 
@@ -70,11 +71,11 @@ def _series(
                 continue
         last = min(slots - 1, max(first, ceil(place + span - 1e-9) - 1))
         out.extend([None] * (last + 1 - len(out)))
-        this = None if sample.gap else value(sample)
-        if this is not None:
+        new = None if sample.gap else value(sample)
+        if new is not None:
             for slot in range(first, last + 1):
                 other = out[slot]
-                out[slot] = this if other is None else max(other, this)
+                out[slot] = new if other is None else max(other, new)
         place += span
     known = len(out)
     return Series((*[None] * (slots - known), *reversed(out)), known), used
@@ -82,7 +83,7 @@ def _series(
 
 def nice_top(value: float | None) -> float:
     """The top of a scale: the smallest number of the form 1, 2 or 5 times a power of ten that is at least the value; 1
-    if there is no value.
+    for no value or 0.
     """
     if not value or value <= 0:
         return 1.0
@@ -109,7 +110,7 @@ def area(values: Sequence[float | None], top: float, rows: int = 1) -> list[str]
 
 
 def _bases(rows: int) -> range:
-    """For each row, from top to bottom: the level of its lowest dot."""
+    """For each row, from top to bottom: the number of rows of dots below it."""
     return range(4 * (rows - 1), -1, -4)
 
 
@@ -118,7 +119,7 @@ def _level(value: float | None, top: float, high: int) -> int | None:
 
 
 class _Chars(dict[tuple[int | None, int | None], str]):
-    """For each pair of levels: the character in the row whose lowest dot is at level ``base``."""
+    """For each pair of levels: the character in the row that has ``base`` rows of dots below it."""
 
     def __init__(self, base: int) -> None:
         super().__init__()
@@ -142,7 +143,9 @@ def _chars(base: int) -> _Chars:
 
 
 def series_spans(cells: str, data: Series, limit: float | None = None) -> list[Span]:
-    """One row of ``area`` as spans: ``hot`` above the limit, ``faint`` before the observed time, ``dim`` in gaps."""
+    """One row of ``area`` as spans: ``hot`` above the limit, ``graph`` up to it, ``faint`` before the observed time,
+    ``dim`` in gaps.
+    """
     return token_spans(cells, token_runs(data, limit))
 
 
@@ -179,7 +182,9 @@ def token_runs(data: Series, limit: float | None = None) -> list[tuple[int, str]
 
 
 _KINDS = {(left, right): max(left, right, key="?.!".index) for left in "?.!" for right in "?.!"}
+"""The kind of a cell by the kinds of its two values: "?" unknown, "." known, "!" above the limit."""
 _TOKENS = {" ": "faint", "?": "dim", ".": "graph", "!": "hot"}
+"""The token of each kind of cell; " " lies before the observed time."""
 _RUN = pattern(r"(.)\1*")
 
 

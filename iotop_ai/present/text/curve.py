@@ -44,6 +44,7 @@ def curve(values: Sequence[float | None], rows: int, level: Level) -> list[list[
         height = level(value)
         low, high = height, height
         if before is not None:
+            # The column of dots reaches the dot of the value before, so that the line has no holes.
             low, high = min(height, before + 1), max(height, before - 1)
         sides = _RIGHT if i % 2 else _LEFT
         for dot in range(low - 1, high):
@@ -64,6 +65,6 @@ def curve_text(values: Sequence[float | None], top: float, rows: int) -> list[st
     shows GAP in the bottom row.
     """
     dots = curve(values, rows, linear(top, rows))
-    out = ["".join([chr(0x2800 + one) if one else " " for one in line]) for line in dots[:-1]]
+    out = ["".join([chr(0x2800 + bits) if bits else " " for bits in line]) for line in dots[:-1]]
     pairs = zip(dots[-1], values[::2], values[1::2], strict=True)
     return [*out, "".join([chr(0x2800 + d) if d else GAP if a is None and b is None else " " for d, a, b in pairs])]

@@ -47,8 +47,8 @@ def cached_per_frame(function: Callable[[Frame, V], T]) -> Callable[[Frame, V], 
         results = view.cache.results
         newest = results.get(function)
         if newest is not None and newest[0] is frame and newest[1] is view:
-            found: T = newest[2]
-            return found
+            kept: T = newest[2]
+            return kept
         result = function(frame, view)
         results[function] = (frame, view, result)
         return result

@@ -72,3 +72,4 @@ class GraphCache:
 
 
 _MOST_SCALES, _MOST_PICTURES = 16, 20
+"""More scales than _MOST_SCALES clear the cache. _MOST_PICTURES: the maximum number of graphs kept for each scale."""

@@ -93,7 +93,7 @@ def plain(text: str) -> str:
 
 
 def cut(text: str, width: int, mark: str = ELLIPSIS) -> str:
-    """The text in at most ``width`` columns; shortened text ends in ``mark``."""
+    """The text in at most ``width`` columns; shortened text ends in ``mark``. "" if not even the mark fits."""
     text = plain(text)
     if cells(text) <= width:
         return text
@@ -123,6 +123,7 @@ def cut_middle(text: str, width: int, tail: int = 0) -> str:
 
 
 def _head(text: str, width: int) -> str:
+    """The first characters of the text that fit in ``width`` columns."""
     if text.isascii() or _ONE_CELL(text):
         return text[: max(0, width)]
     x = 0
@@ -157,7 +158,7 @@ def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
 
 def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line:
     """The cells as a line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the
-    neighbour and is cut.
+    neighbour and loses its first columns.
 
     A gap belongs to the span on its left, so that a row has few spans.
     """
@@ -204,7 +205,7 @@ def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Li
     if held:
         spans.append(_new(Span, (held, held_token)))
     if x < width:
-        _gap(spans, x, width)
+        _add_gap(spans, x, width)
     return Line(tuple(spans), background, key)
 
 
@@ -220,7 +221,8 @@ def stretches(token: str) -> bool:
     return not token.startswith(_NO_GAP)
 
 
-def _gap(spans: list[Span], x: int, to: int) -> None:
+def _add_gap(spans: list[Span], x: int, to: int) -> None:
+    """Add the blanks from column ``x`` up to column ``to``, to the last span if that may have blanks after it."""
     blanks = " " * (to - x)
     if spans and stretches(spans[-1].token):
         text, token = spans[-1]
@@ -257,7 +259,7 @@ def _row(width: int, left: tuple[Span, ...], right: tuple[Span, ...], key: str, 
     start = cut_spans(left, room - (1 if end else 0))
     gap = room - spans_cells(start)
     if gap:
-        _gap(start, 0, gap)
+        _add_gap(start, 0, gap)
     return Line((*start, *end), background, key)
 
 

@@ -9,14 +9,14 @@ from iotop_ai.present.text.units import plural
 
 
 def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
-    """The rows from ``scroll`` on, at most ``room``. If not all rows fit, the last one shown counts the rows
-    below it.
+    """The rows from ``scroll`` on, at most ``room``. If not all rows fit into a room of two or more, the last one
+    shown counts the rows below it.
     """
-    counts = len(rows) > room > 1
-    room -= counts
+    has_note = len(rows) > room > 1
+    room -= has_note
     first = max(0, min(scroll, len(rows) - room))
     shown = list(rows[first : first + room])
-    if counts:
+    if has_note:
         shown.append(row(width, [], [Span(below_note(len(rows) - first - room), "dim")]))
     return shown
 

@@ -125,7 +125,8 @@ _ANSI_BLOCKS = {
 
 
 def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, TextStyle]:
-    """The styles of a theme with the terminal's 16 colours. console: whether the terminal is the Linux console, on
+    """The styles of a theme with the terminal's 16 colours. hues: the colour numbers by token. console: whether the
+    terminal is the Linux console, on
     which dim text (SGR 2) and colour 8 are unreadable.
     """
     dim = TextStyle(dim=not console)

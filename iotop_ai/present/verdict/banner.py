@@ -27,6 +27,7 @@ HUE = {
     State.OK: "ok",
     State.UNSURE: "unsure",
 }
+"""The colour of each state, as a hue of present/text/theme.py."""
 _TEXT_COLUMN = 10
 """The column of the screen at which a row's text begins, after the state or the label."""
 SECOND_NS = 1_000_000_000
@@ -42,24 +43,24 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
     """
     verdict = frame.verdict
     hue = HUE[verdict.state]
-    because = ("because", headline.because(verdict, frame))
-    second = ("and", headline.second(verdict, frame))
-    ruled = ("not", headline.ruled_out(verdict, frame))
-    do = ("do", headline.advice(verdict, frame))
-    sure = headline.confidence(verdict, frame)
-    if sure:
-        sure = [*sure, Span(" ")]
-    beside = spans_cells(sure) + 1 if sure and height < 6 else 0
-    since = _last_hour(frame, view, width - beside)
+    because = ("because", headline.because(verdict))
+    second = ("and", headline.second(verdict))
+    ruled_out = ("not", headline.ruled_out(verdict))
+    do = ("do", headline.advice(verdict))
+    confidence = headline.confidence(verdict)
+    if confidence:
+        confidence = [*confidence, Span(" ")]
+    taken = spans_cells(confidence) + 1 if confidence and height < 6 else 0
+    last_hour = _last_hour(frame, view, width - taken)
     if height >= 6:
-        rows = [because, second, ruled, do, since]
+        rows = [because, second, ruled_out, do, last_hour]
     else:
-        other = second if second[1] else ruled if verdict.state is State.UNSURE and ruled[1] else since
+        other = second if second[1] else ruled_out if verdict.state is State.UNSURE and ruled_out[1] else last_hour
         rows = [because, other, do]
     if is_silent(view):
         return _old(frame, view, width, rows)
     out = [_state(frame, width, hue)]
-    out += [_line(width, hue, label, spans, sure if i == 1 else []) for i, (label, spans) in enumerate(rows)]
+    out += [_line(width, hue, label, spans, confidence if i == 1 else []) for i, (label, spans) in enumerate(rows)]
     return out
 
 
@@ -77,7 +78,7 @@ def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]
     """
     age = Span(f"{duration(view.silent_s or 0)} old ", "warn")
     room = width - _TEXT_COLUMN - 2 - cells(age.text)
-    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
+    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict), room))
     out = [row(width, [Span(f" {frame.verdict.state:<8}", "block-dim"), Span(f" {words}", "dim")], [age])]
     out.append(_line(width, "dim", "now", silence_spans(view), []))
     return out + [dimmed(_line(width, "dim", label, spans, []), width) for label, spans in rows[:-1]]
@@ -87,9 +88,9 @@ def _state(frame: Frame, width: int, hue: str) -> Line:
     """The state on its coloured block, the headline, and the lost GPU time at the right end."""
     state = frame.verdict.state
     block = Span(f" {state:<8}", f"block-{hue}")
-    lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict, frame)], width - 30)
+    lost = cut_spans([Span(s.text, "dim") for s in headline.loss(frame.verdict)], width - 30)
     room = width - _TEXT_COLUMN - 2 - (spans_cells(lost) + 1 if lost else 0)
-    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict, frame), room))
+    words = "".join(s.text for s in headline.fit(headline.headline(frame.verdict), room))
     if state not in LOUD:
         return row(width, [block, Span(" "), Span(words, "strong")], [*lost, Span(" ")])
     strong, rest = f"tint-{hue}-strong", f"tint-{hue}"
@@ -114,17 +115,14 @@ def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]
 
 
 def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
-    """The states of the last hour as a bar; during the first minute, the time at which the state began."""
+    """(label, text): the states of the last hour as a bar; during the first minute, when the state began."""
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
     if now - begin < MINUTE_NS:
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _TEXT_COLUMN - cells(first) - cells(last) - 4
-    from iotop_ai.present.text.state_bar import (
-        run_spans,
-        runs_between,
-    )  # not needed in the first minute
+    from iotop_ai.present.text.state_bar import run_spans, runs_between  # not needed in the first minute
 
     runs = run_spans(runs_between(states, begin, now), room)
     return "hour", [Span(first + " ", "dim"), *runs, Span(" " + last, "dim")]
@@ -136,7 +134,7 @@ def shown_since(since_ns: int, changes: Sequence[tuple[int, str]], word: str) ->
 
     changes: the changes of the last hour, as (time, state or class). word: the finding's state or class.
     """
-    return max(since_ns, next((at for at, one in reversed(changes) if one == word), since_ns))
+    return max(since_ns, next((at for at, name in reversed(changes) if name == word), since_ns))
 
 
 def _since(frame: Frame, view: View) -> list[Span]:

@@ -15,44 +15,45 @@ _ANSWERS = {True: "met", False: "not met", None: "unknown"}
 
 def outcome_text(outcome: ConditionResult) -> str:
     """The condition, whether it is met, and the measurement for each of its clauses."""
-    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {found_text(outcome.clauses)}"
+    return f"{outcome.condition.text}: {_ANSWERS[outcome.met]}: {measurements_text(outcome.clauses)}"
 
 
-def found_text(seen: Iterable[ClauseResult]) -> str:
-    """The measurement for each clause: "disks.sda.busy_ratio 99.2 %"."""
-    return "; ".join(map(_seen_text, seen))
+def measurements_text(results: Iterable[ClauseResult]) -> str:
+    """The measurements for the clauses: "disks.sda.busy_ratio 99.2 %; gpus.0.busy_ratio not recorded"."""
+    return "; ".join(map(_measurement_text, results))
 
 
-def _seen_text(seen: ClauseResult) -> str:
-    clause = seen.clause
+def _measurement_text(result: ClauseResult) -> str:
+    """The measurement for one clause; for a clause about a finding, for how long the finding was active."""
+    clause = result.clause
     if clause.figure is None:
-        if not seen.name:
-            return f"{clause.finding} {'not judged' if seen.met is None else 'was not active'}"
-        if not seen.met and not seen.held_s:
-            return f"{seen.name} is not active"
-        return f"{seen.name} was active for {duration(seen.held_s)}"
-    name = _name_of(clause.figure, seen.name)
-    if seen.met is None:
+        if not result.name:
+            return f"{clause.finding} {'not judged' if result.met is None else 'was not active'}"
+        if not result.met and not result.held_s:
+            return f"{result.name} is not active"
+        return f"{result.name} was active for {duration(result.held_s)}"
+    name = _name_of(clause.figure, result.name)
+    if result.met is None:
         return f"{name} not recorded"
-    if seen.value is None and not seen.held_s:
+    if result.value is None and not result.held_s:
         return f"{name}: none left"
     if not clause.hold_s:
-        return f"{name} {value_text(clause.figure, seen.value)}"
-    held = "never" if not seen.held_s else f"for {duration(seen.held_s)}"
+        return f"{name} {value_text(clause.figure, result.value)}"
+    held = "never" if not result.held_s else f"for {duration(result.held_s)}"
     return f"{name} {clause.operator} {value_text(clause.figure, clause.value)} {held}"
 
 
-def _name_of(one: Figure, name: str) -> str:
+def _name_of(metric: Figure, name: str) -> str:
     """The figure's name with the object's name in place of the pattern: "disks.sda.busy_ratio" for
     "disks.*.busy_ratio".
     """
-    return one.text if not one.family or not name or not one.name else f"{one.family}.{name}.{one.field}"
+    return metric.text if not metric.family or not name or not metric.name else f"{metric.family}.{name}.{metric.field}"
 
 
-def value_text(one: Figure, value: float | None) -> str:
-    """The value in the figure's unit; a ratio as a percentage."""
+def value_text(metric: Figure, value: float | None) -> str:
+    """The value in the figure's unit, a ratio as a percentage; "?" when unknown."""
     if value is None:
         return UNKNOWN
-    if one.unit == "ratio":
+    if metric.unit == "ratio":
         return f"{figure(100 * value) if value >= 0 else f'{100 * value:.1f}'} %"
-    return value_with_unit(value, one.unit)
+    return value_with_unit(value, metric.unit)

@@ -25,6 +25,7 @@ _GPU_CELLS = {
     "no_gpu": "busy",
     "comm_wait": "power",
 }
+"""By class, the column of the GPU table that shows why a GPU is named."""
 _COMPUTE = ("cpu_prep", "single_thread", "host_bound")
 _WRITES = ("checkpoint_write",)
 
@@ -32,11 +33,11 @@ _WRITES = ("checkpoint_write",)
 class Culprit(NamedTuple):
     """The disk, GPUs or processes that the verdict names as the cause.
 
-    hue: "bad" or "warn"; "" when the verdict names none. disk: the disk's kernel name. disk_hue: the disk's colour,
-    which can differ from hue because a second finding may name the disk. mount: the mount point of a full or slow
-    filesystem. gpus: the UUIDs of the named GPUs. gpu_cell, process_cell: the column that shows why a GPU or a process
-    is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's processes
-    compute. cores, memory: whether the machine's cores or memory are the cause.
+    hue: "bad" or "warn"; "" if the primary finding's state is not loud. disk: the disk's kernel name. disk_hue: the
+    disk's colour, which can differ from hue because a second finding may name the disk. mount: the mount point of a
+    full or slow filesystem. gpus: the UUIDs of the named GPUs. gpu_cell, process_cell: the column that shows why a GPU
+    or a process is named. pids: the pids of the named processes. worker_state: "run" if the cause is that the job's
+    processes compute. cores, memory: whether the machine's cores or memory are the cause.
     """
 
     hue: str = ""
@@ -92,14 +93,15 @@ def _disk(frame: Frame) -> tuple[str, str]:
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):
             continue
-        name = _names_disk(finding)
+        name = _disk_named_by(finding)
         if name in present:
             return name, hue_of(finding.state)
     slow = frame.verdict.slow_disk
     return (slow.device, "warn") if slow is not None and slow.device in present else ("", "")
 
 
-def _names_disk(finding: Finding) -> str:
+def _disk_named_by(finding: Finding) -> str:
+    """The kernel name of the disk that the finding names; "" if it does not name a disk."""
     args = dict(finding.args)
     names = CLASS_SPECS[finding.class_id].names_disk or finding.class_id in _WRITES or args.get("limit") == "disk"
     device = args.get("device")
@@ -109,6 +111,7 @@ def _names_disk(finding: Finding) -> str:
 
 
 def _job(frame: Frame) -> Job | None:
+    """The job of the verdict; None without one."""
     table, pid = frame.snapshot.jobs.value, frame.verdict.job_pid
     return None if table is None else next((job for key, job in table.jobs.items() if key.pid == pid), None)
 
@@ -150,14 +153,14 @@ def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
     table = frame.snapshot.processes.value
     if table is None or not isinstance(pid, float):
         return frozenset()
-    one = next((info for key, info in table.info.items() if key.pid == int(pid)), None)
-    if one is None:
+    named = next((info for key, info in table.info.items() if key.pid == int(pid)), None)
+    if named is None:
         return frozenset()
-    return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (one.name, one.uid))
+    return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (named.name, named.uid))
 
 
 def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
-    """The UUIDs of the GPUs that the finding names by number or by UUID, or of all GPUs of the job."""
+    """The UUIDs of the GPUs that the finding names by number or by UUID; for comm_wait, of all GPUs of the job."""
     readings = frame.snapshot.gpu.value or {}
     if first.subject in readings:
         return frozenset((first.subject,))
@@ -169,5 +172,5 @@ def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
     words = [str(args.get(name) or "") for name in ("worst", "late", "gpu", "free")]
     numbers = {word.removeprefix("GPU ") for word in words if word.startswith("GPU ")}
     return frozenset(
-        uuid for uuid, one in readings.items() if one.value is not None and str(one.value.number) in numbers
+        uuid for uuid, gpu in readings.items() if gpu.value is not None and str(gpu.value.number) in numbers
     )

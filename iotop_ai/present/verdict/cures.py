@@ -94,6 +94,7 @@ def _cores(count: float) -> str:
 
 
 _MOSTLY = 0.5
+"""If other programs use more than this part of the used cores, the sentence says so."""
 _NONE_IDLE, _NONE_OF = 0.25, 0.02
 """With fewer idle cores than _NONE_IDLE, or a smaller part of all cores than _NONE_OF, the sentence says that all cores
 are used.
@@ -139,6 +140,7 @@ def _cache(a: Args) -> str:
 
 
 _LEAST_SHM_GIB = 8
+"""The smallest size of /dev/shm that the advice names."""
 
 
 def _shm(a: Args) -> str:
@@ -179,7 +181,7 @@ def _check_power(a: Args) -> str:
 
 def _reseat(a: Args) -> str:
     now, most = ((number(a, f"generation{end}"), number(a, f"width{end}")) for end in ("", "_max"))
-    less = any(one is not None and full is not None and one < full for one, full in zip(now, most, strict=True))
+    less = any(n is not None and m is not None and n < m for n, m in zip(now, most, strict=True))
     full_link = f"its link can do gen {whole(a, 'generation_max')} x{whole(a, 'width_max')}"
     return f"reseat {word(a, 'worst')}, check riser and BIOS: {full_link if less else 'its link repeats packets'}"
 
@@ -243,12 +245,12 @@ def _keep_workers(a: Args) -> str:
     return f"use DataLoader(persistent_workers=True): it saves ~{turn} s of each {epoch} s"
 
 
-_COMPILE = {
+_COMPILE_ADVICE = {
     "torch": "use torch.compile or CUDA graphs",
     "jax": "put more of the step inside jax.jit",
     "tensorflow": "use tf.function(jit_compile=True)",
 }
-_COMPILED = {
+_COMPILE_CACHE = {
     "torch": ": put TORCHINDUCTOR_CACHE_DIR on a persistent disk",
     "jax": ": put jax_compilation_cache_dir on a persistent disk",
 }
@@ -279,11 +281,12 @@ def _by(a: Args, words: Mapping[str, str], other: str) -> str:
     return words.get(word(a, "framework"), other)
 
 
-_COMPILER = {"torch": "torch.compile", "jax": "jax.jit", "tensorflow": "tf.function"}
+_COMPILERS = {"torch": "torch.compile", "jax": "jax.jit", "tensorflow": "tf.function"}
 
 
-def _compile(a: Args) -> str:
-    return _by(a, _COMPILER, "compiling the model")
+def _compiler(a: Args) -> str:
+    """The compiler of the job's framework: "torch.compile"."""
+    return _by(a, _COMPILERS, "compiling the model")
 
 
 def _use_gpu(a: Args) -> str:
@@ -380,8 +383,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_connections": lambda a: "use more connections at once, a nearer store, or larger shards",
     "wait": lambda a: "wait: the verdict follows when the job trains",
     "fewer_syncs": lambda a: f"use fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
-    "compile_model": lambda a: f"{_by(a, _COMPILE, 'compile the model')}, or use a larger batch",
-    "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILED.get(word(a, 'framework'), '')}",
+    "compile_model": lambda a: f"{_by(a, _COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
+    "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILE_CACHE.get(word(a, 'framework'), '')}",
     "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then dump its workers",
     "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",
     "save_async": _save,
@@ -399,8 +402,8 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "cool_disk": lambda a: (
         f"cool {word(a, 'device')}: air flow or a heat sink" + ("" if number(a, "hot") else "; it throttles itself")
     ),
-    "larger_kernels": lambda a: f"try a larger batch, {_compile(a)}: the job's kernels do not fill the GPU",
-    "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compile(a)} may",
+    "larger_kernels": lambda a: f"try a larger batch, {_compiler(a)}: the job's kernels do not fill the GPU",
+    "gpu_limits": lambda a: f"a faster disk will not help; batch size, bf16, {_compiler(a)} may",
     "start_job": lambda a: "start the job; --path DIR shows the disks behind its data",
     "run_as_root": lambda a: "run sudo iotop-ai to see every user's I/O",
     "psi_on": lambda a: "boot with psi=1 to see pressure",

@@ -103,11 +103,11 @@ _NEAR = 0.8
 
 
 class Fact(NamedTuple):
-    """One row of evidence. what: the metric in words. limit: the threshold after "<", ">=" or a word; "" without one.
+    """One row of evidence. words: the metric in words. limit: the threshold after "<", ">=" or a word; "" without one.
     standing: MET, UNMET, UNKNOWN or PLAIN. metric: the metric's dotted id.
     """
 
-    what: str
+    words: str
     value: str
     limit: str
     standing: str
@@ -116,37 +116,37 @@ class Fact(NamedTuple):
 
 def facts_of(finding: Finding) -> tuple[Fact, ...]:
     """The evidence of a finding as rows, in the finding's order."""
-    return tuple(_fact(finding, one) for one in finding.evidence)
+    return tuple(_fact(finding, item) for item in finding.evidence)
 
 
-def _fact(finding: Finding, one: Evidence) -> Fact:
-    below = counts_below(finding, one.metric)
+def _fact(finding: Finding, item: Evidence) -> Fact:
+    below = counts_below(finding, item.metric)
     sign = "<" if below else ">="
-    if one.threshold is not None and round(one.threshold, 3) == _normal(finding):
+    if item.threshold is not None and round(item.threshold, 3) == _normal(finding):
         sign = "typical"
-    elif one.metric.endswith(_AT_LIMIT.get(finding.class_id, ())):
+    elif item.metric.endswith(_AT_LIMIT.get(finding.class_id, ())):
         sign = "limit"
-    elif one.unit == "bool" or one.metric.endswith(".exit_code"):
+    elif item.unit == "bool" or item.metric.endswith(".exit_code"):
         sign = "should be"
-    elif _any_counts(one):
+    elif _one_is_enough(item):
         sign = ">"
-    limit = "" if one.threshold is None else f"{sign} {value_with_unit(one.threshold, one.unit)}"
-    if one.value is None:
+    limit = "" if item.threshold is None else f"{sign} {value_with_unit(item.threshold, item.unit)}"
+    if item.value is None:
         standing = UNKNOWN
-    elif one.threshold is None:
+    elif item.threshold is None:
         standing = PLAIN
     elif sign == "limit":
-        standing = _near(finding, one.value, one.threshold)
+        standing = _near(finding, item.value, item.threshold)
     elif sign == "typical" and finding.class_id == "loader_serial":
         # imported here to keep the start fast
         from iotop_ai.diagnosis.thresholds import LIMITS
 
-        standing = MET if one.value < LIMITS.serial_leave * one.threshold else UNMET
+        standing = MET if item.value < LIMITS.serial_leave * item.threshold else UNMET
     elif sign in (">", "should be"):
-        standing = MET if one.value != one.threshold else UNMET
+        standing = MET if item.value != item.threshold else UNMET
     else:
-        standing = MET if (one.value < one.threshold if below else one.value >= one.threshold) else UNMET
-    return Fact(metric_words(one.metric), value_with_unit(one.value, one.unit), limit, standing, one.metric)
+        standing = MET if (item.value < item.threshold if below else item.value >= item.threshold) else UNMET
+    return Fact(metric_words(item.metric), value_with_unit(item.value, item.unit), limit, standing, item.metric)
 
 
 def _near(finding: Finding, value: float, limit: float) -> str:
@@ -160,9 +160,9 @@ def _near(finding: Finding, value: float, limit: float) -> str:
     return PLAIN if finding.class_id == "pcie" else UNMET
 
 
-def _any_counts(one: Evidence) -> bool:
-    """Whether a single event already meets the threshold, as with errors and resets."""
-    return one.unit == "count" and one.threshold == 0.0
+def _one_is_enough(item: Evidence) -> bool:
+    """Whether a single event already meets the threshold, as an error or a reset does."""
+    return item.unit == "count" and item.threshold == 0.0
 
 
 def _normal(finding: Finding) -> float | None:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iotop_ai.model.finding import Finding, SlowDisk, Verdict
-from iotop_ai.model.frame import Frame
 from iotop_ai.present.job import verdict_words
 from iotop_ai.present.text import units
 from iotop_ai.present.text.line import Span, cells
@@ -31,10 +30,12 @@ from iotop_ai.present.verdict.advice import (
 )
 
 SURE_HIGH, SURE_MEDIUM = 0.85, 0.6
-_PARTS = ("; ", ", ", ": ")
+"""The confidences from which the words "high" and "medium" are used."""
+_SEPARATORS = ("; ", ", ", ": ")
 _DANGLING = frozenset(
     ("a", "an", "and", "at", "by", "for", "from", "in", "is", "no", "of", "on", "or", "the", "to", "with")
 )
+"""Words that cannot end a sentence; a cut sentence loses them at its end."""
 
 _Words = Callable[[Args], Spans]
 
@@ -65,7 +66,7 @@ def fit(spans: Sequence[Span], width: int) -> Spans:
 def _is_whole(part: Sequence[Span], spans: Sequence[Span]) -> bool:
     """Whether ``part``, the beginning of ``spans``, ends where a clause ends."""
     rest = text_of(spans)[len(text_of(part)) :]
-    return not rest or rest.startswith(_PARTS)
+    return not rest or rest.startswith(_SEPARATORS)
 
 
 def _without_brackets(spans: Sequence[Span]) -> Spans:
@@ -85,9 +86,10 @@ def _without_brackets(spans: Sequence[Span]) -> Spans:
 
 
 def _fit(spans: Sequence[Span], width: int) -> Spans:
+    """``fit``, but text in brackets is not dropped before a whole clause."""
     total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):
-        if span.text in _PARTS and total <= width and open_brackets <= 0:
+        if span.text in _SEPARATORS and total <= width and open_brackets <= 0:
             best = i
         total += cells(span.text)
         open_brackets += span.text.count("(") - span.text.count(")")
@@ -137,7 +139,7 @@ def _complete(text: str) -> str:
 
 
 def _closed(text: str) -> str:
-    """The text before a bracket that is not closed."""
+    """The text, cut before its last opening bracket if a bracket is not closed."""
     return text[: text.rindex("(")] if text.count("(") > text.count(")") else text
 
 
@@ -177,8 +179,8 @@ def _cpu_prep(a: Args) -> Spans:
 
 
 def _gpu_bound(a: Args) -> Spans:
-    what = "GPUs run small kernels: " if number(a, "small") else "GPUs compute: "
-    out = [_plain(what), _strong(f"{percent(a, 'gpu_busy')} busy")]
+    subject = "GPUs run small kernels: " if number(a, "small") else "GPUs compute: "
+    out = [_plain(subject), _strong(f"{percent(a, 'gpu_busy')} busy")]
     if number(a, "sm") is not None:
         out += [COMMA, _plain("SM "), _strong(percent(a, "sm"))]
     if number(a, "power") is not None:
@@ -191,6 +193,7 @@ def _healthy(a: Args) -> Spans:
 
 
 def _failing_how(a: Args) -> str:
+    """The state of a failing disk, after "is"."""
     if number(a, "io_errors") is not None:
         return "giving errors"
     if number(a, "hot"):
@@ -236,7 +239,7 @@ _HEADLINES: dict[str, Callable[[Args], Spans]] = {
 }
 
 
-def headline(verdict: Verdict, frame: Frame) -> Spans:
+def headline(verdict: Verdict) -> Spans:
     """The verdict's sentence beside the state: "8 of 8 GPUs wait for data 78 % of the time"."""
     if verdict.measuring and verdict.primary.class_id == "unknown":
         done, needed = f"{verdict.watched_s:.0f}", f"{verdict.needed_s:.0f}"
@@ -253,7 +256,7 @@ def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: F
     """The words of a finding.
 
     plain: the words of classes that need no job. of_job: the words for a job with sampled tasks, used first if the
-    finding is about such a job.
+    finding is about such a job. A class in neither has its words in present/gpu.
     """
     a = dict(finding.args)
     if finding.class_id in plain and not (verdict_words.is_about_job(a) and finding.class_id in of_job):
@@ -288,14 +291,14 @@ def _because_cpu(a: Args) -> Spans:
     return [*out, SEMI, _plain(f"blocked by disks {percent(a, 'blocked')}")]
 
 
-_HELD = 0.3
+_MENTIONED = 0.3
 """A process that disks block for at least this share of its time is mentioned, although nothing waits for it."""
 
 
 def _because_fed(a: Args) -> Spans:
     if number(a, "blocked") is None:
         return [_plain("processes are not seen")]
-    if (number(a, "blocked") or 0.0) >= _HELD:
+    if (number(a, "blocked") or 0.0) >= _MENTIONED:
         end = _plain(f" of the time; the {'GPUs do' if number(a, 'gpus') else 'trainer does'} not wait for it")
         return [_plain("disks block a process "), _strong(percent(a, "blocked")), end]
     return [_plain("disks block the job's processes at most "), _strong(percent(a, "blocked")), _plain(" of the time")]
@@ -307,8 +310,8 @@ def _because_idle(a: Args) -> Spans:
 
 
 def _further_figures(a: Args) -> list[str]:
-    """The reasons with a number, which support the cause; [] if the first reason, shown in the headline, has
-    a number.
+    """The reasons after the first that begin with a number, which support the cause; [] if the first one has a number,
+    which the headline shows.
     """
     first, *more = word(a, "reasons").split(", ")
     if any(letter.isdigit() for letter in first):
@@ -362,10 +365,8 @@ def _signal(clause: str) -> str:
     return _SIGNALS.get(clause) or clause.partition(":")[0].removeprefix("no ")
 
 
-def because(verdict: Verdict, frame: Frame) -> Spans:
-    """The cause with its figures and normal values; if the verdict is unsure, the measured values and the missing
-    signals.
-    """
+def because(verdict: Verdict) -> Spans:
+    """The cause with its figures and normal values; for the class unknown, measured values and missing signals."""
     out = _words(_BECAUSE, verdict_words.BECAUSE, verdict.primary)
     if verdict.primary.class_id == "unknown":
         unseen = missing_signals(verdict)
@@ -373,7 +374,7 @@ def because(verdict: Verdict, frame: Frame) -> Spans:
     return out
 
 
-def second(verdict: Verdict, frame: Frame) -> Spans:
+def second(verdict: Verdict) -> Spans:
     """The second finding in words, after a very slow disk if no finding names that disk; [] if there is neither."""
     other = headline_of(verdict.findings[1]) if len(verdict.findings) > 1 else []
     slow = verdict.slow_disk
@@ -387,10 +388,11 @@ def second(verdict: Verdict, frame: Frame) -> Spans:
 
 
 def _names(finding: Finding, slow: SlowDisk) -> bool:
+    """Whether the finding names this disk, by its kernel name or its label."""
     return dict(finding.args).get("device") in (slow.device, slow.label)
 
 
-def ruled_out(verdict: Verdict, frame: Frame | None = None) -> Spans:
+def ruled_out(verdict: Verdict) -> Spans:
     """Why other causes are ruled out: "the disk, the CPU: trainer never waits; GPU-bound: GPU 22 % busy"."""
     by_reason: dict[str, list[str]] = {}
     for reason in verdict.primary.ruled_out:
@@ -414,7 +416,7 @@ _CAUSES = {
 """The classes that can be ruled out, in plain words."""
 
 
-def advice(verdict: Verdict, frame: Frame) -> Spans:
+def advice(verdict: Verdict) -> Spans:
     """The advice with its figures, the best first and highlighted, each with the iotop-ai command that carries it out,
     if there is one.
     """
@@ -436,17 +438,18 @@ def sureness(confidence: float) -> str:
     return "high" if confidence >= SURE_HIGH else "medium" if confidence >= SURE_MEDIUM else "low"
 
 
-def confidence(verdict: Verdict, frame: Frame) -> Spans:
-    """The confidence in the verdict: "confidence high"; [] without a finding."""
+def confidence(verdict: Verdict) -> Spans:
+    """The confidence in the verdict: "confidence high"; [] for the class unknown."""
     if verdict.primary.class_id == "unknown":
         return []
     return [Span("confidence ", "dim"), _plain(sureness(verdict.primary.confidence))]
 
 
-def loss(verdict: Verdict, frame: Frame) -> Spans:
+def loss(verdict: Verdict) -> Spans:
     """The lost GPU time: "6.2 GPU-h lost/h"; [] when none is lost.
 
-    If one of a job's GPUs is slow, all of them lose the time: ``team`` counts them, ``gpus`` only those affected.
+    If one of a job's GPUs is slow, all of the job's GPUs lose the time: ``team`` is their number, ``gpus`` only that of
+    the GPUs affected.
     """
     a = dict(verdict.primary.args)
     lost = (number(a, "team") or number(a, "gpus") or 0.0) * (verdict.primary.lost_ratio or 0.0)

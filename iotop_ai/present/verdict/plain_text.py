@@ -1,4 +1,4 @@
-"""The verdict as a few lines of plain text for pasting: whole sentences, no command lines."""
+"""The verdict as a few lines of plain text for pasting: whole sentences, without the command lines of processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ LABEL = 10
 """The width of the first column, which holds the state or the line's label, as in the banner."""
 _PATH_CELLS = 400
 _WAITS_CELLS = 80
+"""The widths for which the path and the workers' waits are made."""
 _BAR = "━─"
+"""The glyphs of a bar, which is left out."""
 
 
 def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008 - a frozen record
@@ -29,17 +31,15 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
     A line without text is left out. All is ASCII, except for names from outside.
     """
     verdict = frame.verdict
-    state = "; ".join(
-        filter(None, (text_of(headline.headline(verdict, frame)), text_of(headline.loss(verdict, frame))))
-    )
+    state = "; ".join(filter(None, (text_of(headline.headline(verdict)), text_of(headline.loss(verdict)))))
     lines = [(verdict.state.value, state)]
     parts = (
         ("because", headline.because),
         ("and", headline.second),
     )
-    lines += [(label, text_of(part(verdict, frame))) for label, part in parts]
+    lines += [(label, text_of(part(verdict))) for label, part in parts]
     lines.append(("not", ruled_out_text(verdict)))
-    lines.append(("do", text_of(headline.advice(verdict, frame))))
+    lines.append(("do", text_of(headline.advice(verdict))))
     lines.append(("time", time_sentence(frame)))
     job = current_job(frame)
     lines.append(("steps", "" if job is None else steps_text(frame, job)))
@@ -59,7 +59,7 @@ def ruled_out_text(verdict: Verdict) -> str:
 
 
 def _waits(frame: Frame) -> str:
-    """The shares of the workers' time in each state; "" when unknown."""
+    """The share of the workers' time in each state, without the bar; "" when unknown."""
     line = job_waits(frame, _WAITS_CELLS)
     job = current_job(frame)
     if line is None or job is None:
@@ -78,8 +78,8 @@ def _seen(frame: Frame, view: View) -> str:
         out.append(f"job {job.label or job.key.pid} of {job.user}")
     out.append(clock(snapshot.wall_ns, view.utc_offset_s, "%Y-%m-%d %H:%M:%S"))
     out.append(f"watched {verdict.watched_s:.0f} s")
-    sure = text_of(headline.confidence(verdict, frame))
-    return ", ".join([*out, *([sure] if sure else [])])
+    confidence = text_of(headline.confidence(verdict))
+    return ", ".join([*out, *([confidence] if confidence else [])])
 
 
 def fenced(lines: Sequence[str]) -> list[str]:

@@ -39,14 +39,14 @@ KEYS = (
     *("reason.back", "reason.up", "reason.copy", _ACKNOWLEDGE, "reason.job", "detail.next_verdict"),
     *("reason.help", "app.quit"),
 )
-"""The keys shown in the last row; a narrow screen drops them from the end. _ACKNOWLEDGE is shown only while a finding
-can be acknowledged.
-"""
+"""The keys shown in the last row, as many as fit. _ACKNOWLEDGE is shown only while a finding can be acknowledged."""
 TALL, WIDE = 40, 120
 _HOUR_NS = 3_600_000_000_000
 _MARKS = {MET: ("●", "text"), UNMET: ("○", "dim"), PLAIN: (" ", "dim"), evidence.UNKNOWN: ("?", "unsure")}
 _MOST_CHANGES = 12
-_WHAT = 44
+"""The maximum number of changes of the verdict that are listed."""
+_COLUMNS_AT = 44
+"""The column at which COLUMNS start on a wide screen, after the metric in words."""
 COLUMNS = (
     Column("now", "now", 12),
     Column("limit", "threshold", 15),
@@ -56,7 +56,7 @@ COLUMNS = (
 
 def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: int = 0) -> list[Line]:
     """The page as exactly ``height`` lines: the banner, the body from line ``scroll`` on, the keys."""
-    top = banner_rows(frame, view, width, _top(width, height))
+    top = banner_rows(frame, view, width, _banner_height(width, height))
     body = body_rows(frame, view, width, spread=height >= TALL)
     rows = scrolled(body, max(0, height - len(top) - 1), scroll, width)
     keys = words_above(_keys(frame), view)
@@ -71,11 +71,12 @@ def _keys(frame: Frame) -> tuple[str, ...]:
 
 def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:
     """The largest scroll at which the body still fills the screen."""
-    room = max(0, height - _top(width, height) - 1)
+    room = max(0, height - _banner_height(width, height) - 1)
     return most_scroll(len(body_rows(frame, view, width, spread=height >= TALL)), room)
 
 
-def _top(width: int, height: int) -> int:
+def _banner_height(width: int, height: int) -> int:
+    """The height of the banner."""
     return 6 if height >= TALL and width >= WIDE else 4
 
 
@@ -83,14 +84,14 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
     """All rows below the banner. spread: whether a blank row separates the sections."""
     first, *others = frame.verdict.findings
     facts = evidence.facts_of(first)
-    others_seen = considered(rule_facts(frame, view), frame.carry, frame.verdict)
+    others_considered = considered(rule_facts(frame, view), frame.carry, frame.verdict)
     parts = [
         _why(frame, view, width, first, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
         _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
         _ruled_out(frame, width),
         _cures(width, first),
-        *[_beside(width, one) for one in others],
-        _considered(frame, view, width, others_seen),
+        *[_beside(width, finding) for finding in others],
+        _considered(frame, view, width, others_considered),
         _past(frame, view, width),
     ]
     return stack_sections(parts, width, spread=spread)
@@ -98,7 +99,7 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
 
 def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]) -> list[Line]:
     title = _title(frame, view, first)
-    out = [head(width, title, _places(width)) if facts else rule(width, title)]
+    out = [head(width, title, _column_slots(width)) if facts else rule(width, title)]
     if frame.verdict.measuring:
         left = frame.verdict.needed_s - frame.verdict.watched_s
         out.append(
@@ -132,22 +133,22 @@ def _title(frame: Frame, view: View, first: Finding) -> str:
     return f"why {first.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 
-def _places(width: int) -> list[ColumnSlot]:
+def _column_slots(width: int) -> list[ColumnSlot]:
     """The columns of the value, the limit and, on a wide screen, the metric's id."""
     if width < WIDE:
         return place_columns(COLUMNS[:2], width - 28, width - 1)
-    return place_columns(COLUMNS, _WHAT, width - 1)
+    return place_columns(COLUMNS, _COLUMNS_AT, width - 1)
 
 
 def _fact(width: int, fact: Fact) -> Line:
     glyph, token = _MARKS[fact.standing]
-    at = _places(width)
+    slots = _column_slots(width)
     met = fact.standing == MET
-    value = "strong" if met else "unsure" if fact.standing == evidence.UNKNOWN else "text"
-    what = Cell(3, cut(fact.what, max(8, at[0].first - 4)), "text" if met else "dim")
-    texts = ((fact.value, value), (fact.limit or UNDEFINED, "dim"), (fact.metric, "dim"))
-    cells = [spot.cell(text, token) for spot, (text, token) in zip(at, texts, strict=False)]
-    return place(width, Cell(1, glyph, token), what, *cells)
+    value_token = "strong" if met else "unsure" if fact.standing == evidence.UNKNOWN else "text"
+    words = Cell(3, cut(fact.words, max(8, slots[0].first - 4)), "text" if met else "dim")
+    texts = ((fact.value, value_token), (fact.limit or UNDEFINED, "dim"), (fact.metric, "dim"))
+    cells = [slot.cell(text, token) for slot, (text, token) in zip(slots, texts, strict=False)]
+    return place(width, Cell(1, glyph, token), words, *cells)
 
 
 def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
@@ -162,15 +163,15 @@ def _against(frame: Frame, width: int, facts: list[Fact]) -> list[Line]:
     return out
 
 
-def _beside(width: int, one: Finding) -> list[Line]:
+def _beside(width: int, finding: Finding) -> list[Line]:
     """Another finding with its evidence."""
-    sure = f"confidence {headline.sureness(one.confidence)} ({one.confidence:.2f})"
-    words = headline.text_of(headline.headline_of(one))
-    out = [rule(width, f"and {one.class_id}", [Span(sure, "dim")])]
-    token = "bad" if HUE[one.state] == "bad" else "strong"
-    state = Cell(3, one.state.value, token if one.state in LOSING else "dim")
+    confidence = f"confidence {headline.sureness(finding.confidence)} ({finding.confidence:.2f})"
+    words = headline.text_of(headline.headline_of(finding))
+    out = [rule(width, f"and {finding.class_id}", [Span(confidence, "dim")])]
+    token = "bad" if HUE[finding.state] == "bad" else "strong"
+    state = Cell(3, finding.state.value, token if finding.state in LOSING else "dim")
     out.append(place(width, state, Cell(12, cut(words, width - 14))))
-    return out + [_fact(width, fact) for fact in evidence.facts_of(one)]
+    return out + [_fact(width, fact) for fact in evidence.facts_of(finding)]
 
 
 def _ruled_out(frame: Frame, width: int) -> list[Line]:
@@ -184,27 +185,27 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
     return out
 
 
-def _considered(frame: Frame, view: View, width: int, seen: tuple[Considered, ...]) -> list[Line]:
+def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is an indication, and the names of the classes for which there is none."""
-    silent = without_a_sign(frame.verdict, seen)
+    silent = without_a_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
-    for one in seen:
-        what = one.finding.class_id
-        sure = Cell(width - 2, f"{one.finding.confidence:.2f}", "dim", right=True)
-        out.append(
-            place(width, Cell(1, "○", "dim"), Cell(3, what), Cell(22, cut(_lacks(one), width - 30), "dim"), sure)
-        )
+    for other in others:
+        why = Cell(22, cut(_why_not(other), width - 30), "dim")
+        confidence = Cell(width - 2, f"{other.finding.confidence:.2f}", "dim", right=True)
+        out.append(place(width, Cell(1, "○", "dim"), Cell(3, other.finding.class_id), why, confidence))
     fault = _fault_beside(frame, view) if "gpu_fault" in silent else ""
     if fault:
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
-    names = ", ".join(one for one in silent if one != "gpu_fault" or not fault)
+    names = ", ".join(class_id for class_id in silent if class_id != "gpu_fault" or not fault)
     for i, text in enumerate(wrap(f"no sign of {names}" if names else "every other class is listed above", width - 5)):
         out.append(place(width, Cell(3 if not i else 5, text, "dim")))
     return out
 
 
 def _fault_beside(frame: Frame, view: View) -> str:
-    """The first GPU fault that no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; else ""."""
+    """The first GPU fault, which no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; "" if no
+    GPU has a fault.
+    """
     if not frame.snapshot.gpu.value:
         return ""
     # imported here because many machines have no GPU
@@ -220,16 +221,17 @@ def _fault_beside(frame: Frame, view: View) -> str:
     return f"seen on GPU {numbers}, not in the verdict: {first}"
 
 
-def _lacks(one: Considered) -> str:
-    if one.why == SAMPLES:
-        return f"seen in {one.samples} of the {one.needed} samples it needs"
-    if one.why == LEVEL:
-        return f"its signal is at {percent(one.level)} % of its threshold"
-    if one.why == WAITS:
-        return f"has held for {one.seconds:.0f} s; it must hold longer"
-    if one.why == EXCLUDED:
+def _why_not(other: Considered) -> str:
+    """Why the class is not in the verdict."""
+    if other.why == SAMPLES:
+        return f"seen in {other.samples} of the {other.needed} samples it needs"
+    if other.why == LEVEL:
+        return f"its signal is at {percent(other.level)} % of its threshold"
+    if other.why == WAITS:
+        return f"has held for {other.seconds:.0f} s; it must hold longer"
+    if other.why == EXCLUDED:
         return "holds too, with less weight than the verdict"
-    return f"held in {percent(one.share)} % of the samples; it needs {percent(one.enter)} %"
+    return f"held in {percent(other.share)} % of the samples; it needs {percent(other.enter)} %"
 
 
 def _cures(width: int, first: Finding) -> list[Line]:

@@ -57,16 +57,16 @@ def _fields(frame: Frame, view: View) -> dict[str, str]:
     lost = verdict.primary.lost_ratio
     known = not verdict.measuring or bool(lost)
     memory, cpu = snapshot.memory.value, frame.sample.cpu.value
-    busy = [one.busy_ratio for one in (frame.sample.gpu.value or {}).values() if one.busy_ratio is not None]
+    busy = [gpu.busy_ratio for gpu in (frame.sample.gpu.value or {}).values() if gpu.busy_ratio is not None]
     used = None
     if memory is not None and memory.total_bytes and memory.available_bytes is not None:
         used = 1 - memory.available_bytes / memory.total_bytes
     return {
         "state": verdict.state.value if known else MEASURING,
         "lost": f"{percent(lost)}%" if lost else "",
-        "headline": text_of(headline.headline(verdict, frame)),
-        "because": text_of(headline.because(verdict, frame)),
-        "do": text_of(headline.advice(verdict, frame)),
+        "headline": text_of(headline.headline(verdict)),
+        "because": text_of(headline.because(verdict)),
+        "do": text_of(headline.advice(verdict)),
         "job": plain(job.name) if job is not None else "",
         **_disk(frame, view),
         "gpu": f"{percent(sum(busy) / len(busy))}%" if busy else "?" if snapshot.gpu.value else "",
@@ -108,14 +108,14 @@ def default_line(fields: dict[str, str]) -> str:
 
 def checked_format(text: str) -> str:
     """The format, unchanged. Raises UsageError for an unknown field and for a single brace."""
-    for found in _FIELD.finditer(text):
-        if found[0] in ("{", "}"):
-            raise UsageError(f"--format {text!r}: a single {found[0]}; write it twice")
-        if found[1] is not None and found[1] not in FIELD_MEANINGS:
-            raise UsageError(f"--format: no field {{{found[1]}}}; fields: {', '.join(FIELD_MEANINGS)}")
+    for match in _FIELD.finditer(text):
+        if match[0] in ("{", "}"):
+            raise UsageError(f"--format {text!r}: a single {match[0]}; write it twice")
+        if match[1] is not None and match[1] not in FIELD_MEANINGS:
+            raise UsageError(f"--format: no field {{{match[1]}}}; fields: {', '.join(FIELD_MEANINGS)}")
     return text
 
 
 def formatted(text: str, fields: dict[str, str]) -> str:
     """The format with its fields filled in; {{ and }} become single braces."""
-    return _FIELD.sub(lambda found: found[0][0] if found[1] is None else fields[found[1]], text)
+    return _FIELD.sub(lambda match: match[0][0] if match[1] is None else fields[match[1]], text)

@@ -49,11 +49,10 @@ def test_a_hang_is_shown_after_ten_seconds_and_is_critical_after_thirty() -> Non
     assert late.severity is Severity.CRITICAL
     last = shown[-1]
     assert last.verdict.state is State.FAILING
-    assert joined(headline.headline(last.verdict, last)) == "sda does not answer: no completion for 35 s, 12 in flight"
-    assert joined(headline.because(last.verdict, last)) == "it accepts requests and completes none; it holds /data"
+    assert joined(headline.headline(last.verdict)) == "sda does not answer: no completion for 35 s, 12 in flight"
+    assert joined(headline.because(last.verdict)) == "it accepts requests and completes none; it holds /data"
     assert (
-        joined(headline.advice(last.verdict, last))
-        == "check dmesg -T | grep sda for timeouts, and its server or controller"
+        joined(headline.advice(last.verdict)) == "check dmesg -T | grep sda for timeouts, and its server or controller"
     )
     assert health(last, "sda") == ("hung 35s", "bad", "no completion for 35 s, 12 in flight")
     (device,) = device_objects(last) or []

@@ -54,10 +54,10 @@ def test_a_slow_disk_that_gets_worse_has_its_reason(
 
 def test_the_banner_shows_the_failing_disk() -> None:
     frame = play((Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5), 15))[-1]
-    words = ["".join(span.text for span in part(frame.verdict, frame)) for part in (headline.headline, headline.advice)]
+    words = ["".join(span.text for span in part(frame.verdict)) for part in (headline.headline, headline.advice)]
     assert words[0] == ("sda is slow and gets worse: 640 CRC errors, +600 in 24 h: cable or backplane, not the disk")
     assert words[1] == "check sda's cable, connector and backplane"
-    because = "".join(span.text for span in headline.because(frame.verdict, frame))
+    because = "".join(span.text for span in headline.because(frame.verdict))
     assert because.startswith("it answers in 60 ms (typical ≤ ")
 
 
@@ -107,7 +107,7 @@ def test_a_disk_with_errors_is_shown_at_once(what: str, severity: Severity, cure
 
 def test_the_banner_shows_the_errors() -> None:
     frame = play((erring(1, "I/O", 0), 15))[-1]
-    words = [headline.text_of(part(frame.verdict, frame)) for part in (headline.headline, headline.because)]
+    words = [headline.text_of(part(frame.verdict)) for part in (headline.headline, headline.because)]
     assert words[0] == "sda is giving errors: 1 I/O error in the kernel's log"
     assert words[1].startswith("the kernel reports failed requests")
 
@@ -143,8 +143,8 @@ def test_a_disk_that_is_only_hot_gets_the_advice_to_cool_it(state: SmartState, h
     frame = play((Machine(disks=(Disk(),), cpu=0.5, smart=(judged(state),)), 12))[-1]
     (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
     assert (one.severity, [advice.template for advice in one.advice]) == (Severity.CRITICAL, [cure])
-    assert headline.text_of(headline.headline(frame.verdict, frame)).startswith(f"sda is {how}")
-    assert ("throttles" in headline.text_of(headline.advice(frame.verdict, frame))) is False
+    assert headline.text_of(headline.headline(frame.verdict)).startswith(f"sda is {how}")
+    assert ("throttles" in headline.text_of(headline.advice(frame.verdict))) is False
 
 
 @pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])

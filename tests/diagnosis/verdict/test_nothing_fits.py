@@ -36,7 +36,7 @@ COPY = Task(60, "cp", write=120 * MB, blocked=0.9)
 
 def sentence(machine: Machine, part: object = headline.headline) -> str:
     frame = play((machine, 15))[-1]
-    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+    return headline.text_of(part(frame.verdict))  # type: ignore[operator]
 
 
 def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() -> None:

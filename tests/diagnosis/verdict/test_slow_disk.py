@@ -30,16 +30,16 @@ def test_a_disk_that_the_verdict_names_is_not_repeated() -> None:
     frame = play((replace(JOB_STARVED, disks=(replace(JOB_STARVED.disks[0], busy=1.0),)), 15))[-1]
     assert frame.verdict.slow_disk is not None
     assert frame.verdict.slow_disk.device == "sda"
-    assert headline.second(frame.verdict, frame) == []
+    assert headline.second(frame.verdict) == []
 
 
 def test_an_unproven_cause_names_the_slow_disk_as_the_suspect() -> None:
     waits = replace(JOB_STARVED.job, disk=0.3, running=0.3) if JOB_STARVED.job else None
     frame = play((replace(JOB_STARVED, job=waits, disks=(DROWNING,)), 15))[-1]
     assert frame.verdict.state is State.UNSURE
-    words = headline.text_of(headline.headline(frame.verdict, frame))
+    words = headline.text_of(headline.headline(frame.verdict))
     assert words.endswith(", suspect: disk vda")
-    assert "vda answers in 1002 ms" in headline.text_of(headline.because(frame.verdict, frame))
+    assert "vda answers in 1002 ms" in headline.text_of(headline.because(frame.verdict))
 
 
 def test_a_fast_disk_at_full_utilisation_is_not_called_slow() -> None:

@@ -15,7 +15,7 @@ from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, OURS,
 
 def lines(frame: Frame) -> tuple[str, str, str]:
     parts = (headline.headline, headline.because, headline.advice)
-    return tuple(headline.text_of(part(frame.verdict, frame)) for part in parts)  # type: ignore[return-value]
+    return tuple(headline.text_of(part(frame.verdict)) for part in parts)  # type: ignore[return-value]
 
 
 WORDS = {
@@ -96,4 +96,4 @@ def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
 def test_every_line_fits_its_width(name: str, width: int) -> None:
     frame = play((HOST_SCENES[name], 15))[-1]
     for part in (headline.headline, headline.because, headline.advice):
-        assert sum(cells(span.text) for span in headline.fit(part(frame.verdict, frame), width)) <= width
+        assert sum(cells(span.text) for span in headline.fit(part(frame.verdict), width)) <= width

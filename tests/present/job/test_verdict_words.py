@@ -26,7 +26,7 @@ def last(machine: Machine, ticks: int = 15) -> Frame:
 
 
 def sentence(part: object, frame: Frame) -> str:
-    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+    return headline.text_of(part(frame.verdict))  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("name", SCENES)
@@ -34,7 +34,7 @@ def sentence(part: object, frame: Frame) -> str:
 def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> None:
     frame = last(SCENES[name])
     for part in PARTS:
-        spans = part(frame.verdict, frame)
+        spans = part(frame.verdict)
         whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
         assert len(cut) <= width
         assert whole.startswith(cut) or re.sub(r" ?\([^)]*\)", "", whole).startswith(cut)
@@ -225,5 +225,5 @@ def test_without_a_disk_of_the_job_nothing_is_said_about_every_disk() -> None:
     verdict = frame.verdict
     args = tuple(one for one in verdict.primary.args if one[0] not in ("device", "queue"))
     unknown = verdict._replace(findings=(verdict.primary._replace(args=args), *verdict.findings[1:]))
-    words = headline.text_of(headline.because(unknown, frame))
+    words = headline.text_of(headline.because(unknown))
     assert words == "7.8 tasks are blocked, but none of their requests is seen in a disk's queue"

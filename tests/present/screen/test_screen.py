@@ -136,7 +136,7 @@ def test_the_starved_node_at_80x24() -> None:
     assert lines[0].text.startswith(" STARVED  8 of 8 GPUs wait for data 78 % of the time ")
     assert lines[0].text.endswith(" 6.2 GPU-h lost/h ")
     assert [line.text[1:9] for line in lines[1:4]] == ["because ", "and     ", "do      "]
-    words = headline.text_of(headline.fit(headline.because(made.verdict, made), 69))
+    words = headline.text_of(headline.fit(headline.because(made.verdict), 69))
     assert lines[1].text[10:].rstrip() == words
     assert "\n".join(line.text for line in lines[4:]) == STARVED_80
 

@@ -77,7 +77,7 @@ def last(machine: Machine, ticks: int = 15) -> Frame:
 
 
 def sentence(part: object, frame: Frame) -> str:
-    return headline.text_of(part(frame.verdict, frame))  # type: ignore[operator]
+    return headline.text_of(part(frame.verdict))  # type: ignore[operator]
 
 
 def test_every_class_has_a_scene() -> None:
@@ -238,7 +238,7 @@ def test_a_measuring_machine_names_its_missing_signals() -> None:
 
 def test_decisive_figures_are_bold_and_the_culprit_has_its_colour() -> None:
     frame = last(MACHINES["storage_read without GPU"])
-    spans = headline.headline(frame.verdict, frame)
+    spans = headline.headline(frame.verdict)
     assert Span("90 %", "strong") in spans
     assert Span("sda", "bad") in spans
 
@@ -248,7 +248,7 @@ def test_decisive_figures_are_bold_and_the_culprit_has_its_colour() -> None:
 def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> None:
     frame = last({**MACHINES, **GPU_SCENES}[name])
     for part in PARTS:
-        spans = part(frame.verdict, frame)
+        spans = part(frame.verdict)
         whole, cut = headline.text_of(spans), headline.text_of(headline.fit(spans, width))
         assert len(cut) <= width
         full = whole if whole.startswith(cut) else re.sub(r" ?\([^)]*\)", "", whole)
