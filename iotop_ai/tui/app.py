@@ -30,12 +30,12 @@ STOP_WAIT_S = 0.4
 """When the app ends: the longest wait in seconds for running actions and readings together."""
 LEAVE_S = 0.8
 """When the app ends: the longest wait in seconds for everything together. Ending a recording may take what remains of
-this time, and always RECORDING_END_S.
+this time, but at least RECORDING_END_S.
 """
 RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """When the app ends: the minimum time in seconds for the deliveries of alerts."""
-LOOK_S = 2.0
+DOCTOR_AFTER_S = 2.0
 """The seconds from the start of the app to doctor's checks, so that the start does not wait for them."""
 
 
@@ -74,11 +74,11 @@ class MonitorApp(TerminalApp):
             frames, source, self, [receiver.put for receiver in receivers if receiver is not None]
         )
         self.took_s = 0.0
-        """The seconds that closing the source and ending the recording took."""
+        """The seconds that ``on_unmount`` took."""
         self._staleness: Timer | None = None
 
     def on_mount(self) -> None:
-        """Start the thread of the source or of the playback."""
+        """Start the thread of the playback; without one, those of the source and of the alerts."""
         self.paint_ground()
         if self.main.time.playback is not None:
             self.main.time.playback.start()
@@ -87,9 +87,10 @@ class MonitorApp(TerminalApp):
             if self.alerts is not None:
                 self.alerts.start()
             self._staleness = self.set_interval(CHECK_S, self.main.check_staleness)
-            self.set_timer(LOOK_S, self.main.machine.look_for_problems)
+            self.set_timer(DOCTOR_AFTER_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer that removes the message
             self.main.state.change(self.main.view.message)
+        # From then on, a garbage collection does not look at the objects that the start has made.
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
@@ -185,7 +186,7 @@ class MonitorApp(TerminalApp):
         recording = ring.recording() if ring is not None else None
         if recording is None:
             return None
-        # The ring has dropped the Samples that would be the history of its first minute.
+        # The offset is the number of the minute. If the ring has dropped minute 1, it has no history for its oldest one.
         whole_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
             cursor = FrameCursor([recording], shown_from_ns=whole_ns)

@@ -82,7 +82,7 @@ APP_ACTIONS: tuple[Action, ...] = (
 )
 """The actions that all screens have."""
 
-_LEAP_HINT = Hint("", "10 min back, forward", pair="detail.leap_on")
+_LEAP = Hint("", "10 min back, forward", pair="detail.leap_on")
 
 DETAIL_ACTIONS: tuple[Action, ...] = (
     _key(
@@ -93,9 +93,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
         Hint("time", "step back, ahead", pair="detail.on"),
     ),
     _key("right_square_bracket", "app.time('step', 1)", "Step forward", "detail.on"),
-    _key(
-        "left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP_HINT
-    ),
+    _key("left_curly_bracket", "app.time('leap', -1)", "Ten minutes back in the history", "detail.leap_back", _LEAP),
     _key("right_curly_bracket", "app.time('leap', 1)", "Ten minutes forward", "detail.leap_on"),
     _key("at", "ask_time", "Go to a time", "detail.go", Hint("", "go to a time; mark, next mark", pair="detail.mark")),
     _key(
@@ -109,9 +107,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The actions that move the time shown, mark it and record, on all screens above the main one. They also act on the
-main screen.
-"""
+"""The actions about the time shown, on all screens above the main one. They act on the main screen too."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),

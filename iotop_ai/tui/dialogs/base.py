@@ -17,6 +17,7 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.view_changes import typed
 
 LONGEST = 512
+"""The maximum length of the typed text."""
 
 
 class Backdrop(NamedTuple):
@@ -36,7 +37,7 @@ class DialogScreen(LiveScreen):
 
     def __init__(self, backdrop: Backdrop) -> None:
         super().__init__(backdrop.theme_styles, "dialog")
-        self.main = backdrop.state
+        self.state = backdrop.state
         self.text = ""
         self._rows_behind = backdrop.rows
 
@@ -63,7 +64,7 @@ class DialogScreen(LiveScreen):
         """The dialog over the rows of the screen below."""
         title, note = self.heading()
         head, tail = self.body(inner_width(width))
-        ascii_only = self.main.view.ascii_only
+        ascii_only = self.state.view.ascii_only
         return dialog_rows(self._rows_behind(), title, note, head, tail, (width, height), ascii_only=ascii_only)
 
     def on_key(self, event: Key) -> None:
@@ -86,7 +87,7 @@ class DialogScreen(LiveScreen):
             self.draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Add the first line of a pasted text, if the dialog accepts one. A confirmation must be typed."""
+        """Add the first line of a pasted text, if ``takes_paste``."""
         event.stop()
         if self.takes_paste:
             self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]

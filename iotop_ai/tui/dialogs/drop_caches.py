@@ -77,7 +77,7 @@ class DropCachesScreen(KernelSwitchScreen):
         self._count_wait_down()
         seconds = (self._clock.monotonic_ns() - self._started_ns) / 1e9 if self.drop.doing else 0.0
         view = self.drop._replace(typed=plain(self.text), seconds=seconds)
-        return drop_body(self.main.newest.snapshot, view, width)
+        return drop_body(self.state.newest.snapshot, view, width)
 
     def _count_wait_down(self) -> None:
         """Count down the minute that must pass between two drops."""
@@ -116,7 +116,7 @@ class DropCachesScreen(KernelSwitchScreen):
         self._complain("")
 
     def enter(self) -> None:
-        """Drop the caches if the word is right, or evict the typed path."""
+        """Drop the caches if the word is right, or evict the typed path; close the dialog if the effect is shown."""
         drop = self.drop
         if self.finished:
             self.leave()

@@ -51,4 +51,4 @@ class KernelSwitchScreen(DialogScreen):
 
     def heading(self) -> tuple[str, str]:
         """The title and the machine."""
-        return self.dialog_title, f"of the whole host {plain(self.main.newest.snapshot.host.name)}"
+        return self.dialog_title, f"of the whole host {plain(self.state.newest.snapshot.host.name)}"

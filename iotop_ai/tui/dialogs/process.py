@@ -22,20 +22,20 @@ class ProcessScreen(DialogScreen):
     Typing the command confirms it. text: the beginning of the command.
     """
 
-    def __init__(self, backdrop: Backdrop, threads: ActionThreads, targets: ProcessTarget, text: str = "") -> None:
+    def __init__(self, backdrop: Backdrop, threads: ActionThreads, target: ProcessTarget, text: str = "") -> None:
         super().__init__(backdrop)
         self._threads = threads
-        self._targets = targets
+        self._target = target
         self._complaint = ""
         self.text = text
 
     def heading(self) -> tuple[str, str]:
         """The title and the processes."""
-        return TITLE, self._targets.label
+        return TITLE, self._target.label
 
     def body(self, width: int) -> tuple[list[Row], list[Row]]:
         """The processes, the jobs that they are part of, and the commands."""
-        return process_body(self.main.newest.snapshot, self._targets, plain(self.text), self._complaint, width)
+        return process_body(self.state.newest.snapshot, self._target, plain(self.text), self._complaint, width)
 
     def changed(self) -> None:
         """Remove the complaint about the previous command."""
@@ -47,19 +47,19 @@ class ProcessScreen(DialogScreen):
         if command is None:
             self._complaint = "unknown command; use term, kill, nice 10, io idle ..."
             return
-        root, targets = Root("/"), self._targets
-        why = why_protected(targets.keys[0], root) if len(targets.keys) == 1 else ""
+        root, target = Root("/"), self._target
+        why = why_protected(target.keys[0], root) if len(target.keys) == 1 else ""
         if why:
             self._complaint = f"not done: {why}"
             self.text = ""
             return
 
         def act() -> ActionResult:
-            if targets.names:
-                pairs = tuple(zip(targets.keys, targets.names, strict=True))
+            if target.names:
+                pairs = tuple(zip(target.keys, target.names, strict=True))
                 each = act_on_each(command, pairs, root, Audit(Clock()))
                 return ActionResult.of_action(each.whole.done, each.whole.full_text, each.successes)
-            outcome = act_on(command, targets.keys, targets.name, root, Audit(Clock()))
+            outcome = act_on(command, target.keys, target.name, root, Audit(Clock()))
             return ActionResult.of_action(outcome.done, outcome.full_text)
 
         self._threads.run("process-act", act)
@@ -86,7 +86,7 @@ class DelayScreen(KernelSwitchScreen):
     @property
     def view(self) -> DelayView:
         """The state of the dialog."""
-        table = self.main.newest.snapshot.processes.value
+        table = self.state.newest.snapshot.processes.value
         how, reason, remedy = (None, "", "") if self._right is None else self._right
         on = None if table is None else table.delayacct
         return DelayView(on, how, reason, remedy, plain(self.text), self._complaint, self._switching)

@@ -22,6 +22,7 @@ class CheckScreen(DialogScreen):
     """
 
     seconds = SECONDS
+    """How long a check measures."""
     takes_paste = True
 
     def __init__(self, backdrop: Backdrop, path: str, *, write: bool, note: Callable[[str], None]) -> None:
@@ -88,9 +89,9 @@ class CheckScreen(DialogScreen):
         else:
             event.prevent_default()
 
-    def _replace_proposed(self, replaced: bool) -> None:
-        """Handle the first key: remove the proposed path if ``replaced``, otherwise keep the path for editing."""
-        if self._proposed and replaced:
+    def _replace_proposed(self, is_text: bool) -> None:
+        """Handle the first key or paste: text replaces the proposed path; any other key keeps it for editing."""
+        if self._proposed and is_text:
             self.text = ""
         self._proposed = False
 

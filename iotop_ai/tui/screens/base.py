@@ -27,7 +27,7 @@ class MonitorScreen(Screen[None]):
         return False
 
     def follow(self) -> None:
-        """Draw the main screen's current Frame, if this screen shows it."""
+        """Draw the newest state of the app, if this screen shows it."""
 
     def leave(self) -> None:
         """Return to the screen below, unless an earlier key or click in the same burst of input already did."""
@@ -88,12 +88,12 @@ class PanelScreen(MonitorScreen):
 
 
 class LiveScreen(PanelScreen):
-    """A PanelScreen that shows the main screen's Frame and follows it."""
+    """A PanelScreen that is drawn again whenever the state that it shows changes."""
 
     def follow(self) -> None:
-        """Draw the main screen's current Frame."""
+        """Draw the newest state."""
         self.draw()
 
     def on_screen_resume(self) -> None:
-        """Show the newest Frame after another screen was in front."""
+        """Draw the newest state after another screen was in front."""
         self.follow()

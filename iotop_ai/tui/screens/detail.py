@@ -15,6 +15,7 @@ from iotop_ai.tui.styles import ThemeStyles
 from iotop_ai.tui.widgets.lines import Wheeled
 
 PAGE_OVERLAP = 2
+"""The number of rows of a page that the next page shows again."""
 
 
 class TimedScreen(LiveScreen):
@@ -25,7 +26,7 @@ class TimedScreen(LiveScreen):
 
     def __init__(self, state: MainState, time: TimeActions, theme_styles: ThemeStyles, panel_id: str) -> None:
         super().__init__(theme_styles, panel_id)
-        self.main = state
+        self.state = state
         self._time = time
         self._theme_styles = theme_styles
         # The answer to an earlier key would hide the keys of this screen for a few seconds.
@@ -34,7 +35,7 @@ class TimedScreen(LiveScreen):
     @property
     def captures_keys(self) -> bool:
         """Whether the user is typing a time."""
-        return self.main.view.time_input is not None
+        return self.state.view.time_input is not None
 
     def on_key(self, event: Key) -> None:
         """Handle the key that opens the time input, and every key while the input is open.
@@ -78,7 +79,7 @@ class DetailScreen(TimedScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(self.main.frame, self.main.view, self._theme_styles, self.screen_name))
+        self.app.push_screen(HelpScreen(self.state.frame, self.state.view, self._theme_styles, self.screen_name))
 
 
 class ScrolledScreen(DetailScreen):

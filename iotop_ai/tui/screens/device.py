@@ -44,7 +44,7 @@ class DeviceScreen(DetailScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the device."""
-        return device_screen_rows(self.main.frame, self.main.view, width, height, self.device, self.page)
+        return device_screen_rows(self.state.frame, self.state.view, width, height, self.device, self.page)
 
     def on_row_clicked(self, event: RowClicked) -> None:
         """Show the device of the stack whose row was clicked."""
@@ -55,7 +55,7 @@ class DeviceScreen(DetailScreen):
 
     def action_device(self, step: int) -> None:
         """Show the next or previous device."""
-        self.device = next_device(self.main.frame, self.main.view, self.device, step) or self.device
+        self.device = next_device(self.state.frame, self.state.view, self.device, step) or self.device
         self.draw()
 
     def action_tab(self, step: int) -> None:
@@ -66,22 +66,22 @@ class DeviceScreen(DetailScreen):
     def action_log(self) -> None:
         """Switch the chart between a logarithmic and a linear scale."""
         self.page = self.page._replace(log=not self.page.log)
-        self.main.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale of the tall chart")
+        self.state.change(f"done: {'logarithmic' if self.page.log else 'linear'} scale of the tall chart")
 
     def action_check(self) -> None:
         """Open the dialog that measures this device, through its mount if it has one."""
-        if device_or_selected(self.main.frame, self.main.view, self.device) is None:
-            self.main.change(f"{self.device or 'a disk'} is not present, so it cannot be checked")
+        if device_or_selected(self.state.frame, self.state.view, self.device) is None:
+            self.state.change(f"{self.device or 'a disk'} is not present, so it cannot be checked")
             return
-        backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
+        backdrop = Backdrop(self.state, lambda: self.rows(*self.app.size), self._theme_styles)
         self.app.push_screen(self._machine.storage_check(backdrop, self.device))
 
     def action_health(self) -> None:
         """Open the health of the disk that this device is, or lies on."""
-        disk = health_disk(self.main.frame, self.device)
+        disk = health_disk(self.state.frame, self.device)
         if disk:
             threads = self._machine.threads
-            self.app.push_screen(HealthScreen(self.main, self._time, self._source, threads, self._theme_styles, disk))
+            self.app.push_screen(HealthScreen(self.state, self._time, self._source, threads, self._theme_styles, disk))
         else:
-            self.main.change(f"no health: a disk below {self.device} is not seen")
+            self.state.change(f"no health: a disk below {self.device} is not seen")
             self.draw()

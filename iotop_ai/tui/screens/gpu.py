@@ -25,9 +25,9 @@ class GpuScreen(DetailScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the GPU."""
-        return gpu_screen_rows(self.main.frame, self.main.view, width, height, self.uuid)
+        return gpu_screen_rows(self.state.frame, self.state.view, width, height, self.uuid)
 
     def action_gpu(self, step: int) -> None:
         """Show the next or previous GPU."""
-        self.uuid = next_gpu(self.main.frame, self.main.view, self.uuid, step) or self.uuid
+        self.uuid = next_gpu(self.state.frame, self.state.view, self.uuid, step) or self.uuid
         self.draw()

@@ -29,7 +29,7 @@ from iotop_ai.store.source import Source
 from iotop_ai.tui.bindings import HEALTH_KEYS
 from iotop_ai.tui.dialogs.base import Backdrop
 from iotop_ai.tui.dialogs.notice import NoticeScreen
-from iotop_ai.tui.screens.detail import TimedScreen
+from iotop_ai.tui.screens.detail import PAGE_OVERLAP, TimedScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.time_actions import TimeActions
@@ -39,8 +39,8 @@ from iotop_ai.tui.view_changes import typed
 from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
-PAGE_OVERLAP = 2
 AT_NOW = ("live", "paused")
+"""The modes in which the screen shows this machine as it is, or as it was when the user paused."""
 SELF_TEST = "self-test"
 
 
@@ -79,6 +79,7 @@ class HealthScreen(TimedScreen):
         self._source = source
         self._threads = threads
         self._without_list = bool(disk)
+        """Whether the screen opened with the page of a disk, so that Esc does not lead to the list."""
         self.health = HealthView(disk=disk, cursor=disk or state.view.device)
 
     @property
@@ -88,19 +89,19 @@ class HealthScreen(TimedScreen):
 
     @property
     def may_act(self) -> bool:
-        """Whether self-tests may be started: only live, on this machine, and not read-only."""
-        view = self.main.view
+        """Whether self-tests may be started: only live or paused, on this machine, and not read-only."""
+        view = self.state.view
         now = view.mode in AT_NOW and not view.remote and not view.readonly
         return now and self._source.live and isinstance(self._source, SmartRefresher)
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the list, or of one disk."""
-        may_ask = isinstance(self._source, SmartRefresher) and self.main.view.mode in AT_NOW
+        may_ask = isinstance(self._source, SmartRefresher) and self.state.view.mode in AT_NOW
         self.health = self.health._replace(may_test=self.may_act, may_ask=may_ask)
-        rows = disk_rows(self.main.frame)
+        rows = disk_rows(self.state.frame)
         if rows and not any(row.name == self.health.cursor for row in rows):
             self.health = self.health._replace(cursor=worst_disk(rows))
-        return health_screen_rows(self.main.frame, self.main.view, self.health, width, height)
+        return health_screen_rows(self.state.frame, self.state.view, self.health, width, height)
 
     def show(self, **changes: object) -> None:
         """Change the state of the screen, and draw it."""
@@ -109,7 +110,7 @@ class HealthScreen(TimedScreen):
 
     def answer(self, text: str) -> None:
         """Show a short answer to a key."""
-        self.main.change(text)
+        self.state.change(text)
         self.draw()
 
     def on_row_clicked(self, event: RowClicked) -> None:
@@ -159,7 +160,7 @@ class HealthScreen(TimedScreen):
 
     def action_open(self) -> None:
         """Open the page of the disk under the cursor."""
-        if not self.health.disk and disk_row(self.main.frame, self.health.cursor) is not None:
+        if not self.health.disk and disk_row(self.state.frame, self.health.cursor) is not None:
             self.show(disk=self.health.cursor, scroll=0)
 
     def on_wheeled(self, event: Wheeled) -> None:
@@ -170,11 +171,11 @@ class HealthScreen(TimedScreen):
     def action_move(self, step: int) -> None:
         """Move the cursor of the list, or scroll the page of a disk."""
         if not self.health.disk:
-            rows = disk_rows(self.main.frame)
+            rows = disk_rows(self.state.frame)
             self.show(cursor=next_disk(rows, self.health.cursor, step, around=False))
             return
         width, height = self.app.size
-        most = most_scroll(self.main.frame, self.health, width, height - 2)
+        most = most_scroll(self.state.frame, self.health, width, height - 2)
         self.show(scroll=max(0, min(most, self.health.scroll + step)))
 
     def action_page(self, pages: int) -> None:
@@ -183,7 +184,7 @@ class HealthScreen(TimedScreen):
 
     def action_disk(self, step: int) -> None:
         """Go to the next or previous disk: open its page, or mark it in the list."""
-        name = next_disk(disk_rows(self.main.frame), self.health.disk or self.health.cursor, step, around=True)
+        name = next_disk(disk_rows(self.state.frame), self.health.disk or self.health.cursor, step, around=True)
         self.show(disk=name if self.health.disk else "", cursor=name, scroll=0)
 
     def action_ask(self) -> None:
@@ -194,18 +195,18 @@ class HealthScreen(TimedScreen):
 
     def action_test(self) -> None:
         """Open the dialog, or a notice that says why a self-test cannot be started."""
-        disk = target_disk(self.main.frame, self.health)
+        disk = target_disk(self.state.frame, self.health)
         busy = self._threads.running(SELF_TEST)
         why = "a disk is being queried" if busy else why_no_test(disk, self.health)
         if why or disk is None:  # without a target disk, there is always a reason
-            backdrop = Backdrop(self.main, lambda: self.rows(*self.app.size), self._theme_styles)
+            backdrop = Backdrop(self.state, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
         else:
             self.show(dialog=Dialog(disk.name, identity=disk.identity))
 
     def _decide(self, dialog: Dialog) -> None:
         """Run the typed command if the dialog offered it."""
-        disk = disk_row(self.main.newest, dialog.disk)
+        disk = disk_row(self.state.newest, dialog.disk)
         why = why_test_refused(disk, dialog, self.health)
         if why or disk is None or disk.state is None:
             self.show(dialog=None)
@@ -239,4 +240,4 @@ class HealthScreen(TimedScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(self.main.frame, self.main.view, self._theme_styles, "health"))
+        self.app.push_screen(HelpScreen(self.state.frame, self.state.view, self._theme_styles, "health"))

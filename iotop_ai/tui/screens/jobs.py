@@ -30,10 +30,10 @@ class JobsScreen(DetailScreen):
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of all jobs."""
-        return jobs_screen_rows(self.main.frame, self.main.view, width, height, self.cursor)
+        return jobs_screen_rows(self.state.frame, self.state.view, width, height, self.cursor)
 
     def _pids(self) -> list[int]:
-        return [row.pid for row in job_rows(self.main.frame, self.main.view)]
+        return [row.pid for row in job_rows(self.state.frame, self.state.view)]
 
     def on_row_clicked(self, event: RowClicked) -> None:
         """Mark the job whose row was clicked; choose it if it was marked already."""
@@ -61,7 +61,7 @@ class JobsScreen(DetailScreen):
 
     def action_next(self) -> None:
         """Mark the next job; after the last, the first."""
-        self.cursor = job_after(self.main.frame, self.main.view, self.cursor, 1) or self.cursor
+        self.cursor = job_after(self.state.frame, self.state.view, self.cursor, 1) or self.cursor
         self.draw()
 
     def action_choose(self) -> None:

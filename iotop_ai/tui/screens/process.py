@@ -37,26 +37,26 @@ class ProcessDetailScreen(ScrolledScreen):
         self._machine = machine
         self._clock = Clock()
         self._threads: DetailThreads | None = None
-        self._asked_ns = self._asked_whole_ns = self._came_ns = 0
+        self._asked_ns = self._asked_whole_ns = self._answered_ns = 0
         self.page = ProcessPage(key)
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the process."""
-        absent, late_s = self._absent(), 0.0
-        # While another screen is in front, nothing is read, so only a reading that was asked for can be late.
-        if not absent and self._asked_ns > self._came_ns > 0:
+        absent, late_s = self._why_absent(), 0.0
+        # While another screen is in front, nothing is read, so only a requested reading can be late.
+        if not absent and self._asked_ns > self._answered_ns > 0:
             late_s = (self._clock.monotonic_ns() - self._asked_ns) / 1e9
         detail = None if absent else self.page.detail
         page = self.page._replace(absent=absent, late_s=late_s if self._live else 0.0, detail=detail)
-        return process_screen_rows(self.main.frame, self.main.view, page, width, height)
+        return process_screen_rows(self.state.frame, self.state.view, page, width, height)
 
     @property
     def _live(self) -> bool:
-        return self.main.view.mode == "live"
+        return self.state.view.mode == "live"
 
-    def _absent(self) -> str:
+    def _why_absent(self) -> str:
         """Why the process cannot be read; "" if it can."""
-        return self.main.view.not_live or ("not available in a replay" if self._machine.root is None else "")
+        return self.state.view.not_live or ("not available in a replay" if self._machine.root is None else "")
 
     def on_mount(self) -> None:
         """Begin to read the process."""
@@ -75,7 +75,7 @@ class ProcessDetailScreen(ScrolledScreen):
     def _read(self) -> None:
         """Read the process, unless the last reading is recent. A part that was never read is read even while paused."""
         root = self._machine.root
-        if root is None or self._absent():
+        if root is None or self._why_absent():
             return
         if self._threads is None:
             self._threads = DetailThreads(root, self.post_message)
@@ -96,19 +96,19 @@ class ProcessDetailScreen(ScrolledScreen):
             return
         before = page.before
         if page.detail is not None:
-            # The two threads may read almost at the same time, which is too short for a CPU time per second.
+            # The two threads may read almost at the same time; over so short a time, a CPU share would be inexact.
             if (new.threads.at_ns or 0) - (page.detail.threads.at_ns or 0) >= EVERY_NS // 2:
                 before = page.detail.threads
             if new.identity.status is Status.PENDING:
                 new = new._replace(identity=page.detail.identity, environ=page.detail.environ)
-        self._came_ns = self._clock.monotonic_ns()
+        self._answered_ns = self._clock.monotonic_ns()
         self.page = page._replace(detail=new, before=before)
         self.draw()
 
     def action_move(self, rows: int) -> None:
         """Scroll by this many rows, but not past the last page."""
-        page = self.page._replace(absent=self._absent())
-        most = most_process_scroll(self.main.frame, self.main.view, page, *self.app.size)
+        page = self.page._replace(absent=self._why_absent())
+        most = most_process_scroll(self.state.frame, self.state.view, page, *self.app.size)
         self.page = self.page._replace(scroll=max(0, min(most, self.page.scroll + rows)))
         self.draw()
 
@@ -118,22 +118,22 @@ class ProcessDetailScreen(ScrolledScreen):
 
     def action_process(self, step: int) -> None:
         """Show the next or previous process of the list."""
-        key = next_process(self.main.frame, self.main.view, self.page.key, step)
+        key = next_process(self.state.frame, self.state.view, self.page.key, step)
         if key is not None and key != self.page.key:
             self.page = ProcessPage(key)
-            self._came_ns = self._asked_ns = self._asked_whole_ns = 0
+            self._answered_ns = self._asked_ns = self._asked_whole_ns = 0
             self._read()
         self.draw()
 
     def action_code(self) -> None:
         """Begin to find the lines of Python that the process executes."""
-        absent = self._absent()
+        absent = self._why_absent()
         if absent:
-            self.main.change(absent)
+            self.state.change(absent)
         elif self._threads is not None and self._threads.read_code(self.page.key, self._uid()):
             self.page = self.page._replace(sampling=True, scroll=0)
         elif not self.page.sampling:
-            self.main.change("py-spy is still looking at another process")
+            self.state.change("py-spy is still looking at another process")
         self.draw()
 
     def on_code_read(self, message: CodeRead) -> None:
@@ -143,13 +143,13 @@ class ProcessDetailScreen(ScrolledScreen):
             self.draw()
 
     def _uid(self) -> int | None:
-        table = self.main.newest.snapshot.processes.value
+        table = self.state.newest.snapshot.processes.value
         info = None if table is None else table.info.get(self.page.key)
         return None if info is None else info.uid
 
     def action_act(self, text: str) -> None:
         """Open the dialog that signals the process or changes its priority. text: the beginning of the command."""
-        backdrop = Backdrop(self.main, self._rows_behind, self._theme_styles)
+        backdrop = Backdrop(self.state, self._rows_behind, self._theme_styles)
         self.app.push_screen(self._machine.one_process(self.page.key, text, backdrop))
 
     def _rows_behind(self) -> list[Line]:

@@ -19,7 +19,7 @@ _FIXED_ROWS = 5
 
 
 class ReasoningScreen(ScrolledScreen):
-    """The page of reasons, which scrolls. scroll_rows: the index of the first row shown."""
+    """The page of reasons, which scrolls. first_row: the index of the first row shown below the banner."""
 
     BINDINGS = REASON_KEYS
     ACTIONS = SCREENS["reasoning"]
@@ -27,19 +27,19 @@ class ReasoningScreen(ScrolledScreen):
 
     def __init__(self, state: MainState, time: TimeActions, verdict: VerdictActions, theme_styles: ThemeStyles) -> None:
         super().__init__(state, time, theme_styles, "reasoning")
-        self.scroll_rows = 0
+        self.first_row = 0
         self._main_actions: dict[str, Callable[..., None]] = {
             "copy": verdict.copy, "acknowledge": verdict.acknowledge, "job": verdict.job, "pause": time.pause,
         }  # fmt: skip
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows from the first one shown."""
-        return reasoning_rows(self.main.frame, self.main.view, width, height, self.scroll_rows)
+        return reasoning_rows(self.state.frame, self.state.view, width, height, self.first_row)
 
     def action_move(self, rows: int) -> None:
         """Scroll by this many rows, but not past the last page."""
-        most = most_reasoning_scroll(self.main.frame, self.main.view, *self.app.size)
-        self.scroll_rows = max(0, min(most, self.scroll_rows + rows))
+        most = most_reasoning_scroll(self.state.frame, self.state.view, *self.app.size)
+        self.first_row = max(0, min(most, self.first_row + rows))
         self.draw()
 
     def action_page(self, pages: int) -> None:

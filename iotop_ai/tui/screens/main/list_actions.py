@@ -34,7 +34,7 @@ _CURRENT = "●"
 _ERASE = ("backspace", "ctrl+u")
 
 OpenList = Callable[[tuple[Entry, ...], Callable[[Action], Awaitable[None]], Wording], None]
-"""Opens a list of entries, and calls the function with the entry that the user takes."""
+"""Opens a list of entries, and calls the function with the Action of the entry that the user chooses."""
 
 
 def _entry(name: str, text: str, current: bool) -> Entry:
@@ -67,7 +67,7 @@ class ListActions:
         entries = [
             _entry(BUSIEST, "follow the device that the verdict names, else the busiest", not view.device),
             _entry(OF_THE_JOB, "follow the job's device", view.follow_job),
-            *(_entry(one.name, self._device_text(one), one.name == current) for one in all_devices(frame, view)),
+            *(_entry(d.name, self._device_text(d), d.name == current) for d in all_devices(frame, view)),
         ]
         wording = Wording("devices", "choose it", "no device has these words", False)
         self._open_list(tuple(entries), self._take_device, wording)
@@ -192,7 +192,7 @@ class ListActions:
             self._filter(typed("" if selected else self._state.view.pattern, key, character))
 
     def paste_filter(self, text: str) -> None:
-        """Append the first line of a pasted text to the filter."""
+        """Append the first line of a pasted text to the filter, or replace a selected filter by it."""
         before = "" if self._state.view.pattern_selected else self._state.view.pattern
         self._state.update(pattern_selected=False)
         self._filter(before + clean(text.partition("\n")[0]))

@@ -13,7 +13,7 @@ from iotop_ai.tui.view_changes import older
 
 
 class LiveUpdates:
-    """Receives the Frames. While the screen is paused or shows the past, it does not change."""
+    """Receives the Frames. While the screen is paused or shows the past, it keeps its Frame."""
 
     def __init__(self, state: MainState, source: Source, recording: RecordingActions, verdict: VerdictActions) -> None:
         self._state = state
@@ -23,8 +23,8 @@ class LiveUpdates:
         self._staleness = StalenessWatch(Clock())
 
     def receive(self, frame: Frame) -> None:
-        """Take the newest Frame. Draw it unless the screen is paused, shows the past, or is covered by
-        another screen.
+        """Take the newest Frame, and show it unless the screen is paused or shows the past. Draw unless the screen is
+        paused or covered by another screen.
         """
         state = self._state
         state.past = older(state.past, state.newest, frame, keep=2 * state.canvas.columns)

@@ -23,7 +23,6 @@ from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.threads.actions import ActionThreads
 from iotop_ai.tui.threads.doctor import search_once
 
-AT_NOW = ("live", "paused")
 CHOOSE_FIRST = "choose a process first: Down moves to it"
 ENDED = "it has ended"
 
@@ -69,7 +68,7 @@ class MachineActions:
         if not view.problems:
             self._state.change("doctor's row is not shown")
             return
-        names = view.dismissed | {one.name for one in view.problems}
+        names = view.dismissed | {problem.name for problem in view.problems}
         self._state.change("done: dismissed; iotop-ai doctor lists all", problems=(), dismissed=names)
 
     def why_not(self) -> str:
@@ -164,12 +163,12 @@ class MachineActions:
         from iotop_ai.tui.dialogs.process import ProcessScreen
 
         view, newest = self._state.view, self._state.newest.snapshot
-        targets = tagged_target(newest, view.tagged)
-        if not targets:
+        target = tagged_target(newest, view.tagged)
+        if target is None:
             group = selected_group(self._state.frame, view)
             if group is None:
                 return CHOOSE_FIRST
-            targets = process_target(newest, group.keys)
-            if targets is None:
+            target = process_target(newest, group.keys)
+            if target is None:
                 return ENDED
-        return ProcessScreen(self._backdrop(), self.threads, targets, text)
+        return ProcessScreen(self._backdrop(), self.threads, target, text)

@@ -50,7 +50,9 @@ class RecordingActions:
         self._post_message = post_message
         self._marks_failure_shown = False
         self._in_order = threading.Lock()
-        """Locked from a key until its answer is sent, so that the last answer is that of the last key."""
+        """Locked while a recording is started or stopped, and until the answer is sent, so that the answers are in
+        order.
+        """
 
     def record(self) -> None:
         """Start a recording, or stop the one that is being written."""

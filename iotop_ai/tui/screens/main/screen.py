@@ -331,7 +331,7 @@ class MainScreen(RootScreen):
         return Backdrop(self.state, self._current_rows, self.theme_styles)
 
     def _current_rows(self) -> list[Line]:
-        """The current rows of this screen."""
+        """Draw this screen, and return its rows."""
         width = self.app.size.width
         self._draw(width)
         out: list[Line] = []
@@ -445,7 +445,7 @@ class MainScreen(RootScreen):
     def action_cursor(self, step: int) -> None:
         """Move the cursor of the focused panel; if the panel has no rows, move the cursor of the process panel.
 
-        End returns to now. At a timeline, Home and End go to its ends.
+        End returns from the past to now. If the panel has no rows and there is a timeline, Home and End go to its ends.
         """
         if step == TO_THE_END and self.time.now():
             return

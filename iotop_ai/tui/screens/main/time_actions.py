@@ -213,7 +213,7 @@ class TimeActions:
         self._begin_to_look_back(self._state.newest.snapshot.wall_ns - round(LEAP_S * 1e9))
 
     def seek_end(self, step: int) -> bool:
-        """Go to the beginning (step -1) or the end (+1) if there is a timeline; returns whether there is one."""
+        """Go to the beginning (step < 0) or the end (step > 0) of a timeline; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.seek(self.playback.span()[step > 0])

@@ -76,7 +76,7 @@ async def test_a_click_on_the_banner_opens_its_reasons_and_the_wheel_scrolls() -
         await pilot.pause()
         assert isinstance(app.screen, ReasoningScreen)
         app.screen.panel.post_message(Wheeled(app.screen.panel, 3))
-        await until(lambda: app.screen.scroll_rows == 3)
+        await until(lambda: app.screen.first_row == 3)
 
 
 async def test_the_reasons_scroll_and_follow_the_newest_verdict() -> None:
