@@ -186,7 +186,7 @@ class MonitorApp(TerminalApp):
         recording = ring.recording() if ring is not None else None
         if recording is None:
             return None
-        # The offset is the number of the minute. If the ring has dropped minute 1, it has no history for its oldest one.
+        # The offset is the number of the minute. If minute 1 has been dropped, the oldest minute has no history.
         whole_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
             cursor = FrameCursor([recording], shown_from_ns=whole_ns)

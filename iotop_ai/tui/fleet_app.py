@@ -49,7 +49,7 @@ class FleetApp(TerminalApp):
         """The message that the timer will remove."""
 
     def on_mount(self) -> None:
-        """Start the queries."""
+        """Start the queries, and the timer that updates the age of the last answer."""
         self.paint_ground()
         assert self.state.thread is not None
         self.state.thread.start()

@@ -29,7 +29,7 @@ from iotop_ai.tui.textual_internals.theme_switch import ANSI_THEMES, switch_text
 from iotop_ai.tui.view_changes import theme_after
 from iotop_ai.tui.widgets.lines import PlaceClicked
 
-BLOCKED_LOOK_S = 0.05
+BLOCKED_CHECK_S = 0.05
 """The pause in seconds between two checks of whether a thread is still blocked."""
 END_WAIT_S = 10.0
 """The seconds that an app may take to end after a signal, before it is ended by force."""
@@ -84,7 +84,9 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return self.root
 
     def paint_ground(self) -> None:
-        """Give the app and its first screen the theme's background."""
+        """Give the app and its first screen the theme's background, and paint everything again after each Ctrl-Z and
+        fg.
+        """
         if self._ground:
             self.styles.background = self._ground
             self.root.styles.background = self._ground
@@ -135,7 +137,7 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         return screen if isinstance(screen, MonitorScreen) else self.root
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Do not open the palette while its key is text that the user types."""
+        """Do not open the palette on a screen without ACTIONS, or while its key is text that the user types."""
         return action != "palette" or bool(self._front.ACTIONS and not self._front.captures_keys)
 
     async def action_palette(self) -> None:
@@ -158,11 +160,11 @@ class TerminalApp(ExceptionKeepingApp, inherit_bindings=False):
         The kernel reports a process as stopped only when all its threads are. A thread that waits for a dead server
         cannot be stopped, so the shell would wait forever.
         """
-        for _ in range(round(HOME_TIMEOUT_S / BLOCKED_LOOK_S)):
+        for _ in range(round(HOME_TIMEOUT_S / BLOCKED_CHECK_S)):
             if not blocked_threads():
                 super().action_suspend_process()
                 return
-            await asyncio.sleep(BLOCKED_LOOK_S)
+            await asyncio.sleep(BLOCKED_CHECK_S)
         self.root.answer("failed: cannot suspend: a thread waits for a filesystem that does not answer; q quits")
 
     def picture(self) -> str:

@@ -14,6 +14,7 @@ from iotop_ai.present.text.panel import scroll_to
 TO_THE_END = 1_000_000
 """A step beyond any list: to its last row, or with a minus to its first."""
 INTERVALS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""The intervals that the keys set."""
 
 
 def theme_after(theme: str) -> str:
@@ -50,8 +51,9 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     """The View with the cursor moved by ``step`` rows, and scrolled so that the cursor's row is among the ``visible``
     ones.
 
-    If the View has no cursor, a step of one row puts it on the row ``enter``. A longer step, or a missing row, puts it
-    on the first row, or on the last for a step up. ``TO_THE_END`` puts it on the last row, its negative on the first.
+    If the cursor is not on any of ``keys``, a step of one row puts it on the row ``enter``. A longer step, or an
+    ``enter`` without a row, puts it on the first row, or on the last for a step up. ``TO_THE_END`` puts it on the last
+    row, its negative on the first.
     """
     if not keys:
         return view
@@ -66,15 +68,15 @@ def moved(view: View, keys: Sequence[str], step: int, visible: int, enter: str =
     return view._replace(cursor=keys[at], scroll=scroll_to(at, view.scroll, len(keys), max(1, visible)))
 
 
-def typed(pattern: str, key: str, character: str | None) -> str:
+def typed(text: str, key: str, character: str | None) -> str:
     """The typed text after a key: backspace removes a character, ctrl+u all of them, and a printable character is
     appended.
     """
     if key == "backspace":
-        return pattern[:-1]
+        return text[:-1]
     if key == "ctrl+u":
         return ""
-    return pattern + character if character and character.isprintable() else pattern
+    return text + character if character and character.isprintable() else text
 
 
 def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:

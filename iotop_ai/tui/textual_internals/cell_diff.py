@@ -118,15 +118,15 @@ class CellDiff:
         width = len(new.text)
         if old.jagged or new.jagged or len(old.text) != width:
             return [(0, width)]
-        differs = _columns_set(old.text_bits ^ new.text_bits, width)
+        differs = _changed_columns(old.text_bits ^ new.text_bits, width)
         if old.style_bits != new.style_bits:
             text, before, after, on_blank = new.text, old.styles, new.styles, self._on_blank
             marked = bytearray(differs)
-            for x in compress(range(width), _columns_set(old.style_bits ^ new.style_bits, width)):
+            for x in compress(range(width), _changed_columns(old.style_bits ^ new.style_bits, width)):
                 if text[x] != " " or on_blank[before[x]] != on_blank[after[x]]:
                     marked[x] = 1
             differs = bytes(marked)
-        return [found.span() for found in _RANGE.finditer(differs)]
+        return [match.span() for match in _RANGE.finditer(differs)]
 
     def paint(self, rows: Iterable[tuple[int, int, Row | None, Row]]) -> str:
         """The text to write for rows of (column, row of the terminal, old cells, new cells).
@@ -155,8 +155,10 @@ class CellDiff:
         return "".join(out)
 
 
-def _columns_set(difference: int, width: int) -> bytes:
-    """For each column of 16 bits, a byte that is not zero if any of the bits is set."""
+def _changed_columns(difference: int, width: int) -> bytes:
+    """For each column, a byte that is not zero if the column differs. difference: the XOR of two rows, 16 bits a
+    column.
+    """
     return (difference | difference >> 8).to_bytes(2 * width, "little")[::2]
 
 

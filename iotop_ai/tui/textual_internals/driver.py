@@ -224,6 +224,7 @@ def driver_class(
 
 
 def _fits(base: type) -> bool:
+    """Whether the class has the methods and attributes on which BlockingInputDriver relies."""
     for name in ("run_input_thread", "disable_input", "start_application_mode", "_get_terminal_size"):
         method = getattr(base, name, None)
         if method is None or list(inspect.signature(method).parameters) != ["self"]:

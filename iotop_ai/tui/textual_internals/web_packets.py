@@ -15,6 +15,7 @@ from iotop_ai.present.screen.bounds import bounded
 START_LINE = b"__GANGLION__\n"
 """The line that the driver writes before the first packet."""
 LARGEST_PACKET = 1 << 26
+"""The largest size in bytes of a packet from the monitor."""
 _MOST_LINES_BEFORE = 10
 """The number of lines that may come before START_LINE."""
 
@@ -26,7 +27,7 @@ class MessageError(Exception):
 class Packet(NamedTuple):
     """A packet between the web driver and the page.
 
-    letter: "D" for typed or painted data, "M" for a message about the screen.
+    letter: "D" for typed or painted data, "M" for a message about the screen or the session, in JSON.
     """
 
     letter: bytes
@@ -38,7 +39,7 @@ class Packet(NamedTuple):
 
 
 def meta(**fields: Any) -> Packet:
-    """A packet with a message about the screen."""
+    """A packet with a message about the screen or the session."""
     return Packet(b"M", json.dumps(fields).encode())
 
 

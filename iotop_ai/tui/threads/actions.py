@@ -45,13 +45,13 @@ class ActionThreads:
     def run(self, name: str, action: Callable[[], ActionResult]) -> None:
         """Start an action. name: the name of its thread."""
 
-        def run() -> None:
+        def run_and_post() -> None:
             result = action()
             for event in result.events:  # added here, because the app may end before it handles the message
                 self._source.add_event("action", event)
             self._post_message(result)
 
-        thread = threading.Thread(None, run, name, daemon=True)
+        thread = threading.Thread(None, run_and_post, name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # this user has too many threads

@@ -48,7 +48,7 @@ class LiveAlerts:
         self._running: RunningAlerts | None = None
         self._closed = False
         self.unsent: list[str] = []
-        """The failures after ``close`` began: the screen has gone, so its caller prints them."""
+        """The failures after ``close`` began. The screen has gone, so cli prints them."""
         self._lock = threading.Lock()
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class LiveAlerts:
         running = self._running
         if running is None or not (changed := running.take(frame)):
             return
-        bell = running.bell and any(one.fires for one in changed)
+        bell = running.bell and any(alert.fires for alert in changed)
         self._post(_answer(changed), bell=bell)
 
     def close(self, seconds: float) -> None:
@@ -103,12 +103,12 @@ class LiveAlerts:
 
 
 def _firing(running: RunningAlerts) -> tuple[FiringAlert, ...]:
-    return tuple(FiringAlert(one.rule, Severity(one.severity)) for one in running.firing)
+    return tuple(FiringAlert(alert.rule, Severity(alert.severity)) for alert in running.firing)
 
 
 def _answer(changed: list[Alert]) -> str:
     """The screen's message. It is about the last rule that began to fire; if none did, about the last one that
     stopped. The message gives only the number of the others.
     """
-    shown = next((one for one in reversed(changed) if one.fires), changed[-1])
+    shown = next((alert for alert in reversed(changed) if alert.fires), changed[-1])
     return alert_text(shown.rule, shown.state, shown.found, len(changed) - 1)

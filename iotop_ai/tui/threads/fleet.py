@@ -124,7 +124,7 @@ class FleetThread:
             self._server.close()
 
     def _next(self) -> _HistoryRequest | str | None:
-        """Wait for the next request. A str asks for a refresh; None ends the thread."""
+        """Wait for the next work: a request for graphs, a str for a refresh, or None to end the thread."""
         with self._changed:
             while not self._stopping:
                 now_ns = self._clock.monotonic_ns()

@@ -26,9 +26,11 @@ LEAST_WAIT_S = 0.1
 LONGEST_WAIT_S = 2.0
 """A longer pause in the recording is skipped."""
 CHECK_S = 0.5
+"""How often, in seconds, a recording that may grow is checked for more Frames."""
 _MISSING_ALLOWED = 120
 """The number of Samples that a graph may lack before they are read again."""
 TIMELINE_S = 0.25
+"""The shortest time in seconds between two messages about the timeline, except for the last."""
 _SECOND = 1_000_000_000
 
 
@@ -103,13 +105,13 @@ class PlaybackFailed(PlaybackMessage):
 
 
 class _SeekRequest(NamedTuple):
-    """A request to go to a wall-clock time, then forward or back by a number of Frames. found: whether a search for a
-    mark or a change gave the time.
+    """A request to go to a wall-clock time, then forward or back by a number of Frames. from_search: whether a search
+    for a mark or a change gave the time.
     """
 
     wall_ns: int | None = None
     steps: int = 0
-    found: bool = False
+    from_search: bool = False
 
 
 class PlaybackThread:
@@ -144,9 +146,10 @@ class PlaybackThread:
         self._timeline_sent_ns = 0
         self._end_ns = cursor.begin_wall_ns
         self._current_ns = cursor.begin_wall_ns if cursor.frame is None else cursor.frame.snapshot.wall_ns
-        self._found: tuple[Frame | None, int] | None = None
+        self._search_result: tuple[Frame | None, int] | None = None
         """The Frame shown for the last mark or change that was found, and the time of that mark or change."""
         self._past_for: Frame | None = None
+        """The Frame for which the older Samples were read last."""
         self._samples: tuple[str, list[Sample]] = ("", [])
         """The boot id, and the Samples of that boot without a gap up to the newest Frame, for graphs."""
         self._past_complete = False
@@ -204,22 +207,23 @@ class PlaybackThread:
         """Go to the next or previous change of the verdict."""
 
         def find(at: int) -> tuple[int, str] | None:
-            found = self._timeline_reader.next_change(at, step)
-            return None if found is None else (found, "")
+            change_ns = self._timeline_reader.next_change(at, step)
+            return None if change_ns is None else (change_ns, "")
 
-        self._seek_to_found(find, "change of the verdict")
+        self._seek_by_search(find, "change of the verdict")
 
     def to_mark(self, step: int) -> None:
-        """Go to the next or previous mark or end of a job's process, and show what it is."""
-        self._seek_to_found(lambda at: self._timeline_reader.next_mark(at, step), "mark")
+        """Go to the next or previous mark, alert, fault or end of a job's process, and show what it is."""
+        self._seek_by_search(lambda at: self._timeline_reader.next_mark(at, step), "mark")
 
-    def _seek_to_found(self, find: Callable[[int], tuple[int, str] | None], what: str) -> None:
+    def _seek_by_search(self, find: Callable[[int], tuple[int, str] | None], target_name: str) -> None:
+        """Go to the time that ``find`` returns, and show its text. target_name: a mark or a change, in words."""
         with self._ready:
             at = self._current_ns if self._target_ns is None else self._target_ns
-            found = find(at)
+            result = find(at)
             more = "" if self._timeline_complete else " in the part read so far"
-            self._state = self._state._replace(note=f"no further {what}{more}" if found is None else found[1])
-        self._put(_SeekRequest(found[0], found=True) if found is not None else _SeekRequest())
+            self._state = self._state._replace(note=f"no further {target_name}{more}" if result is None else result[1])
+        self._put(_SeekRequest(result[0], from_search=True) if result is not None else _SeekRequest())
 
     def toggle(self) -> None:
         """Play, or pause."""
@@ -245,6 +249,7 @@ class PlaybackThread:
             self._ready.notify()
 
     def _interrupted(self) -> bool:
+        """Whether a request waits, or the thread is to end."""
         return self._closing or self._request is not None
 
     def _superseded(self) -> bool:
@@ -275,18 +280,18 @@ class PlaybackThread:
     def _serve(self, request: _SeekRequest) -> None:
         self._jumped = self._jumped or request.wall_ns is not None or request.steps < 0
         if request.wall_ns is not None:
-            self._cursor.seek(request.wall_ns, self._early, self._superseded)
+            self._cursor.seek(request.wall_ns, self._post_early, self._superseded)
             with self._ready:
                 if not self._superseded():
                     self._target_ns = None
-            self._found = (self._cursor.frame, request.wall_ns) if request.found else None
+            self._search_result = (self._cursor.frame, request.wall_ns) if request.from_search else None
         for _ in range(abs(request.steps)):
             if (self._cursor.forward() if request.steps > 0 else self._cursor.back(self._superseded)) is None:
                 break
         self._restart_clock()
         self._post()
 
-    def _early(self, frame: Frame) -> None:
+    def _post_early(self, frame: Frame) -> None:
         self._app.post_message(PlaybackFrame(self, frame, self._state, early=True))
 
     def _post(self) -> None:
@@ -295,8 +300,8 @@ class PlaybackThread:
             return
         # A mark between two Frames is shown with the earlier Frame. The next search begins at the mark itself, because
         # a search from the Frame's time would find the same mark again.
-        found = self._found
-        self._current_ns = found[1] if found is not None and found[0] is frame else frame.snapshot.wall_ns
+        result = self._search_result
+        self._current_ns = result[1] if result is not None and result[0] is frame else frame.snapshot.wall_ns
         ended = self._cursor.peek() is None
         with self._ready:
             state, self._state = self._state, self._state._replace(note="")
@@ -304,6 +309,7 @@ class PlaybackThread:
         self._app.post_message(PlaybackFrame(self, frame, state))
 
     def _restart_clock(self) -> None:
+        """Let the current Frame be the one that is due now."""
         frame = self._cursor.frame
         self._waiting, self._set_back_at = False, None
         wall_ns = frame.snapshot.wall_ns if frame else self._cursor.begin_wall_ns
@@ -379,7 +385,9 @@ class PlaybackThread:
         return True
 
     def _read_past(self) -> bool:
-        """Read the Samples older than the Frame's history, for the graphs; returns whether there were any to read."""
+        """Read the Samples older than the Frame's history, for the graphs, unless they are known; returns whether it
+        did.
+        """
         frame = self._cursor.frame
         if frame is None or (self._past_for is frame and not self._jumped):
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iotop_ai.collectors.io.clock import Clock
 
 CHECK_S = 1.0
+"""The seconds between two calls of ``StalenessWatch.check``."""
 INTERVALS = 3
 LEAST_S = 2.0
 """The shortest delay in seconds that counts. Under load, readings at short intervals may be this late without
@@ -24,12 +25,12 @@ class StalenessWatch:
         self._reading_ns = self._clock.monotonic_ns()
 
     def check(self, interval_s: float) -> int | None:
-        """The whole seconds since the last reading if they are more than 3 intervals, otherwise None.
+        """The whole seconds since the last reading; None unless more than 3 intervals and LEAST_S have passed.
 
         Time in which this program did not run, because it was stopped by Ctrl-Z or got no CPU, does not count.
         """
         now_ns = self._clock.monotonic_ns()
-        if now_ns - self._checked_ns > 2.5 * CHECK_S * 1e9:
+        if now_ns - self._checked_ns > 2.5 * CHECK_S * 1e9:  # at least one check in between is missing
             self._reading_ns = now_ns
         self._checked_ns = now_ns
         silent_s = (now_ns - self._reading_ns) / 1e9

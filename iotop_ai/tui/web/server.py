@@ -51,7 +51,8 @@ class BrowserServer:
         self._url = f"http://{HOST}:{port}"
         self._key = secrets.token_urlsafe(_KEY_BYTES)
         self._pages: list[str] = []
-        self._sessions: set[asyncio.Task[None] | None] = set()
+        """The secret parts of the addresses that work, the oldest first."""
+        self._session_tasks: set[asyncio.Task[None] | None] = set()
         folder = Path(str(files("textual_serve")))
         self._static = {
             str(path.relative_to(folder / "static")): path
@@ -127,11 +128,11 @@ class BrowserServer:
         raise web.HTTPSeeOther(f"/{page}/")
 
     async def _index(self, request: web.Request) -> web.StreamResponse:
-        below = f"{HOST}:{self._port}/{request.match_info['page']}"
+        base = f"{HOST}:{self._port}/{request.match_info['page']}"
         text = self._page.render(
             font_size=16,
-            app_websocket_url=f"ws://{below}/ws",
-            config={"static": {"url": f"http://{below}/static/"}},
+            app_websocket_url=f"ws://{base}/ws",
+            config={"static": {"url": f"http://{base}/static/"}},
             application={"name": "iotop-ai"},
         )
         return web.Response(text=text, content_type="text/html")
@@ -146,10 +147,10 @@ class BrowserServer:
         """Open a session, unless too many are open."""
         if request.headers.get("Origin") != self._url:  # every browser sends it
             raise web.HTTPForbidden(text="only the page of iotop-ai web can open this\n")
-        if len(self._sessions) >= MOST_SESSIONS:
+        if len(self._session_tasks) >= MOST_SESSIONS:
             raise web.HTTPServiceUnavailable(text=f"{MOST_SESSIONS} screens are open already\n")
         task = asyncio.current_task()
-        self._sessions.add(task)
+        self._session_tasks.add(task)
         try:
             socket = web.WebSocketResponse(heartbeat=HEARTBEAT_S, max_msg_size=LARGEST_MESSAGE)
             await socket.prepare(request)
@@ -159,7 +160,7 @@ class BrowserServer:
             await socket.close(code=WSCloseCode.POLICY_VIOLATION if why else WSCloseCode.OK, message=why.encode()[:100])
             return socket
         finally:
-            self._sessions.discard(task)
+            self._session_tasks.discard(task)
 
     async def _run(self, socket: web.WebSocketResponse, request: web.Request) -> str:
         columns, rows = _number(request.query.get("width"), 80), _number(request.query.get("height"), 24)
@@ -170,10 +171,10 @@ class BrowserServer:
 
     async def _end_all(self, _: web.Application) -> None:
         """End all sessions. Without this, aiohttp waits a minute for the browsers."""
-        open_now = [task for task in self._sessions if task is not None]
-        for task in open_now:
+        tasks = [task for task in self._session_tasks if task is not None]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*open_now, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class _OneLine(logging.Handler):

@@ -97,6 +97,7 @@ class LinePanel(Widget, can_focus=True):
             self._repaint(changed)
 
     def _clear(self) -> None:
+        """Forget what was painted."""
         self._strips = [None] * len(self.lines)
         self._painted = [None] * len(self.lines)
         self._changed.clear()
@@ -173,6 +174,7 @@ class LinePanel(Widget, can_focus=True):
         return [strip.crop(crop.x, crop.x + crop.width) for strip in rows]
 
     def _row(self, y: int, width: int) -> Strip:
+        """The row for Textual, which paints it now."""
         if not 0 <= y < len(self.lines):
             return Strip.blank(width, self._theme_styles.base)
         self._painted[y] = None
@@ -198,6 +200,7 @@ class LinePanel(Widget, can_focus=True):
         return strip
 
     def _hover(self, y: int | None) -> None:
+        """Move the underline to the row at ``y`` if it has a key; otherwise remove the underline."""
         if y is not None and not (0 <= y < len(self.lines) and self.lines[y].key):
             y = None
         if y == self._hovered:

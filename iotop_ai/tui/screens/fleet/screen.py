@@ -120,7 +120,7 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_move(self, step: int) -> None:
         """Move the cursor."""
-        names = [one.name for one in self.state.machines]
+        names = [machine.name for machine in self.state.machines]
         view = self.state.fleet_view.view
         if names and view.cursor not in names:
             view = view._replace(cursor=names[0])

@@ -28,7 +28,8 @@ class FleetState:
         self.width = 80
         self._clock = Clock()
         self._answered_ns = self._clock.monotonic_ns()
-        self._asked: tuple[str, int, float] = ("", 0, 0.0)
+        self._last_request: tuple[str, int, float] = ("", 0, 0.0)
+        """The machine, the number of values and the time of the last request for graphs."""
 
     def take(self, fleet: Fleet | None, trouble: str) -> None:
         """Take the result of a refresh."""
@@ -44,7 +45,7 @@ class FleetState:
         self.draw()
 
     def tick(self) -> None:
-        """Draw the screen with the current age of the last answer."""
+        """Draw the screen with the current age of the last answer, and request graphs if they are due."""
         self.fleet_view = self.fleet_view._replace(age_s=(self._clock.monotonic_ns() - self._answered_ns) / 1e9)
         self.want_history()
         self.draw()
@@ -71,12 +72,12 @@ class FleetState:
         if machine is None or self.fleet is None or self.thread is None:
             return
         request = (machine.name, max(2, 2 * room(self.width).cells), self.fleet.at_s)
-        if request != self._asked:
-            self._asked = request
+        if request != self._last_request:
+            self._last_request = request
             self.thread.want_history(machine, request[1], request[2])
 
     def sort(self, step: int) -> None:
-        """Sort by the next or previous column."""
+        """Sort by the next (step +1) or previous (-1) column, in its usual order."""
         order = list(SORTS)
         key = order[(order.index(self.fleet_view.sort) + step) % len(order)]
         self.fleet_view = self.fleet_view._replace(sort=key)
