@@ -5,7 +5,6 @@ from __future__ import annotations
 from textwrap import wrap
 
 from iotop_ai.lazy.namedtuple import NamedTuple
-from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.actions import APP_ACTIONS, SCREENS
 from iotop_ai.present.screen.column_help import COLUMN_HELP, Entries
 from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
@@ -55,9 +54,7 @@ class _Page(NamedTuple):
     about: str
 
 
-def help_rows(
-    frame: Frame | None, view: View, width: int, height: int, page: int = 0, screen: str = "main"
-) -> list[Line]:
+def help_rows(view: View, width: int, height: int, page: int = 0, screen: str = "main") -> list[Line]:
     """The help as a whole screen. page: the index of the page to show; the last page if there are fewer. screen: the
     screen to explain, whose keys come first.
     """

@@ -79,7 +79,7 @@ class DetailScreen(TimedScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(self.state.frame, self.state.view, self._theme_styles, self.screen_name))
+        self.app.push_screen(HelpScreen(self.state.view, self._theme_styles, self.screen_name))
 
 
 class ScrolledScreen(DetailScreen):

@@ -240,4 +240,4 @@ class HealthScreen(TimedScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(self.state.frame, self.state.view, self._theme_styles, "health"))
+        self.app.push_screen(HelpScreen(self.state.view, self._theme_styles, "health"))

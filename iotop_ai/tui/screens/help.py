@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.events import Click, Key
 
-from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.help import help_rows, page_count
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
@@ -22,16 +21,15 @@ class HelpScreen(PanelScreen):
     other keys, and on the last page also the keys for the next page, close the help.
     """
 
-    def __init__(self, frame: Frame | None, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
+    def __init__(self, view: View, theme_styles: ThemeStyles, screen_below: str = "main") -> None:
         super().__init__(theme_styles, "help")
         self.page = 0
-        self._frame = frame
         self._view = view
         self._screen_below = screen_below
 
     def rows(self, width: int, height: int) -> list[Line]:
         """The rows of the page."""
-        return help_rows(self._frame, self._view, width, height, self.page, self._screen_below)
+        return help_rows(self._view, width, height, self.page, self._screen_below)
 
     def on_resize(self) -> None:
         """Keep the page, or go to the last page if the new size has fewer pages.

@@ -123,7 +123,7 @@ def test_read_only_mode_dims_the_key_and_a_remote_screen_has_none() -> None:
     assert {span.token for span in line.spans if "drop-cache" in span.text or span.text == " D"} == {"mute"}
     (line,) = keys_rows(FRAME, View(), wide, 1)
     assert {span.token for span in line.spans if "drop-cache" in span.text} == {"dim"}
-    helped = [s for line in help_rows(FRAME, View(readonly=True), 160, 48) for s in line.spans]
+    helped = [s for line in help_rows(View(readonly=True), 160, 48) for s in line.spans]
     assert {span.token for span in helped if "drop caches" in span.text} == {"mute"}
     # A check that only reads works: it writes nothing.
     assert {span.token for span in helped if "measure storage" in span.text} == {"dim"}

@@ -103,7 +103,7 @@ def test_the_help_shows_the_users_keys() -> None:
     assert keys["sort"].keys == "< Ctrl-N"
     assert keys["pause"].keys == "none"
     shown = frame(snapshots(lambda i: Machine(), 3))
-    text = "\n".join(line.text for line in help_rows(shown, view, 80, 24))
+    text = "\n".join(line.text for line in help_rows(view, 80, 24))
     assert " F7 " in text
     assert " / " not in text
     assert "F7:find" in keys_rows(shown, view, 160, 1)[0].text

@@ -35,7 +35,7 @@ SCREEN_KEYS = {screen: screen_keys(VIEW, screen) for screen in ABOVE}
 
 
 def page(screen: str, width: int, height: int, view: View = VIEW, number: int = 0) -> list[str]:
-    lines = help_rows(scenes.no_gpu(), view, width, height, number, screen)
+    lines = help_rows(view, width, height, number, screen)
     assert len(lines) == height
     assert {cells(line.text) for line in lines} == {width}
     return [line.text for line in lines]
@@ -128,7 +128,7 @@ def test_keys_that_do_not_work_now_are_left_out_or_dimmed() -> None:
     for mode in ("replay", "back"):
         assert not [key for key in screen_keys(VIEW._replace(mode=mode), "gpu") if key.keys == "R"]
     assert [key for key in screen_keys(VIEW, "gpu") if key.keys == "R"]
-    lines = help_rows(scenes.no_gpu(), VIEW._replace(readonly=True), 80, 24, 0, "health")
+    lines = help_rows(VIEW._replace(readonly=True), 80, 24, 0, "health")
     mute = [span.text.split() for line in lines for span in line.spans if span.token == "mute"]
     assert mute == [["T", "self-test"]]
 

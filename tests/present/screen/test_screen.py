@@ -195,7 +195,7 @@ def test_a_machine_without_readings_is_drawn() -> None:
 
 
 def help_text(view: View, width: int, height: int, page: int = 0) -> str:
-    lines = help_rows(scene("no_gpu"), view, width, height, page)
+    lines = help_rows(view, width, height, page)
     well_formed(lines, width)
     assert len(lines) == height
     return "\n".join(line.text for line in lines)

@@ -65,4 +65,4 @@ class FleetJobsScreen(LiveScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(None, self.state.fleet_view.view, self._theme_styles, "fleet_jobs"))
+        self.app.push_screen(HelpScreen(self.state.fleet_view.view, self._theme_styles, "fleet_jobs"))

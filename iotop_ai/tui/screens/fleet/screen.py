@@ -174,4 +174,4 @@ class FleetScreen(LiveScreen, RootScreen):
 
     def action_help(self) -> None:
         """Open the help page."""
-        self.app.push_screen(HelpScreen(None, self.state.fleet_view.view, self.theme_styles, "fleet"))
+        self.app.push_screen(HelpScreen(self.state.fleet_view.view, self.theme_styles, "fleet"))

@@ -352,7 +352,7 @@ class MainScreen(RootScreen):
         """Open the help page."""
         from iotop_ai.tui.screens.help import HelpScreen  # a screen is imported when it is first opened
 
-        self.app.push_screen(HelpScreen(self.frame, self.view, self.theme_styles))
+        self.app.push_screen(HelpScreen(self.view, self.theme_styles))
 
     def action_theme(self) -> None:
         """Switch to the next theme."""
