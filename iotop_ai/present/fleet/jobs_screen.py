@@ -30,6 +30,7 @@ COLUMNS = (
     Column("late", "straggler", 14, 0, 20, left=True, gap=2),
     Column("time", "time", 10, 0, 60, left=True, gap=2),
 )
+"""The columns of the list of jobs."""
 PARTS = (
     Column("gpus", "GPUs", 5),
     Column("ranks", "ranks", 6, 3),
@@ -37,6 +38,7 @@ PARTS = (
     Column("wait", "wait%", 6),
     Column("time", "time", 20, 0, 100, left=True, gap=2),
 )
+"""The columns of the job under the cursor, on each of its machines."""
 _NAME_END = 18
 """The column at which the names end and the table's columns start."""
 
@@ -58,6 +60,7 @@ def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
+    """The list of jobs, and below it the machines of the job under the cursor, the late one first."""
     slots = place_columns(fit_columns(COLUMNS, width - _NAME_END), _NAME_END, width)
     current = selected_job(jobs, fleet_view)
     visible = max(1, min(len(jobs), height // 2 - 1))

@@ -28,8 +28,8 @@ KEYS = (
 """The actions shown in the last row."""
 BANNER_ROWS = 2
 _LEAST_DETAIL, _TALL = 18, 36
-"""The minimum heights of a screen that shows graphs of the machine under the cursor (_LEAST_DETAIL), and of one that
-shows tall graphs (_TALL).
+"""The minimum heights of a screen that shows details of the machine under the cursor (_LEAST_DETAIL), and of one that
+shows tall graphs of it (_TALL).
 """
 _GRAPHS = (("lost", "lost", 0.2), ("gpu", "GPU busy", None), ("disk", "disk util", 0.98))
 """(the name in History.values, the label, the limit) of each graph."""
@@ -59,8 +59,8 @@ def _keys(fleet_view: FleetView) -> list[tuple[str, str]]:
 
 
 def detail_height(height: int) -> int:
-    """The number of rows about the machine under the cursor; 0 on a short screen."""
-    return 0 if height < _LEAST_DETAIL else 1 + 3 * _graph_rows(height) + (5 if height >= _TALL else 3)
+    """The number of rows about the machine under the cursor: its name, the graphs and the facts; 0 on a short screen."""
+    return 0 if height < _LEAST_DETAIL else 1 + len(_GRAPHS) * _graph_rows(height) + (5 if height >= _TALL else 3)
 
 
 def list_height(height: int) -> int:
@@ -74,7 +74,7 @@ def _graph_rows(height: int) -> int:
 
 def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[Line]:
     """The worst state and the summary; below them, the reason for old or missing figures, otherwise a straggler, the
-    alerts or the server's address.
+    alerts or the server's address. Before the first answer: the server that is asked, or why it does not answer.
     """
     if fleet is None:
         words = fleet_view.trouble or f"asking {fleet_view.server}"

@@ -44,7 +44,7 @@ SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "aw
 """For each sort order, the column whose title is marked."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
-"""The minimum width of a screen with _NAME_END_WIDE columns for the names."""
+"""The minimum width of a wide screen, on which the names take _NAME_END_WIDE columns."""
 _HIGH_UTIL, _HIGH_LOSS = 0.98, 0.2
 """The ratios from which %util, and the share of lost time, are highlighted."""
 
@@ -85,9 +85,8 @@ def _cell(machine: FleetMachine, column: str, room: int) -> tuple[str, str]:
     disk = machine.disk
     match column:
         case "lost":
-            return lost_words(machine), "strong" if machine.lost_gpu_h and (
-                machine.lost_ratio or 0
-            ) >= _HIGH_LOSS else ""
+            loses_much = machine.lost_gpu_h and (machine.lost_ratio or 0) >= _HIGH_LOSS
+            return lost_words(machine), "strong" if loses_much else ""
         case "ratio":
             return percent(machine.lost_ratio), "strong" if (machine.lost_ratio or 0) >= _HIGH_LOSS else ""
         case "cause":

@@ -15,7 +15,8 @@ HISTORY_WINDOWS = 12
 
 
 class History(NamedTuple):
-    """The values of a machine's graphs over HISTORY_WINDOWS. end_s: the time of the last value. values: the values by
+    """The values of a machine's graphs over HISTORY_WINDOWS. end_s: the Unix time of the last value. values: the values
+    by
     the graph's name, the oldest first.
     """
 
@@ -28,9 +29,9 @@ class FleetView(NamedTuple):
     """The user's choices on the fleet's screens, and the state of the refresh.
 
     view: pattern, cursor (a machine's name), scroll, reverse, mode and message. sort: one of SORTS. server: the address
-    of the Prometheus server. interval_s: the seconds between two refreshes. trouble: why the last refresh failed; ""
-    if it did not. age_s: the seconds since the last answer. job: the name of the job under the cursor in the list of
-    jobs.
+    of the Prometheus server. window_s: the seconds over which the figures are computed. interval_s: the seconds between
+    two refreshes. trouble: why the last refresh failed; "" if it did not. age_s: the seconds since the last answer.
+    job: the name of the job under the cursor in the list of jobs.
     """
 
     view: View

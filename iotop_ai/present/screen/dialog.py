@@ -9,6 +9,7 @@ from iotop_ai.present.text.glyphs import in_ascii
 from iotop_ai.present.text.line import Line, Span, cells, cut_spans, is_single_width, plain, row, spans_cells
 
 WIDEST = 64
+"""The largest width of a dialog."""
 LABEL_CELLS = 12
 """The column in which a labelled sentence begins."""
 Row = list[Span]

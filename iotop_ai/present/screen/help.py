@@ -70,7 +70,7 @@ def help_rows(view: View, width: int, height: int, page: int = 0, screen: str = 
             "Space: more",
         ]
     room = width - cells(title) - 12
-    out = [rule(width, title, [Span(next((one for one in hints if cells(one) <= room), hints[-1]), "dim")])]
+    out = [rule(width, title, [Span(next((hint for hint in hints if cells(hint) <= room), hints[-1]), "dim")])]
     out += all_pages[page].rows
     end = [Span(" ? ", "unsure"), Span("means unknown, never zero; the row says why", "dim")]
     return in_ascii([*fill_rows(out, width, height - 1), row(width, end)], view.ascii_only)
@@ -140,7 +140,7 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, ro
     tables = [_key_table("keys", own, view, column_cells), columns, main] if own else [main, columns]
     if screen in WITHOUT_MAIN:
         tables.remove(main)
-    return [_packed(one, room) for one in tables]
+    return [_packed(table, room) for table in tables]
 
 
 def _columns_table(title: str, entries: Entries, column_cells: int) -> list[_Block]:

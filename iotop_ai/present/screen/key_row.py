@@ -194,6 +194,7 @@ def _opens(frame: Frame, view: View) -> str:
 
 
 def _changes(key: Key) -> bool:
+    """Whether any of the key's actions changes the machine."""
     return any(name.startswith(_CHANGING) for name in key.actions)
 
 

@@ -79,7 +79,7 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 
 TALL, WIDE = 40, 120
 _LEAST_DISKS, _MOST_LINKS = 3, 6
-"""_LEAST_DISKS: the number of disks with a row before spare rows are given away. _MOST_LINKS: the maximum number of
+"""_LEAST_DISKS: at most this many disks have a row before spare rows are given away. _MOST_LINKS: the maximum number of
 network links with a row.
 """
 _LISTED_STEP = 4

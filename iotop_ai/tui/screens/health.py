@@ -40,7 +40,7 @@ from iotop_ai.tui.widgets.lines import RowClicked, Wheeled
 
 LONGEST_WORD = 8
 AT_NOW = ("live", "paused")
-"""The modes in which the screen shows this machine as it is, or as it was when the user paused."""
+"""The modes in which an action is about the machine as it is now."""
 SELF_TEST = "self-test"
 
 
