@@ -59,7 +59,7 @@ def _keys(fleet_view: FleetView) -> list[tuple[str, str]]:
 
 
 def detail_height(height: int) -> int:
-    """The number of rows about the machine under the cursor: its name, the graphs and the facts; 0 on a short screen."""
+    """The number of rows about the machine under the cursor: name, graphs and facts; 0 on a short screen."""
     return 0 if height < _LEAST_DETAIL else 1 + len(_GRAPHS) * _graph_rows(height) + (5 if height >= _TALL else 3)
 
 

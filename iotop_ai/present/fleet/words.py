@@ -151,8 +151,7 @@ def lost_total(fleet: Fleet) -> float | None:
 
 def summary(fleet: Fleet) -> tuple[State, str]:
     """The worst state of the machines that have trouble (OK or UNSURE if none has), and a sentence: how many machines
-    have
-    trouble, how much time is lost, and the cause of most of it.
+    have trouble, how much time is lost, and the cause of most of it.
     """
     troubled = [machine for machine in fleet.machines if machine.troubled]
     many = plural(len(fleet.machines), "machine")

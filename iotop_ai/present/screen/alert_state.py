@@ -21,7 +21,7 @@ def firing_spans(view: View) -> list[Span]:
 
 
 def alert_text(rule: str, state: str, figures: str, more: int) -> str:
-    """The message beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C". figures: the
-    metrics and their values. more: the number of other rules that began or stopped firing.
+    """The message beside the keys: "alert: gpu_hot firing, gpus.0.temperature_celsius 91 C". figures: the metrics and
+    their values. more: the number of other rules that began or stopped firing.
     """
     return f"alert: {rule} {state}, {figures}" + (f"; {more} more" if more else "")

@@ -260,8 +260,8 @@ def typing_row(
 ) -> Line:
     """The last row while the user types text. enter, escape: the words for what these keys do.
 
-    hint: the words about what to type, shown until a character is typed. selected: whether the typed text is
-    drawn as selected, because the next character replaces it.
+    hint: the words about what to type, shown until a character is typed. selected: whether the typed text is drawn as
+    selected, because the next character replaces it.
     """
     end = [Span("Enter", "key"), Span(f":{enter} ", "dim"), Span("Esc", "key"), Span(f":{escape} ", "dim")]
     room = max(0, width - spans_cells(end) - 5)  # the sign after its blank, the cursor and two blanks

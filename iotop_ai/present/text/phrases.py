@@ -29,8 +29,8 @@ _CLAUSE_END = re.compile("; |: |, | \\(")
 
 
 def whole_clauses(text: str, room: int) -> str:
-    """The sentence without the last clauses that do not fit; unchanged if not even the first clause fits. It is
-    never cut inside brackets.
+    """The sentence without the last clauses that do not fit; unchanged if not even the first clause fits. It is never
+    cut inside brackets.
     """
     if cells(text) <= room:
         return text

@@ -9,8 +9,8 @@ from iotop_ai.present.text.units import plural
 
 
 def scrolled(rows: Sequence[Line], room: int, scroll: int, width: int) -> list[Line]:
-    """The rows from ``scroll`` on, at most ``room``. If not all rows fit into a room of two or more, the last one
-    shown counts the rows below it.
+    """The rows from ``scroll`` on, at most ``room``. If not all rows fit into a room of two or more, the last one shown
+    counts the rows below it.
     """
     has_note = len(rows) > room > 1
     room -= has_note

@@ -126,8 +126,7 @@ _ANSI_BLOCKS = {
 
 def _ansi(hues: dict[str, str], *, console: bool = False) -> dict[str, TextStyle]:
     """The styles of a theme with the terminal's 16 colours. hues: the colour numbers by token. console: whether the
-    terminal is the Linux console, on
-    which dim text (SGR 2) and colour 8 are unreadable.
+    terminal is the Linux console, on which dim text (SGR 2) and colour 8 are unreadable.
     """
     dim = TextStyle(dim=not console)
     faint = dim if console else TextStyle("8")
