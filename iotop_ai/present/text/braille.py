@@ -165,6 +165,7 @@ def token_runs(data: Series, limit: float | None = None) -> list[tuple[int, str]
     values = data.values
     unobserved = (len(values) - data.known) // 2
     unknown = values.count(None)
+    # If all unknown values come first and no value is above the limit, there are only three runs.
     if (
         values[:unknown].count(None) == unknown
         and unobserved <= unknown // 2

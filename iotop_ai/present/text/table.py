@@ -54,13 +54,13 @@ def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
 @lru_cache(maxsize=32)
 def _fitting(columns: tuple[Column, ...], room: int) -> list[Column]:
     """``fit_columns``, cached while the window keeps its width."""
-    left = list(columns)
-    while sum(c.width for c in left) > room:
-        worst = max((c.drop for c in left), default=0)
-        if worst == 0:
+    kept = list(columns)
+    while sum(c.width for c in kept) > room:
+        highest = max((c.drop for c in kept), default=0)
+        if highest == 0:
             break
-        left = [c for c in left if c.drop != worst]
-    return left
+        kept = [c for c in kept if c.drop != highest]
+    return kept
 
 
 def place_columns(columns: Sequence[Column], start: int, width: int) -> list[ColumnSlot]:
@@ -91,13 +91,13 @@ Word = tuple[str, str, str]
 
 
 def layout_row(
-    spans: list[Span], x: int, at: Iterable[ColumnSlot], words: Iterable[Word], width: int
+    spans: list[Span], x: int, slots: Iterable[ColumnSlot], words: Iterable[Word], width: int
 ) -> tuple[Span, ...]:
     """A row of ``width`` columns: ``spans``, which take ``x`` columns, and then the word of each column of the table.
 
     It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
-    for (column, first, last), (text, token, tail) in zip(at, words, strict=True):
+    for (column, first, last), (text, token, tail) in zip(slots, words, strict=True):
         takes = len(text) + len(tail)
         if takes > last + 1 - first or not text.isascii():
             text = cut(text, last + 1 - first - len(tail))
@@ -176,5 +176,6 @@ def note_room(width: int, title: str, columns: Iterable[ColumnSlot]) -> int:
     return first - cells(title) - 6
 
 
-def _title_start(at: ColumnSlot) -> int:
-    return at.first if at.column.left else at.last - cells(at.column.title) + 1
+def _title_start(slot: ColumnSlot) -> int:
+    """The column of the screen at which the title begins."""
+    return slot.first if slot.column.left else slot.last - cells(slot.column.title) + 1

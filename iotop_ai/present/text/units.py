@@ -23,19 +23,20 @@ UNDEFINED = "-"
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
 UNIT_WORDS = {"binary": "1 MB/s is 1,048,576 B/s", "decimal": "1 MB/s is 1,000,000 B/s"}
 _KILO = {"binary": 1024, "decimal": 1000}
-_rates = ["binary"]
-"""The unit system of rates. It is global, as a locale is: all sentences and tables of a process use the same units."""
+_rate_system = ["binary"]
+"""The unit system of rates, as the only item. It is global, as a locale is: all texts of a process use the same units.
+"""
 _LETTERS = ("", "K", "M", "G", "T", "P")
 
 
 def use_units(units: str) -> None:
     """Set the unit system of rates: "binary" or "decimal", as in model.settings.UNITS."""
-    _rates[0] = units
+    _rate_system[0] = units
 
 
 def rate_bytes(power: int) -> int:
     """The number of bytes in a KB (power 1), MB (2) or GB (3) of a rate."""
-    return int(_KILO[_rates[0]] ** power)
+    return int(_KILO[_rate_system[0]] ** power)
 
 
 def rate_unit(most: float) -> tuple[str, int]:
@@ -87,6 +88,7 @@ def _figure(value: float | None, whole_from: float) -> str:
 
 
 def _whole(value: float) -> str:
+    """The value without decimals; from 10,000 on with k, M and so on."""
     if value < 9999.5:
         return f"{value:.0f}"
     part = value

@@ -187,16 +187,16 @@ def _ruled_out(frame: Frame, width: int) -> list[Line]:
 
 def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, ...]) -> list[Line]:
     """The other classes for which there is an indication, and the names of the classes for which there is none."""
-    silent = without_a_sign(frame.verdict, others)
+    no_sign = without_a_sign(frame.verdict, others)
     out = [rule(width, "considered", [Span("confidence", "dim")])]
     for other in others:
         why = Cell(22, cut(_why_not(other), width - 30), "dim")
         confidence = Cell(width - 2, f"{other.finding.confidence:.2f}", "dim", right=True)
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, other.finding.class_id), why, confidence))
-    fault = _fault_beside(frame, view) if "gpu_fault" in silent else ""
+    fault = _fault_beside(frame, view) if "gpu_fault" in no_sign else ""
     if fault:
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
-    names = ", ".join(class_id for class_id in silent if class_id != "gpu_fault" or not fault)
+    names = ", ".join(class_id for class_id in no_sign if class_id != "gpu_fault" or not fault)
     for i, text in enumerate(wrap(f"no sign of {names}" if names else "every other class is listed above", width - 5)):
         out.append(place(width, Cell(3 if not i else 5, text, "dim")))
     return out
@@ -251,7 +251,7 @@ def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
 
 
 def _past(frame: Frame, view: View, width: int) -> list[Line]:
-    """The last hour: a bar of the states, and each change of the verdict with its duration."""
+    """The last hour: a bar of the states, and the last changes of the verdict with their durations, newest first."""
     now, classes = frame.snapshot.at_ns, frame.carry.classes
     if not classes:
         return []
