@@ -39,6 +39,7 @@ def copy_text(
 
 
 def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -> bool:
+    """Send the text to the clipboard by tmux or by OSC 52; returns whether it was sent."""
     if len(text.encode()) > LARGEST:
         return False
     if environ.get("TMUX") and _by_tmux(text):

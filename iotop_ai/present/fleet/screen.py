@@ -88,7 +88,7 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
         right = [Span("PAUSED  ", "mode"), *right]
     if old:
         right = [Span(f"{duration(fleet_view.age_s)} old ", "warn")]
-    words = _fitting_clauses(text, width - 12 - spans_cells(right))
+    words = fitting_clauses(text, width - 12 - spans_cells(right))
     block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
     first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
     return [first, _second(fleet, fleet_view, width)]
@@ -107,10 +107,10 @@ def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
         label, text = "alerts", ", ".join(alert.name for alert in fleet.alerts)
     else:
         label, text, token = "source", f"{fleet_view.server}, window {duration(fleet_view.window_s)}", "dim"
-    return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, _fitting_clauses(text, width - _TEXT_AT - 1), token))
+    return place(width, Cell(1, label, "dim"), Cell(_TEXT_AT, fitting_clauses(text, width - _TEXT_AT - 1), token))
 
 
-def _fitting_clauses(text: str, width: int) -> str:
+def fitting_clauses(text: str, width: int) -> str:
     """The sentence without the last clauses that do not fit; a single clause that does not fit is cut."""
     clauses = text.split("; ")
     while len(clauses) > 1 and cells("; ".join(clauses)) > width:

@@ -82,12 +82,12 @@ _BELOW = (
     *("read_size_bytes", "age_s", "power_of_most_ratio", "sm_ratio", "tensor_ratio", "sm_clock_ratio"),
     *("memory_full_in_s", ".gpus", ".answers", "pcie_width", "pcie_generation"),
 )
-"""Metrics whose names end in one of these support a finding when they are below their threshold, except as in
-``counts_below``.
+"""Metrics whose names end in one of these support a finding when they are below their threshold. ``counts_below`` has
+the exceptions.
 """
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
-"""These metrics support a finding when they are below their threshold. If the finding's state is OK, they support it
-when they are above.
+"""These metrics support a finding when they are below their threshold. They support it when they are above if the
+finding's state is OK, or, for gpus.busy_ratio, if the finding's class has ``spins``.
 """
 
 _AT_LIMIT = {
@@ -103,8 +103,8 @@ _NEAR = 0.8
 
 
 class Fact(NamedTuple):
-    """One row of evidence. words: the metric in words. limit: the threshold after "<", ">=" or a word; "" without one.
-    standing: MET, UNMET, UNKNOWN or PLAIN. metric: the metric's dotted id.
+    """One row of evidence. words: the metric in words. limit: the threshold after "<", ">", ">=" or a word; "" without
+    one. standing: MET, UNMET, UNKNOWN or PLAIN. metric: the metric's dotted id.
     """
 
     words: str

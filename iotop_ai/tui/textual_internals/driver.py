@@ -65,7 +65,7 @@ class HangupSafeFile:
 
 
 class BlockingInputDriver(LinuxDriver):
-    """A LinuxDriver whose input thread sleeps in poll() until there is input or ``disable_input`` ends it."""
+    """A LinuxDriver whose input thread sleeps in poll() until there is input or ``disable_input`` ends the thread."""
 
     entered: bool = False
     """Whether the terminal already shows the alternate screen."""
@@ -131,7 +131,9 @@ class BlockingInputDriver(LinuxDriver):
             termios.tcsetattr(self.fileno, termios.TCSANOW, attributes)
 
     def run_input_thread(self) -> None:
-        """Read keys until ``disable_input``. Between keys, the thread sleeps in poll()."""
+        """Read keys until ``disable_input``. Between keys, the thread sleeps in poll(); if ``shared``, it wakes every
+        POLL_MS.
+        """
         parser = XTermParser(self._debug)
         # For a user who has bound a key with Alt, a key that follows an Escape quickly counts as Alt with that key.
         escapes = None if getattr(self._app, "uses_alt", False) else EscapeSplitter()

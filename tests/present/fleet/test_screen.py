@@ -7,7 +7,7 @@ import pytest
 from iotop_ai.fleet.machines import fleet_of
 from iotop_ai.model.fleet.records import FleetAlert, FleetMachine
 from iotop_ai.present.fleet.jobs_screen import jobs_screen_rows
-from iotop_ai.present.fleet.screen import fleet_screen_rows, whole_clauses
+from iotop_ai.present.fleet.screen import fitting_clauses, fleet_screen_rows
 from iotop_ai.present.fleet.view import FleetView, History
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
@@ -79,9 +79,9 @@ def test_the_graphs_show_the_history_of_the_machine_under_the_cursor() -> None:
 
 
 def test_sentences_are_shortened_by_whole_clauses() -> None:
-    assert whole_clauses("one; two; three", 9) == "one; two"
-    assert whole_clauses("one; two", 20) == "one; two"
-    assert whole_clauses("wonderful", 5) == "wond…"
+    assert fitting_clauses("one; two; three", 9) == "one; two"
+    assert fitting_clauses("one; two", 20) == "one; two"
+    assert fitting_clauses("wonderful", 5) == "wond…"
 
 
 def test_hostile_names_stay_in_their_cells() -> None:
