@@ -38,7 +38,7 @@ FIELD_MEANINGS = {
 """The fields of --format and their meanings. An unknown value is "?"; a value that does not apply is ""."""
 MEASURING = "measuring"
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
-"""The verdict's fields when the job that was asked for is not found."""
+"""The verdict's fields when the requested job is not found."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
 _TMUX_FORMAT = pattern(r"#(?=[{\[(])")
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")

@@ -47,7 +47,7 @@ class DeviceScreen(DetailScreen):
         return device_screen_rows(self.state.frame, self.state.view, width, height, self.device, self.page)
 
     def on_row_clicked(self, event: RowClicked) -> None:
-        """Show the device of the stack whose row was clicked."""
+        """Show the device whose row was clicked in the stack of devices."""
         event.stop()
         if event.key.startswith(DISK_PREFIX):
             self.device = event.key.removeprefix(DISK_PREFIX)
