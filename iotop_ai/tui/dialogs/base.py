@@ -21,7 +21,7 @@ LONGEST = 512
 
 
 class Backdrop(NamedTuple):
-    """What a dialog needs from the screen below it."""
+    """The parts of the screen below that a dialog needs."""
 
     state: MainState
     rows: Callable[[], Sequence[Line]]

@@ -1,4 +1,4 @@
-"""The keys that choose which rows and columns are shown, and in which order: lists, filter, sort order, device."""
+"""The keys that choose what is shown, and in which order: rows, columns, panels, device, units, filter, sort order."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _entry(name: str, text: str, current: bool) -> Entry:
 
 
 class ListActions:
-    """The controller of the keys about lists, filter, order and device. It changes only the View."""
+    """The controller of the keys that choose what is shown. It changes only the View and the unit system."""
 
     def __init__(self, state: MainState, open_list: OpenList) -> None:
         self._state = state

@@ -30,7 +30,8 @@ ENDED = "it has ended"
 class MachineActions:
     """The controller of the keys that change the machine.
 
-    threads: run the actions. backdrop: returns what a dialog needs from the main screen. open_dialog: opens a dialog.
+    threads: run the actions. backdrop: returns the parts of the main screen that a dialog needs. open_dialog: opens a
+    dialog.
     """
 
     def __init__(

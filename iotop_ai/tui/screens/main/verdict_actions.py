@@ -19,7 +19,7 @@ DETECTION_S = 10.0
 """Until this many seconds have been watched, the chosen process may still be detected as a job, because the detection
 takes a few samples.
 """
-NOTHING_LASTS = "only a failing disk or GPU can be acknowledged"
+NOTHING_TO_ACKNOWLEDGE = "only a failing disk or GPU can be acknowledged"
 
 
 class VerdictActions:
@@ -87,7 +87,7 @@ class VerdictActions:
         state = self._state
         target = first_to_acknowledge(state.frame.verdict.findings, state.frame.snapshot)
         if target is None:
-            state.change(NOTHING_LASTS)
+            state.change(NOTHING_TO_ACKNOWLEDGE)
         elif why := self._why_not():
             state.change(why)
         else:

@@ -19,7 +19,7 @@ from iotop_ai.tui.app import MonitorApp
 from iotop_ai.tui.clipboard import LARGEST, copy_text
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.jobs import JobsScreen
-from iotop_ai.tui.screens.main.verdict_actions import NOTHING_LASTS
+from iotop_ai.tui.screens.main.verdict_actions import NOTHING_TO_ACKNOWLEDGE
 from iotop_ai.tui.screens.reasoning import ReasoningScreen
 from iotop_ai.tui.screenshot import screenshot
 from iotop_ai.tui.widgets.lines import Wheeled
@@ -244,7 +244,7 @@ async def test_the_key_x_does_not_acknowledge_a_disk_that_hangs(
     async with showing(frame) as (app, pilot):
         await pilot.press("x")
         await until(lambda: app.main.view.message)
-        assert app.main.view.message == NOTHING_LASTS
+        assert app.main.view.message == NOTHING_TO_ACKNOWLEDGE
     assert not Acknowledged(tmp_path / "iotop-ai").read()
 
 
