@@ -44,7 +44,7 @@ def decided(name: str) -> tuple[Frame, ...]:
 def printed(frame: Frame, finding: Finding) -> str:
     """What is printed beside a finding's cures: its sentences and its evidence."""
     verdict = frame.verdict._replace(findings=(finding,))
-    rows = [f"{fact.what} {fact.value} {fact.limit}" for fact in facts_of(finding)]
+    rows = [f"{fact.words} {fact.value} {fact.limit}" for fact in facts_of(finding)]
     parts = (headline.headline(verdict), headline.because(verdict))
     return "\n".join([*(headline.text_of(part) for part in parts), *rows])
 

@@ -90,7 +90,7 @@ def test_every_class_has_evidence_with_a_threshold(name: str) -> None:
     facts = facts_of(play((SCENES[name], 25))[-1].verdict.primary)
     assert facts
     assert any(fact.standing in (MET, PLAIN) for fact in facts)
-    assert all(fact.what and "_" not in fact.what.partition(":")[0] for fact in facts)
+    assert all(fact.words and "_" not in fact.words.partition(":")[0] for fact in facts)
 
 
 @pytest.mark.parametrize(
