@@ -59,26 +59,26 @@ NO_CULPRIT = Culprit()
 @cached_per_frame
 def culprit_of(frame: Frame, view: View) -> Culprit:
     """The culprit that the Frame's verdict names."""
-    first = frame.verdict.primary
+    primary = frame.verdict.primary
     disk, disk_hue = _disk(frame)
-    if first.state not in LOUD:
+    if primary.state not in LOUD:
         return Culprit(disk=disk, disk_hue=disk_hue) if disk else NO_CULPRIT
-    args = dict(first.args)
-    pids, cell = _processes(frame, first, args)
-    mount = args.get("mount") if first.class_id in ("fs_full", "network_fs") else None
+    args = dict(primary.args)
+    pids, cell = _processes(frame, primary, args)
+    mount = args.get("mount") if primary.class_id in ("fs_full", "network_fs") else None
     limit = args.get("limit")
     return Culprit(
-        hue_of(first.state),
+        hue_of(primary.state),
         disk,
         disk_hue,
-        "/dev/shm" if first.class_id == "shm_full" else str(mount or ""),
-        _gpus(frame, first, args),
-        _GPU_CELLS.get(first.class_id, ""),
+        "/dev/shm" if primary.class_id == "shm_full" else str(mount or ""),
+        _gpus(frame, primary, args),
+        _GPU_CELLS.get(primary.class_id, ""),
         pids,
         cell,
-        "run" if first.class_id in _COMPUTE else "",
-        limit == "cpu" or (first.class_id == "noisy_neighbour" and args.get("what") == "cpu"),
-        limit == "memory" or first.class_id == "mem_pressure",
+        "run" if primary.class_id in _COMPUTE else "",
+        limit == "cpu" or (primary.class_id == "noisy_neighbour" and args.get("what") == "cpu"),
+        limit == "memory" or primary.class_id == "mem_pressure",
     )
 
 
@@ -116,24 +116,24 @@ def _job(frame: Frame) -> Job | None:
     return None if table is None else next((job for key, job in table.jobs.items() if key.pid == pid), None)
 
 
-def _processes(frame: Frame, first: Finding, args: Args) -> tuple[frozenset[int], str]:
+def _processes(frame: Frame, primary: Finding, args: Args) -> tuple[frozenset[int], str]:
     """(pids of the processes that the finding names, the column that shows why)."""
-    if first.class_id in _COMPUTE:
+    if primary.class_id in _COMPUTE:
         job = _job(frame)
         if job is None:
             return _same_program(frame, args.get("pid")), "cpu"
-        members = job.workers if first.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
+        members = job.workers if primary.class_id == "cpu_prep" and job.workers else [rank.key for rank in job.ranks]
         return frozenset(key.pid for key in members), "cpu"
-    if first.class_id == "noisy_neighbour":
+    if primary.class_id == "noisy_neighbour":
         others = _same_program(frame, args.get("other_pid"))
         return others, "cpu" if args.get("what") == "cpu" else _larger_rate(frame, others)
-    if first.class_id == "gpu_memory":
+    if primary.class_id == "gpu_memory":
         return _same_program(frame, args.get("other_pid")), ""
-    if first.class_id == "hung":
+    if primary.class_id == "hung":
         return _same_program(frame, args.get("main")), "state"
     if args.get("limit") in ("cpu", "memory"):
         return _same_program(frame, args.get("top_pid")), "cpu" if args.get("limit") == "cpu" else "rss"
-    if first.class_id == "no_gpu":
+    if primary.class_id == "no_gpu":
         return _same_program(frame, args.get("pid")), ""
     return frozenset(), ""
 
@@ -159,15 +159,15 @@ def _same_program(frame: Frame, pid: str | float | None) -> frozenset[int]:
     return frozenset(key.pid for key, info in table.info.items() if (info.name, info.uid) == (named.name, named.uid))
 
 
-def _gpus(frame: Frame, first: Finding, args: Args) -> frozenset[str]:
+def _gpus(frame: Frame, primary: Finding, args: Args) -> frozenset[str]:
     """The UUIDs of the GPUs that the finding names by number or by UUID; for comm_wait, of all GPUs of the job."""
     readings = frame.snapshot.gpu.value or {}
-    if first.subject in readings:
-        return frozenset((first.subject,))
-    if first.class_id == "comm_wait":
+    if primary.subject in readings:
+        return frozenset((primary.subject,))
+    if primary.class_id == "comm_wait":
         job = _job(frame)
         return frozenset(readings) if job is None else job.gpus
-    if first.class_id not in _GPU_CELLS:
+    if primary.class_id not in _GPU_CELLS:
         return frozenset()
     words = [str(args.get(name) or "") for name in ("worst", "late", "gpu", "free")]
     numbers = {word.removeprefix("GPU ") for word in words if word.startswith("GPU ")}

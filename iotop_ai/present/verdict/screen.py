@@ -82,14 +82,14 @@ def _banner_height(width: int, height: int) -> int:
 
 def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Line]:
     """All rows below the banner. spread: whether a blank row separates the sections."""
-    first, *others = frame.verdict.findings
-    facts = evidence.facts_of(first)
+    primary, *others = frame.verdict.findings
+    facts = evidence.facts_of(primary)
     others_considered = considered(rule_facts(frame, view), frame.carry, frame.verdict)
     parts = [
-        _why(frame, view, width, first, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
+        _why(frame, view, width, primary, [fact for fact in facts if fact.standing in (MET, PLAIN)]),
         _against(frame, width, [fact for fact in facts if fact.standing not in (MET, PLAIN)]),
         _ruled_out(frame, width),
-        _cures(width, first),
+        _cures(width, primary),
         *[_beside(width, finding) for finding in others],
         _considered(frame, view, width, others_considered),
         _past(frame, view, width),
@@ -97,8 +97,8 @@ def body_rows(frame: Frame, view: View, width: int, *, spread: bool) -> list[Lin
     return stack_sections(parts, width, spread=spread)
 
 
-def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]) -> list[Line]:
-    title = _title(frame, view, first)
+def _why(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fact]) -> list[Line]:
+    title = _title(frame, view, primary)
     out = [head(width, title, _column_slots(width)) if facts else rule(width, title)]
     if frame.verdict.measuring:
         left = frame.verdict.needed_s - frame.verdict.watched_s
@@ -112,8 +112,8 @@ def _why(frame: Frame, view: View, width: int, first: Finding, facts: list[Fact]
         out.append(place(width, Cell(3, "no measurement points to a cause", "dim")))
     if spent := _time(frame):
         out.append(place(width, Cell(3, "time:", "dim"), Cell(9, cut(spent, width - 10))))
-    if first.gpu_hours_lost:
-        text = f"{gpu_time(first.gpu_hours_lost)} lost by this job since a loss was first reported"
+    if primary.gpu_hours_lost:
+        text = f"{gpu_time(primary.gpu_hours_lost)} lost by this job since a loss was first reported"
         out.append(place(width, Cell(1, "●"), Cell(3, text, "strong")))
     return out
 
@@ -125,12 +125,12 @@ def _time(frame: Frame) -> str:
     return time_sentence(frame) if time_is_counted(frame) else NOT_RECORDED
 
 
-def _title(frame: Frame, view: View, first: Finding) -> str:
-    since = first.since_ns
+def _title(frame: Frame, view: View, primary: Finding) -> str:
+    since = primary.since_ns
     if since is None:
-        return f"why {first.class_id}"
-    passed = max(0, frame.snapshot.at_ns - shown_since(since, frame.carry.classes, first.class_id))
-    return f"why {first.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
+        return f"why {primary.class_id}"
+    passed = max(0, frame.snapshot.at_ns - shown_since(since, frame.carry.classes, primary.class_id))
+    return f"why {primary.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 
 def _column_slots(width: int) -> list[ColumnSlot]:
@@ -234,11 +234,11 @@ def _why_not(other: Considered) -> str:
     return f"held in {percent(other.share)} % of the samples; it needs {percent(other.enter)} %"
 
 
-def _cures(width: int, first: Finding) -> list[Line]:
-    if not first.advice:
+def _cures(width: int, primary: Finding) -> list[Line]:
+    if not primary.advice:
         return []
     out = [rule(width, "do")]
-    for number, advice in enumerate(first.advice, 1):
+    for number, advice in enumerate(primary.advice, 1):
         for i, text in enumerate(wrap(advice_text(advice), width - 5)):
             head = [Cell(1, str(number), "strong")] if not i else []
             out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
