@@ -13,7 +13,9 @@ from iotop_ai.present.text.line import Line, Span, cells, row
 from iotop_ai.present.text.units import brief, figure, token_of
 
 LEAST_ROWS = 6
+"""The fewest rows of a chart."""
 _LOWEST_MS = 0.1
+"""The lowest value on the logarithmic scale."""
 _FAR = 10.0
 """If the typical await is above this multiple of the peak, only its figure is shown, because a scale that includes it
 would flatten the curves.
@@ -38,16 +40,17 @@ def chart_rows(
     reads, writes: the await graphs of the disk's screen; only the graph of the reads has a limit. typical_ms: the
     typical await; None when unknown. log: whether the scale is logarithmic.
     """
-    known = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
-    peak = known or 0.0
-    near = typical_ms is not None and 0 < typical_ms <= _FAR * peak
-    most = max(peak, typical_ms) if near and typical_ms is not None else peak
+    peak = max((graph.data.peak for graph in (reads, writes) if graph.data.peak is not None), default=None)
+    most = peak or 0.0
+    near = typical_ms is not None and 0 < typical_ms <= _FAR * most
+    if near and typical_ms is not None:
+        most = max(most, typical_ms)
     scale = _log_scale(most, rows) if log else _linear_scale(most, rows)
     dots = [curve(graph.data.values, rows, scale.level) for graph in (reads, writes)]
     height = scale.level(typical_ms) if near and typical_ms is not None else 0
     typical = level_dots(where.cells, rows, height) if height else [[0] * where.cells] * rows
     tokens = [token for length, token in token_runs(reads.data, reads.limit) for _ in range(length)]
-    legend = _legend(reads, writes, known, typical_ms, rows, height, width - where.start - where.cells)
+    legend = _legend(reads, writes, peak, typical_ms, rows, height, width - where.start - where.cells)
     out = []
     for y in range(rows):
         name = (" await ms", " log" if log else "")[y] if y < 2 else ""
@@ -104,7 +107,9 @@ def _legend(
     reads: Graph, writes: Graph, peak: float | None, typical_ms: float | None, rows: int, height: int, room: int
 ) -> dict[int, list[Span]]:
     """The figures on the right, by row: the peak, the current await of reads and writes, and the typical await beside
-    its line.
+    its line, or in the last row if it has no line.
+
+    height: the height of that line in dots; 0 for no line. room: the columns of a figure.
     """
     now = [graph.data.values[-1] if graph.data.values else None for graph in (reads, writes)]
     texts = [graph.text(value) for graph, value in zip((reads, writes), now, strict=True)]

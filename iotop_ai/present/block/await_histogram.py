@@ -17,14 +17,15 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import percent, token_of
 
 _LABEL, _BIN = 9, 5
+"""The columns of a row's label, and the fewest columns of a bin."""
 _RULE = 11
 """The columns that a rule takes besides its title and note."""
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[Line]:
-    """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes; [] without requests
-    or room.
+    """A rule, ``bar_rows`` rows of bars, the bounds, and a row each for reads and writes if there were any; [] without
+    requests or room.
     """
     bounds = BOUNDS_MS if width >= _LABEL + _BIN * (len(BOUNDS_MS) + 1) else FEW_BOUNDS_MS
     if width < _LABEL + _BIN * (len(bounds) + 1):
@@ -37,8 +38,8 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
     out = [rule(width, title, _note(frame, key, histogram, width - cells(title) - _RULE))]
     bin_width = min(2 * _BIN, (width - _LABEL - 1) // (len(bounds) + 1))
     out += _bars(width, histogram, bin_width, bar_rows)
-    names = [_ms(bound) for bound in bounds] + ["more"]
-    out.append(_line(width, "below ms", names, bin_width, "dim"))
+    labels = [_ms(bound) for bound in bounds] + ["more"]
+    out.append(_line(width, "below ms", labels, bin_width, "dim"))
     for label, counts, total in (("reads %", histogram.reads, reads), ("writes %", histogram.writes, writes)):
         if total:
             out.append(_line(width, label, [percent(n / total) for n in counts], bin_width))
@@ -46,25 +47,25 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """The percentiles of the reads and writes, with the numbers of requests if there is room.
+    """The percentiles of the reads and writes, with the numbers of requests if there is room; "" if nothing fits.
 
     The percentiles are of the means of intervals, because the kernel counts only the total time of all requests, not
     the time of each.
     """
     parts = []
     for kind, bins in (("read", histogram.reads), ("write", histogram.writes)):
-        found = await_percentiles(frame.history, key, kind)
-        if found is not None:
+        percentiles = await_percentiles(frame.history, key, kind)
+        if percentiles is not None:
             number = sum(bins)
-            figures = "/".join(await_text(ms, number / histogram.seconds) for ms in found)
+            figures = "/".join(await_text(ms, number / histogram.seconds) for ms in percentiles)
             parts.append((kind, number, figures))
-    names = "p50/p90/p99 of interval means"
-    every = [f"{number:,.0f} {kind}s {figures}" for kind, number, figures in parts]
+    title = "p50/p90/p99 of interval means"
+    long = [f"{number:,.0f} {kind}s {figures}" for kind, number, figures in parts]
     short = [f"{kind[0]} {figures}" for kind, _, figures in parts]
     texts = (
-        f"{names}: {', '.join(every)} ms",
-        f"{names}: {', '.join(short)}",
-        f"{names}: {short[0]}",
+        f"{title}: {', '.join(long)} ms",
+        f"{title}: {', '.join(short)}",
+        f"{title}: {short[0]}",
         f"p50/90/99: {short[0]}",
     )
     return [Span(next((text for text in texts if cells(text) <= room), ""), "dim")]

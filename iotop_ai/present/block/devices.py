@@ -25,7 +25,9 @@ from iotop_ai.present.text.line import DISK_PREFIX
 from iotop_ai.present.verdict.culprit import culprit_of
 
 _ACTIVE_WITHIN_NS = 60_000_000_000
+"""A device that is hidden when idle keeps its row for this long after its last activity."""
 _LEAST_QUEUE_S = 0.05
+"""The busiest device is selected only if its requests took at least this time, all together, in the history."""
 _DIGITS = pattern(r"(\d+)")
 
 
@@ -127,12 +129,13 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 @cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
-    """The devices with a row of their own: the culprit first, then disks and arrays, then loop, ram, zram and rom
-    devices.
+    """The devices with a row of their own: the culprit first, and the devices that are hidden when idle last.
 
-    Loop, ram, zram and rom devices have a row only if they were active in the last minute. Partitions, volumes of one
-    disk, members of an array and paths of a multipath device are nested under another device. They have a row of their
-    own only if the user or the verdict names them.
+    If the user lists devices, only these have a row. Otherwise, a device that is hidden when idle has a row only if it
+    is selected or was active in the last minute. Partitions, volumes of one disk, members of an array and paths of a
+    multipath device are nested under another device, and have a row of their own only if the verdict names them.
+
+    With ``view.only_active``, an idle device has a row only if it is selected or the verdict names it.
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
@@ -146,8 +149,8 @@ def _unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the user's choice, otherwise the culprit, the busiest, or the disk that
-    holds /; None if the panel has no devices.
+    """The device that the graphs show: the user's choice, otherwise the culprit, the busiest, the disk that holds / or
+    the first in the panel; None if the panel is empty and the user chose no device.
     """
     rows = panel_devices(frame, view)
     if view.device:
@@ -181,7 +184,7 @@ def _used(device: BlockDevice) -> bool:
     return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.totals.active))
 
 
-def partitions(name: str, frame: Frame, view: View) -> list[BlockDevice]:
+def mounted_partitions(name: str, frame: Frame, view: View) -> list[BlockDevice]:
     """The mounted partitions of a disk, in natural order."""
     return [d for d in all_devices(frame, view) if d.info is not None and d.info.parent == name and d.info.mounts]
 

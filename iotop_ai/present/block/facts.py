@@ -23,7 +23,8 @@ MOUNT_COLUMNS = (
     Column("inodes", "inodes%", 9, 2),
     Column("source", "from", 16, 4, left=True, gap=2),
 )
-_PATH = 28
+_PATH_WIDTH = 28
+"""The most columns of a mount point, with the gap after it."""
 
 
 def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
@@ -48,7 +49,7 @@ def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
 
 
 def settings(frame: Frame, device: BlockDevice) -> list[Field]:
-    """The disk's queue settings, transport and stack, without the fields that the kernel does not provide."""
+    """The disk's queue settings, transport, link, firmware and stack. Most unknown fields are left out."""
     info = device.info
     if info is None:
         return []
@@ -57,7 +58,7 @@ def settings(frame: Frame, device: BlockDevice) -> list[Field]:
         out.append(Field("queue", str(info.queue_depth), " requests"))
     if info.scheduler:
         out.append(Field("scheduler", info.scheduler))
-    out += _writing(info)
+    out += _write_settings(info)
     if info.read_ahead_bytes is not None:
         out.append(Field("read-ahead", size(info.read_ahead_bytes)))
     if info.rotational is not None and info.transport in ("ata", "scsi", "usb"):
@@ -65,8 +66,8 @@ def settings(frame: Frame, device: BlockDevice) -> list[Field]:
     if info.transport not in ("", "unknown"):
         out.append(Field("by", info.transport))
     if info.pcie:
-        better = info.pcie_max and info.pcie_max != info.pcie
-        out.append(Field("PCIe", info.pcie, f" of {info.pcie_max}" if better else ""))
+        is_slower = info.pcie_max not in ("", info.pcie)
+        out.append(Field("PCIe", info.pcie, f" of {info.pcie_max}" if is_slower else ""))
     if info.firmware:
         out.append(Field("firmware", info.firmware))
     if info.md_sync:
@@ -81,7 +82,7 @@ def settings(frame: Frame, device: BlockDevice) -> list[Field]:
     return out
 
 
-def _writing(info: BlockInfo) -> list[Field]:
+def _write_settings(info: BlockInfo) -> list[Field]:
     """Write cache, FUA and writeback throttling. Unknown values are shown as "unknown" for a disk, and left out for a
     stacked device.
     """
@@ -102,9 +103,9 @@ def fullness(frame: Frame, device: BlockDevice) -> list[Field]:
     usage = frame.snapshot.filesystems.value or {}
     fields: list[tuple[float, Field]] = []
     for mount in devices.mounts(device.name, frame):
-        used = None if (reading := usage.get(mount.path)) is None else reading.value
-        ratio = None if used is None else used.used_ratio
-        tail = "" if used is None else f" % used of {size(used.total_bytes)}"
+        filesystem = None if (reading := usage.get(mount.path)) is None else reading.value
+        ratio = None if filesystem is None else filesystem.used_ratio
+        tail = "" if filesystem is None else f" % used of {size(filesystem.total_bytes)}"
         fields.append((-1.0 if ratio is None else ratio, Field(mount.path, percent(ratio), tail)))
     return [field for _, field in sorted(fields, key=lambda one: -one[0])]
 
@@ -115,20 +116,20 @@ def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list
     if not mounts or most < 1:
         return []
     usage = frame.snapshot.filesystems.value or {}
-    path_room = min(_PATH, max(10, width // 3))
+    path_room = min(_PATH_WIDTH, max(10, width // 3))
     columns = [c for c in MOUNT_COLUMNS if c.id != "source" or width >= 80]
     at = place_columns(columns, path_room, width - 1)
     title = f"{len(mounts)} mounts" if len(mounts) > most else "mount" if len(mounts) == 1 else "mounts"
     out = [head(width, title, at)]
     for mount in mounts[:most]:
         reading = usage.get(mount.path)
-        used = None if reading is None else reading.value
+        filesystem = None if reading is None else reading.value
         texts = {
             "fstype": mount.fstype + (" ro" if mount.read_only else ""),
-            "full": UNKNOWN if used is None else percent(used.used_ratio),
-            "free": UNKNOWN if used is None else size(used.available_bytes),
-            "size": UNKNOWN if used is None else size(used.total_bytes),
-            "inodes": UNKNOWN if used is None else _share(used.inodes_used_ratio),
+            "full": UNKNOWN if filesystem is None else percent(filesystem.used_ratio),
+            "free": UNKNOWN if filesystem is None else size(filesystem.available_bytes),
+            "size": UNKNOWN if filesystem is None else size(filesystem.total_bytes),
+            "inodes": UNKNOWN if filesystem is None else _share(filesystem.inodes_used_ratio),
             "source": mount.source,
         }
         cells = [spot.cell(texts[spot.column.id]) for spot in at]
@@ -137,4 +138,5 @@ def mount_rows(frame: Frame, device: BlockDevice, width: int, most: int) -> list
 
 
 def _share(ratio: float | None) -> str:
+    """The share of used inodes; "-" on a filesystem without a fixed number of inodes."""
     return UNDEFINED if ratio is None else percent(ratio)

@@ -22,7 +22,7 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""The upper bounds of the histogram's bins in ms; one more bin holds what is above the last bound."""
+"""The upper bounds of the histogram's bins in ms. An await equal to a bound is in the next bin; the last bin has none."""
 FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
 """The bounds on a narrow screen."""
 
@@ -53,8 +53,10 @@ def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
 
 
 def slowness(facts: DeviceFacts) -> int:
-    """How slow the disk is: 0 normal, 1 slow, 2 very slow. The read await is compared with the normal one; for a disk
-    that seeks, %util and the read await are compared with fixed limits.
+    """How slow the disk is: 0 normal or fewer than one read per second, 1 slow, 2 very slow.
+
+    The read await is compared with the normal one; for a disk that seeks, %util and the read await are compared with
+    fixed limits.
     """
     if not facts.reads_per_s or facts.reads_per_s < 1 or facts.read_await_ms is None:
         return 0
@@ -68,8 +70,10 @@ def slowness(facts: DeviceFacts) -> int:
 
 
 class AwaitHistogram(NamedTuple):
-    """The number of requests by their await. Each request counts with the mean await of the interval in which it
-    completed.
+    """The number of requests by their await.
+
+    Each request counts with the mean await of the interval in which it completed, because the kernel does not publish
+    the time of each request.
     """
 
     bounds: tuple[float, ...]
@@ -83,9 +87,7 @@ class AwaitHistogram(NamedTuple):
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """The histogram of a disk's awaits over the history, from the means of intervals: the kernel does not publish the
-    time of each request.
-    """
+    """The histogram of a disk's awaits over the history, without gaps."""
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -113,8 +115,9 @@ class Percentiles(NamedTuple):
 
 
 def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Percentiles | None:
-    """The percentiles of the awaits of reads or writes over a history; None if there were none. kind: "read" or
-    "write".
+    """The percentiles of the awaits of reads or writes over the history; None if no request completed.
+
+    kind: "read" or "write".
     """
     means: list[tuple[float, float]] = []
     for sample in history:
@@ -128,13 +131,14 @@ def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Pe
         return None
     means.sort()
     whole = sum(requests for _, requests in means)
-    found: list[float] = []
+    percentiles: list[float] = []
     below = 0.0
     for await_ms, requests in means:
         below += requests
-        while len(found) < 3 and below >= (0.5, 0.9, 0.99)[len(found)] * whole * (1 - 1e-12):
-            found.append(await_ms)
-    return Percentiles(*found)
+        # The last factor allows for rounding.
+        while len(percentiles) < 3 and below >= (0.5, 0.9, 0.99)[len(percentiles)] * whole * (1 - 1e-12):
+            percentiles.append(await_ms)
+    return Percentiles(*percentiles)
 
 
 class Peaks(NamedTuple):
@@ -146,7 +150,7 @@ class Peaks(NamedTuple):
     writes_per_s: float | None
     queue_size: float | None
     seconds: float
-    """The seconds that the samples cover."""
+    """The seconds that the samples cover, without gaps."""
 
 
 def device_peaks(samples: Sequence[Sample], key: BlockKey) -> Peaks:
@@ -175,7 +179,7 @@ ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
 
 
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:
-    """(why these processes are listed for the disk, "NAME of USER" of the job for JOB_FILES).
+    """(why these processes are listed for the disk, "NAME of USER" of the job for JOB_FILES, otherwise "").
 
     ONLY_DISK: no other disk moved a byte, so all disk I/O was on this disk. JOB_FILES: the job's files are on it.
     BUSIEST: neither is true, and the kernel does not say which disks a process uses, so the busiest processes are

@@ -17,9 +17,12 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import UNDEFINED, brief, percent, rate_unit
 
 _TWO_ROWS = 1 + 8 + 2 * 4
-"""With at least this many rows, the graphs below the chart have two rows each."""
+"""With at least this many rows (the axis, a chart of eight rows, four graphs), the graphs below the chart have two rows
+each.
+"""
 
-Value = Callable[[BlockRates], float | None]
+Figure = Callable[[BlockRates], float | None]
+"""Returns one figure of the rates; None when unknown."""
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
@@ -28,10 +31,10 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     """
     samples = (*view.past, *frame.history)
 
-    def series_of(value: Value) -> Series:
+    def series_of(figure_of: Figure) -> Series:
         def of_sample(sample: Sample) -> float | None:
             rates = (sample.block.value or {}).get(key)
-            return None if rates is None else value(rates)
+            return None if rates is None else figure_of(rates)
 
         return series(samples, of_sample, slots, frame.snapshot.interval_s)
 
@@ -67,7 +70,7 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     ]
 
 
-def _field(name: str) -> Value:
+def _field(name: str) -> Figure:
     def value(rates: BlockRates) -> float | None:
         number: float | None = getattr(rates, name)
         return number
@@ -75,7 +78,7 @@ def _field(name: str) -> Value:
     return value
 
 
-def _await_of(kind: str) -> Value:
+def _await_of(kind: str) -> Figure:
     def value(rates: BlockRates) -> float | None:
         await_ms: float | None = getattr(rates, f"{kind}_await_ms")
         # Without requests, the await is undefined: it is drawn blank, unlike an unknown await, which is drawn as a gap.
@@ -107,7 +110,7 @@ def device_graph_rows(
     alone: bool = False,
 ) -> list[Line]:
     """The time axis and as many graphs as fit, with two rows each if there is room. With more room, the awaits share a
-    tall chart. alone: whether the chart takes all rows.
+    tall chart. alone: whether the chart takes all rows below the axis if it has room.
     """
     where = room(width)
     if where.cells < LEAST_GRAPH_CELLS or height < 2:

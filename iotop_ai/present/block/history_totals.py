@@ -79,17 +79,17 @@ def _of_sample(sample: Sample) -> list[_SampleTotals]:
 
 @cached_per_frame
 def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
-    """The totals of each device that was not idle throughout the history; all others have ``NO_TOTALS``."""
+    """The totals of each device; a device that was idle in every Sample is left out and has ``NO_TOTALS``."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
     for added in cache_part(view, _History).added(frame.history):
         for key, queue_s, is_active, read, write in added:
-            of_device = sums.get(key)
-            if of_device is None:
-                of_device = sums[key] = [0.0, 0.0, 0.0]
-            of_device[0] += queue_s
-            of_device[1] += read
-            of_device[2] += write
+            device_sums = sums.get(key)
+            if device_sums is None:
+                device_sums = sums[key] = [0.0, 0.0, 0.0]
+            device_sums[0] += queue_s
+            device_sums[1] += read
+            device_sums[2] += write
             if is_active:
                 active.add(key)
     return {key: DeviceTotals(queue_s, key in active, read, write) for key, (queue_s, read, write) in sums.items()}

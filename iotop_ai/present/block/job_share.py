@@ -15,14 +15,16 @@ _LEAST_COVERED = 0.75
 """The part of a cgroup's interval that the disk's samples must cover. They cannot cover all of it, because cgroups and
 disks are read one after the other.
 """
-_NEGLIGIBLE, _MOST_OF_DISK = 0.02, 1.3
-"""_NEGLIGIBLE: a smaller share of a disk's bytes is ignored. _MOST_OF_DISK: a job that reads more than this multiple of
-the disk's bytes also reads from other places, so its share is unknown.
+_NEGLIGIBLE, _LARGEST_RATIO = 0.02, 1.3
+"""_NEGLIGIBLE: writes that are at most this share of the reads are ignored. _LARGEST_RATIO: a job that reads more than
+this multiple of the bytes read from the disk also reads from other places, so its share is unknown.
 """
 
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
-    """The job's share of the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown."""
+    """The share of the verdict's job in the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown
+    or without a job.
+    """
     whole = _total_bytes_per_s(device.rates)
     if whole == 0:
         return UNDEFINED
@@ -49,24 +51,24 @@ def _by_cgroup(frame: Frame, job: Job, device: BlockDevice) -> float | None:
     rates = None if path is None else (rated.value or {}).get(path)
     if group is None or group.io is None or rates is None or not rated.seconds or device.info is None:
         return None
-    whole = _mean_bytes(frame, device.key, rated.seconds)
-    found = rates.devices.get(f"{device.info.major}:{device.info.minor}")
-    if found is None:  # a cgroup lists a disk from the first request on
+    whole = _mean_bytes_per_s(frame, device.key, rated.seconds)
+    own = rates.devices.get(f"{device.info.major}:{device.info.minor}")
+    if own is None:  # a cgroup lists a disk from the first request on
         return 0.0 if whole else None
-    if not whole or found.read_bytes_per_s is None or found.write_bytes_per_s is None:
+    if not whole or own.read_bytes_per_s is None or own.write_bytes_per_s is None:
         return None
-    return min(1.0, (found.read_bytes_per_s + found.write_bytes_per_s) / whole)
+    return min(1.0, (own.read_bytes_per_s + own.write_bytes_per_s) / whole)
 
 
-def _mean_bytes(frame: Frame, key: BlockKey, seconds: float) -> float | None:
-    """The disk's mean rate in bytes per second over the interval of the newest reading of cgroups; None when
-    unknown.
+def _mean_bytes_per_s(frame: Frame, key: BlockKey, seconds: float) -> float | None:
+    """The disk's mean rate of reads and writes together, in bytes per second, over the interval of the newest reading
+    of cgroups; None when unknown. seconds: the length of that interval.
     """
     total = covered = 0.0
-    begun = False
+    in_interval = False
     for sample in reversed(frame.history):
-        begun = begun or sample.cgroups.renewed
-        if not begun or not sample.block.renewed:
+        in_interval = in_interval or sample.cgroups.renewed
+        if not in_interval or not sample.block.renewed:
             continue
         moved = _total_bytes_per_s((sample.block.value or {}).get(key))
         if moved is None or not sample.block.seconds:
@@ -97,4 +99,4 @@ def _by_reads(frame: Frame, view: View, job: Job, device: BlockDevice) -> float 
         if rates is None or rates.read_bytes_per_s is None:
             return None
         own += rates.read_bytes_per_s
-    return None if own > _MOST_OF_DISK * read else min(1.0, own / read)
+    return None if own > _LARGEST_RATIO * read else min(1.0, own / read)

@@ -15,7 +15,7 @@ from iotop_ai.present.text.braille import SlidingSeries, nice_top
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.units import brief, rate_unit
 
-READ, WRITE, BOTH = _WAYS = ("read", "write", "both")
+READ, WRITE, BOTH = _DIRECTIONS = ("read", "write", "both")
 """The directions that a graph can show; BOTH is the sum."""
 
 
@@ -23,8 +23,8 @@ class _DeviceSeries:
     """The series of the selected disk's graphs, kept from tick to tick."""
 
     def __init__(self) -> None:
-        self.rate = {way: SlidingSeries() for way in _WAYS}
-        self.wait = {way: SlidingSeries() for way in _WAYS}
+        self.rates = {direction: SlidingSeries() for direction in _DIRECTIONS}
+        self.awaits = {direction: SlidingSeries() for direction in _DIRECTIONS}
 
 
 def selected_graphs(
@@ -39,20 +39,23 @@ def selected_graphs(
     if device is None:
         return
     sliding = cache_part(view, _DeviceSeries)
-    ways = (device.totals.direction,) if not device.totals.bidirectional else (READ, WRITE) if apart else (BOTH,)
-    yield _on_one_scale([_rate(frame, samples, slots, sliding.rate[way], device, way) for way in ways])
-    yield _on_one_scale([_await(frame, samples, slots, sliding.wait[way], device, way) for way in ways])
+    directions = (device.totals.direction,)
+    if device.totals.bidirectional:
+        directions = (READ, WRITE) if apart else (BOTH,)
+    yield _on_one_scale([_rate(frame, samples, slots, sliding.rates[one], device, one) for one in directions])
+    yield _on_one_scale([_await(frame, samples, slots, sliding.awaits[one], device, one) for one in directions])
 
 
-def _on_one_scale(pair: list[Graph]) -> list[Graph]:
-    """The graphs, all with the scale and unit of the graph with the largest top."""
-    if len(pair) == 1:
-        return pair
-    most = max(pair, key=lambda graph: graph.top)
+def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
+    """The graphs, all with the top, scale and unit of the graph with the largest top."""
+    if len(graphs) == 1:
+        return graphs
+    most = max(graphs, key=lambda graph: graph.top)
     out = []
-    for one in pair:
-        text = one.text if one.scale == most.scale else most.text  # the text of an await depends on its direction
-        out.append(one._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
+    for graph in graphs:
+        # The text of a rate depends on its scale. Awaits have one scale, but their texts depend on the direction.
+        text = graph.text if graph.scale == most.scale else most.text
+        out.append(graph._replace(top=most.top, scale=most.scale, unit=most.unit, text=text))
     return out
 
 
@@ -66,20 +69,20 @@ def _rate(
     slots: int,
     sliding: SlidingSeries,
     device: devices.BlockDevice,
-    kind: str,
+    direction: str,
 ) -> Graph:
-    fields = [f"{way}_bytes_per_s" for way in ((READ, WRITE) if kind == BOTH else (kind,))]
+    fields = [f"{one}_bytes_per_s" for one in ((READ, WRITE) if direction == BOTH else (direction,))]
 
     def value(sample: Sample) -> float | None:
         rates = _of(sample, device.key)
         known: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
         return None if not known or None in known else sum(rate for rate in known if rate is not None)
 
-    data = sliding.series((device.key, kind), samples, value, slots, frame.snapshot.interval_s)
+    data = sliding.series((device.key, direction), samples, value, slots, frame.snapshot.interval_s)
     peak = data.peak or 0
     unit, scale = rate_unit(peak)
     top = nice_top(peak / scale) * scale
-    label = _label(devices.short_name(device), kind)
+    label = _label(devices.short_name(device), direction)
     return Graph(label, unit, data, scale, top, lambda v: brief(_divided(v, scale)), strong=device.is_culprit)
 
 
@@ -89,21 +92,20 @@ def _await(
     slots: int,
     sliding: SlidingSeries,
     device: devices.BlockDevice,
-    kind: str,
+    direction: str,
 ) -> Graph:
-    field = "await_ms" if kind == BOTH else f"{kind}_await_ms"
+    field = "await_ms" if direction == BOTH else f"{direction}_await_ms"
 
     def is_idle(rates: BlockRates) -> bool:
-        requests = (rates.reads_per_s, rates.writes_per_s)
-        return all(one == 0 for one in (requests if kind == BOTH else requests[:1] if kind == READ else requests[1:]))
+        return _requests_per_s(rates, direction) == 0
 
     def value(sample: Sample) -> float | None:
         rates = _of(sample, device.key)
         if rates is None:
             return None
-        wait: float | None = getattr(rates, field)
+        await_ms: float | None = getattr(rates, field)
         # Without requests, the await is undefined: it is drawn blank, unlike an unknown value.
-        return 0.0 if wait is None and is_idle(rates) else wait
+        return 0.0 if await_ms is None and is_idle(rates) else await_ms
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
@@ -112,20 +114,20 @@ def _await(
 
     def text(v: float | None) -> str:
         if v == 0 and now is not None:  # as in the disk panel
-            return "-" if idle else await_text(v, _requests_per_s(now, kind))
+            return "-" if idle else await_text(v, _requests_per_s(now, direction))
         return brief(v)
 
     hue = device.hue if device.is_culprit else ""
-    label = "await" if kind == BOTH else f"{kind[0]}_await"
+    label = "await" if direction == BOTH else f"{direction[0]}_await"
     return Graph(label, "ms", data, 1.0, nice_top(data.peak), text, limit, hue=hue)
 
 
-def _requests_per_s(rates: BlockRates, kind: str) -> float | None:
+def _requests_per_s(rates: BlockRates, direction: str) -> float | None:
     """The requests per second in this direction; None when unknown."""
     reads, writes = rates.reads_per_s, rates.writes_per_s
-    if kind == READ:
+    if direction == READ:
         return reads
-    if kind == WRITE:
+    if direction == WRITE:
         return writes
     return None if reads is None or writes is None else reads + writes
 
@@ -147,11 +149,11 @@ def _divided(value: float | None, scale: float) -> float | None:
     return None if value is None else value / scale
 
 
-def _label(name: str, kind: str) -> str:
+def _label(name: str, direction: str) -> str:
     """The disk and the direction in 8 columns: "loop0 rw". A name of up to 6 characters is never cut, because names may
     differ only in the last character; so "loop10" leaves no room for the word "rw".
     """
-    words = {READ: ("read", "rd", "r"), WRITE: ("write", "wr", "w"), BOTH: ("r+w", "rw")}[kind]
+    words = {READ: ("read", "rd", "r"), WRITE: ("write", "wr", "w"), BOTH: ("r+w", "rw")}[direction]
     for word in words:
         if len(name) + 1 + len(word) <= 8:
             return f"{name} {word}"

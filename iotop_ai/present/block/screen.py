@@ -35,24 +35,25 @@ from iotop_ai.present.text.units import brief, capacity, figure, percent
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
-    *(
-        "disk.back",
-        "disk.previous",
-        "disk.tab",
-        "disk.log",
-        "disk.health",
-        "disk.check",
-        "disk.pause",
-        "disk.longer",
-        "detail.back",
-        "disk.help",
-    ),
+    "disk.back",
+    "disk.previous",
+    "disk.tab",
+    "disk.log",
+    "disk.health",
+    "disk.check",
+    "disk.pause",
+    "disk.longer",
+    "detail.back",
+    "disk.help",
     "app.quit",
 )
 """The actions shown in the last row."""
 TALL = 40
+"""The height from which blank rows separate the sections."""
 _STATE_CELLS = 9
+"""The columns of the words on the left: the state, "because" and "health"."""
 _MOST_ROWS = 6
+"""The most rows of the disk's stack on the tab "all"."""
 
 
 TABS = ("all", "latency", "processes", "facts")
@@ -115,26 +116,29 @@ def _overview(
         short = [*fullness(frame, device), *facts]
         rest = [field_rows(peak_fields(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
+    # The last rows are kept for the processes.
     left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
     parts: list[list[Line]] = []
-    for part, curves in ((awaits, 4), *((one, 7) for one in rest)):
-        # The graphs of awaits take precedence over all other parts, the graphs of rates and queue over the settings.
-        fits = left - len(part) >= curves
+    # A part has room only if the graphs keep these rows: beside the histogram the axis and three graphs (both awaits
+    # and the read rate), beside the other parts the axis and all six graphs.
+    for part, graph_rows in ((awaits, 4), *((lines, 7) for lines in rest)):
+        fits = left - len(part) >= graph_rows
         parts.append(part if fits else [])
         left -= len(part) if fits else 0
     awaits, peaks, mounts, fields = parts
+    # The graphs take 13 rows (the axis and six graphs of two rows), and more only if four rows stay for the processes.
     most = max(13, left - 4)
     graphs = device_graph_rows(frame, view, device.key, width, max(0, min(left, most)), _limits(recent), log=page.log)
     out: list[Line] = []
-    for block in (graphs, awaits, [*table, *peaks, *fields], mounts):
-        out += block
-        if tall and block:
+    for section in (graphs, awaits, [*table, *peaks, *fields], mounts):
+        out += section
+        if tall and section:
             out.append(blank(width))
     return out + _processes(frame, view, width, height - len(out), device)
 
 
 _TOP = 3
-"""The rows above the tabs' content: the state, the reason, the health."""
+"""The rows above the tabs' content when the reason takes one row: the state, the reason, the health."""
 
 
 def _latency(
@@ -172,7 +176,7 @@ def _limits(recent: DeviceWindow) -> AwaitLimits:
 
 
 def _hot_ms(recent: DeviceWindow) -> float | None:
-    """The read await above which the disk counts as slow, in ms; None when unknown."""
+    """The read await in ms above which the graph is drawn hot; None when unknown."""
     if recent.facts is None:
         return None
     return LIMITS.disk_await_ms if recent.facts.serves_serially else LIMITS.inflation_slow * recent.facts.normal_ms
@@ -184,14 +188,14 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
     info = device.info
     names = [d.name for d in devices.panel_devices(frame, view)]
     row_name = device.name if device.name in names else devices.top_row_of(device.name, frame)
-    place_of = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
+    position = f"{names.index(row_name) + 1} of {len(names)}  b/n " if row_name in names else "b/n "
     left = [Span(f" {word}".ljust(_STATE_CELLS), hue), Span(f" {devices.title_of(device, frame)}", "strong")]
     if info is not None:
         if info.detail:
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
         left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
-    out = [row(width, left, [*mode_spans(frame, view), Span(place_of, "dim")])]
+    out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
     text = _because(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
         label = " because" if i == 0 else ""

@@ -47,8 +47,8 @@ COLUMNS = (
     Column("temp", "temp", 5, 70),
     Column("health", "health", 9, 0, left=True, gap=1),
 )
-"""The columns of iostat in its order, with "x norm" (r_await as a multiple of the normal r_await); then the job's
-share, the usage, the temperature and the health.
+"""The columns of iostat in its order, with "x norm" (r_await as a multiple of the normal r_await) and "in-fl" (requests
+in flight); then the job's share, the usage, the temperature and the health.
 
 While the user accumulates, a title loses its "/s".
 """
@@ -59,6 +59,7 @@ _WIDE, _REASON_WIDTH = 140, 16
 reason.
 """
 _WORDS_WITH_REASON = ("ok", "FAILING", "warm", "warn", "worn", "degraded")
+"""The words of the health that a reason follows if it fits."""
 
 
 def await_text(ms: float | None, per_s: float | None) -> str:
@@ -154,7 +155,7 @@ def device_rows(frame: Frame, view: View, width: int, title: str, rows: list[tup
 def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice, bool]]:
     """(device, whether it is nested under the row above) for each device, from top to bottom.
 
-    room: the rows of the panel. Devices are nested under the selected one only if all of them fit.
+    room: the rows of the panel. Only the selected device's stack is nested, and only if all rows fit.
     """
     every = list(devices.panel_devices(frame, view))
     selected = devices.selected_device(frame, view)
@@ -174,7 +175,7 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
 
 
 def visible_rows(frame: Frame, view: View, room: int) -> tuple[list[tuple[BlockDevice, bool]], list[BlockDevice]]:
-    """([(device, whether it is nested under the row above)], the devices without a row).
+    """([(device, whether it is nested under the row above)], the devices without a row that the last row names).
 
     If not all fit, the rows around the cursor are shown; without a cursor, the culprit, the selected and the busiest
     devices are shown, in the usual order.
@@ -216,6 +217,7 @@ def _arrange(
 
     job: whether there is a job; the column of its share is then shown.
     """
+    # A row is the mark, a name of 6 columns, a blank, a mount of 6 columns, the table's columns, and a blank.
     every = COLUMNS if job else _WITHOUT_JOB
     if width >= _WIDE:
         every = (*every[:-1], every[-1]._replace(width=every[-1].width + _REASON_WIDTH))
@@ -280,27 +282,30 @@ def _device_line(
     device_health: Health | None,
     units: str,
 ) -> Line:
-    """One row, cached because an idle device's row does not change. units: the unit system of its rates."""
-    # These marks work without colours: ">" for the device in the graphs, "!" for the verdict's device if the verdict
-    # names another device.
-    mark = ">" if selected else "!" if device.is_culprit else " "
-    out = [Cell(0, mark, device.hue if device.is_culprit else "key")]
+    """One row, cached because an idle device's row does not change.
+
+    units: the unit system of the rates, a part of the cache's key.
+    """
+    # These signs work without colours: ">" for the device in the graphs, "!" for the verdict's device if the graphs
+    # show another device.
+    sign = ">" if selected else "!" if device.is_culprit else " "
+    out = [Cell(0, sign, device.hue if device.is_culprit else "key")]
     out.append(Cell(1, name, device.hue if device.is_culprit else "text"))
     worst = _worst_await(device.rates)
-    marked = not device.is_culprit and bool(marks.await_ms or marks.util)
+    may_stand_out = not device.is_culprit and bool(marks.await_ms or marks.util)
     seconds = 1.0 if device.seconds is None else device.seconds
+    texts = {"full%": fullness, "temp": degrees, "xnorm": times_normal, "job%": job_share}
     for spot in at:
         id_ = spot.column.id
         if id_ == "health":
             out += [] if device_health is None else _health_cells(device_health, spot)
             continue
-        made = {"full%": fullness, "temp": degrees, "xnorm": times_normal, "job%": job_share}
-        text = made[id_] if id_ in made else _VALUES[id_](device.rates, seconds)
+        text = texts[id_] if id_ in texts else _VALUES[id_](device.rates, seconds)
         token = ""
         if device.is_culprit and id_ == worst:
             token = device.hue
         elif (device.is_culprit and id_ in ("aqu-sz", "%util") and text not in ("0", UNDEFINED, UNKNOWN)) or (
-            marked and _stands_out(device.rates, marks, id_)
+            may_stand_out and _stands_out(device.rates, marks, id_)
         ):
             token = "strong"
         out.append(spot.cell(text, token))
@@ -314,10 +319,10 @@ def _stands_out(rates: BlockRates, marks: Marks, id_: str) -> bool:
     """Whether the figure is at or above the value at which the user wants this column highlighted."""
     awaits = {"r_await": rates.read_await_ms, "w_await": rates.write_await_ms}
     if id_ in awaits:
-        value, mark = awaits[id_], marks.await_ms
+        value, threshold = awaits[id_], marks.await_ms
     else:
-        value, mark = rates.busy_ratio if id_ == "%util" else None, marks.util / 100
-    return value is not None and 0 < mark <= value
+        value, threshold = rates.busy_ratio if id_ == "%util" else None, marks.util / 100
+    return value is not None and 0 < threshold <= value
 
 
 def _degrees(frame: Frame, name: str) -> str:
@@ -360,7 +365,7 @@ def _worst_await(rates: BlockRates) -> str:
 
 
 def _fullness(frame: Frame, name: str) -> str:
-    """The use% of the fullest filesystem on the device; "-" if it has none, "?" when unknown."""
+    """The use% of the fullest filesystem on the device; "-" if none of its mounts has a reading, "?" when unknown."""
     usage = frame.snapshot.filesystems.value or {}
     readings = [usage[m.path] for m in devices.mounts(name, frame) if m.path in usage]
     ratios = [r.value.used_ratio for r in readings if r.value is not None and r.value.used_ratio is not None]

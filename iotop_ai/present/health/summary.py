@@ -46,11 +46,11 @@ def _state_health(state: SmartState) -> Health:
         return Health("FAILING", "bad", reason)
     if state.severity == "warning":
         rules = {one.rule for one in state.judgements[:1]}
-        low = "" if rules else " ".join(state.reasons).lower()
+        reasons = "" if rules else " ".join(state.reasons).lower()
         word = "warm" if rules & _WARM else "worn" if rules & _WORN else "warn"
-        if "temperature" in low or "celsius" in low or "°c" in low:
+        if "temperature" in reasons or "celsius" in reasons or "°c" in reasons:
             word = "warm"
-        elif "used" in low or "wear" in low or "spare" in low:
+        elif "used" in reasons or "wear" in reasons or "spare" in reasons:
             word = "worn"
         return Health(word, "warn", reason)
     if state.severity == "ok" and state.assessment is not None:
@@ -81,7 +81,7 @@ def reading_health(reading: Reading[SmartState] | None, whole: Reading[Any]) -> 
 
 
 def health(frame: Frame, name: str) -> Health:
-    """The health of a device; for a partition, md or dm device, the worst health of the disks below it."""
+    """The health of a device; for a RAID volume, partition, md or dm device, the worst health of the disks below it."""
     hung = _hung(frame, name)
     if hung is not None:
         return hung
@@ -113,9 +113,9 @@ def _hung(frame: Frame, name: str) -> Health | None:
 
 def _two_digits(seconds: float) -> str:
     """A time in three columns, up to 99 days: "59s", "99m", "48h", "12d"."""
-    for unit, of in (("s", 1), ("m", 60), ("h", 3600)):
-        if round(seconds / of) < 100:
-            return f"{seconds / of:.0f}{unit}"
+    for letter, unit_s in (("s", 1), ("m", 60), ("h", 3600)):
+        if round(seconds / unit_s) < 100:
+            return f"{seconds / unit_s:.0f}{letter}"
     return f"{min(99, round(seconds / 86_400))}d"
 
 

@@ -255,7 +255,7 @@ def _part(frame: Frame, view: View, device: BlockDevice, kind: str, mount: JobMo
     if mount is not None:
         parts = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
         return next((d for d in parts if d.info is not None and _holds(d.info, mount)), None)
-    parts = devices.partitions(device.name, frame, view)
+    parts = devices.mounted_partitions(device.name, frame, view)
     return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
 
 
