@@ -22,7 +22,9 @@ from iotop_ai.present.screen.selection import next_in_order
 from iotop_ai.present.screen.view import View
 
 BOUNDS_MS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
-"""The upper bounds of the histogram's bins in ms. An await equal to a bound is in the next bin; the last bin has none."""
+"""The upper bounds of the histogram's bins in ms. An await equal to a bound is in the next bin. The last bin has no
+bound.
+"""
 FEW_BOUNDS_MS = (0.2, 1.0, 5.0, 20.0, 100.0, 500.0)
 """The bounds on a narrow screen."""
 

@@ -21,8 +21,8 @@ _TWO_ROWS = 1 + 8 + 2 * 4
 each.
 """
 
-Figure = Callable[[BlockRates], float | None]
-"""Returns one figure of the rates; None when unknown."""
+FigureOf = Callable[[BlockRates], float | None]
+"""Takes a figure from the rates of a disk; None when unknown."""
 
 
 def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: float | None = None) -> list[Graph]:
@@ -31,7 +31,7 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     """
     samples = (*view.past, *frame.history)
 
-    def series_of(figure_of: Figure) -> Series:
+    def series_of(figure_of: FigureOf) -> Series:
         def of_sample(sample: Sample) -> float | None:
             rates = (sample.block.value or {}).get(key)
             return None if rates is None else figure_of(rates)
@@ -70,7 +70,7 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
     ]
 
 
-def _field(name: str) -> Figure:
+def _field(name: str) -> FigureOf:
     def value(rates: BlockRates) -> float | None:
         number: float | None = getattr(rates, name)
         return number
@@ -78,7 +78,7 @@ def _field(name: str) -> Figure:
     return value
 
 
-def _await_of(kind: str) -> Figure:
+def _await_of(kind: str) -> FigureOf:
     def value(rates: BlockRates) -> float | None:
         await_ms: float | None = getattr(rates, f"{kind}_await_ms")
         # Without requests, the await is undefined: it is drawn blank, unlike an unknown await, which is drawn as a gap.

@@ -28,7 +28,7 @@ def gpu_sentences(frame: Frame, view: View, gpu: Gpu) -> list[Meaning]:
 
 
 _Fault = tuple[GpuDetail | None, tuple[int | None, int | None], str]
-"""(the GPU's detail, its last Xid and recovery action, the text of the fault found in them); "" without a fault."""
+"""(the GPU's detail, its last Xid and recovery action, the text of the fault in them or "")."""
 
 
 def _kept_faults() -> dict[str, _Fault]:
@@ -55,7 +55,7 @@ def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
 
 
 def gpu_context(frame: Frame, view: View, gpu: Gpu) -> GpuContext:
-    """What the sentences about a GPU need besides the GPU's own figures."""
+    """The facts that the sentences about a GPU need besides the GPU's own figures."""
     jobs = _jobs(frame, view)
     own_job = next((job for uuid, job in jobs if uuid == gpu.uuid), "")
     other_jobs = [job for uuid, job in jobs if uuid != gpu.uuid and job]
@@ -87,8 +87,8 @@ def idle_seconds(frame: Frame, view: View, uuid: str) -> float | None:
 
 @cached_per_frame
 def _jobs(frame: Frame, view: View) -> tuple[tuple[str, str], ...]:
-    """(UUID, job) of each GPU. job: the job of its largest compute process, or the user and name of that process; ""
-    without a process.
+    """(UUID, job) of each GPU. job: the job of the compute process with the most memory, or the user and name of that
+    process; "" without a compute process.
     """
     out = []
     for gpu in gpus(frame, view):

@@ -35,11 +35,11 @@ def _work(state: GpuState, rates: GpuRates | None) -> list[Field]:
         Field("OFA", percent(rates.ofa_ratio), " %"),
     ]  # fmt: skip
     performance_state = "" if state.performance_state is None else f"P{state.performance_state}"
-    memory = "" if state.memory_max_mhz is None else f"/{state.memory_max_mhz} MHz"
+    memory_tail = " MHz" if state.memory_max_mhz is None else f"/{state.memory_max_mhz} MHz"
     return [
         *gpm,
         Field("SM", _number(state.sm_mhz), f"/{_number(state.sm_max_mhz)} MHz"),
-        Field("mem clock", _number(state.memory_mhz), memory or " MHz"),
+        Field("mem clock", _number(state.memory_mhz), memory_tail),
         Field("state", performance_state),
         Field("held back by", reasons_text(state.throttle_bits or 0)),
         Field("temp of", state.temperature_sensor or ""),
@@ -103,8 +103,8 @@ def _health(state: GpuState, detail: GpuDetail) -> list[Field]:
     if detail.rows_corrected is not None or detail.rows_uncorrected is not None:
         rows = (detail.rows_corrected or 0) + (detail.rows_uncorrected or 0)
         out.append(Field("rows", f"{rows} remapped", ", reset pending" if detail.rows_pending else ""))
-    none = "unknown, not watched" if state.xid_watched is False else "none seen"
-    out.append(Field("Xid", none if state.last_xid is None else str(state.last_xid)))
+    without_xid = "unknown, not watched" if state.xid_watched is False else "none seen"
+    out.append(Field("Xid", without_xid if state.last_xid is None else str(state.last_xid)))
     if detail.slowdown_celsius is not None:
         out.append(Field("slowdown", str(detail.slowdown_celsius), " C"))
     if state.margin_celsius is not None:

@@ -14,9 +14,11 @@ from iotop_ai.present.text.braille import Series, nice_top, series
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 
-Value = Callable[[GpuRates], float | None]
+FigureOf = Callable[[GpuRates], float | None]
+"""Takes a figure from the rates of a GPU; None when unknown."""
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
+"""Graphs are drawn hot above these values: _HOT_SHARE of the time throttled, _NEAR_LIMIT of the power limit."""
 TALLEST = 6
 """The largest number of rows of a graph."""
 
@@ -31,7 +33,7 @@ class GpuFigure(NamedTuple):
 
     label: str
     unit: str
-    value: Value
+    value: FigureOf
     scale: float = 0.01
     top: float | None = 1.0
     limit: float | None = None
@@ -82,7 +84,7 @@ def gpu_graphs(frame: Frame, view: View, uuid: str, slots: int) -> list[Graph]:
 
     graphs = [graph(figure) for figure in gpu_figures((frame.sample.gpu.value or {}).get(uuid))]
     drawable = [one for one in graphs if one.data.peak is not None]
-    # The last graphs are left out if not all fit, so graphs of limits come first and graphs that are always 0 last.
+    # The last graphs are left out if not all fit, so those of _FIRST come first and graphs that are always 0 last.
     return sorted(drawable, key=lambda one: 2 if not one.data.peak else 0 if one.label in _FIRST else 1)
 
 

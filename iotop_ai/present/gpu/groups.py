@@ -77,7 +77,8 @@ LEAST_SHARE = 0.01
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
-    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time.
+    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time. If no share
+    reaches LEAST_SHARE, the least severe reason is returned.
 
     Heat and the power brake come before the power limit, because being at the power limit is normal at full load.
     """
@@ -109,7 +110,7 @@ def number_runs(numbers: Iterable[int]) -> str:
 
 def link_text(state: GpuState) -> str:
     """The generation and width of the PCIe link, "Gen5 x16"; with the full width after a slash if the link is narrower,
-    "3x8/x16".
+    "3x8/x16"; "?" when unknown.
     """
     if state.pcie_generation is None or state.pcie_width is None:
         return "?"
@@ -122,7 +123,7 @@ def link_text(state: GpuState) -> str:
 
 @cached_per_frame
 def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
-    """All GPUs, in the order of NVML's numbers."""
+    """All GPUs in the order of their numbers; GPUs that do not answer come last."""
     rates = frame.sample.gpu.value or {}
     recent = [s.gpu.value or {} for s in frame.history[-_SMOOTH:] if s.gpu.renewed]
     out = []
@@ -136,11 +137,11 @@ def selected_gpu(frame: Frame, view: View, uuid: str) -> Gpu | None:
     """The GPU with this UUID, or for "" the first that the verdict names, otherwise the first of all; None if there is
     none.
     """
-    found = gpus(frame, view)
+    every = gpus(frame, view)
     if not uuid:
         named = culprit_of(frame, view).gpus
-        return next((gpu for gpu in found if gpu.uuid in named), found[0] if found else None)
-    return next((gpu for gpu in found if gpu.uuid == uuid), None)
+        return next((gpu for gpu in every if gpu.uuid in named), every[0] if every else None)
+    return next((gpu for gpu in every if gpu.uuid == uuid), None)
 
 
 def _near(values: Sequence[float | None], distance: float) -> list[bool]:

@@ -16,17 +16,24 @@ from iotop_ai.present.gpu.xid import xid_is_hardware, xid_meaning
 from iotop_ai.present.text.units import duration, percent, plural, size
 
 BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
+"""Utilisations: a GPU is busy from BUSY on and idle below IDLE; its PCIe link is under load above LOADED."""
 SM_GOOD, SM_POOR = 0.8, 0.5
+"""SM activities: a busy GPU computes from SM_GOOD on; below SM_POOR its kernels are small."""
 FEW_WATTS, HARDLY_WATTS = 0.4, 0.25
 """Shares of the power limit: a GPU that spins in a collective draws less than 40 %, one with a hung job about 10 %."""
 TENSOR_NONE = 0.02
+"""The tensor activity below which the tensor cores count as unused."""
 THROTTLED, CAPPED = 0.01, 0.01
+"""The shares of the time from which lowered clocks are mentioned: by heat, brake or sync boost; by the power limit."""
 GAPS = 0.2
+"""The share of idle samples from which a partly busy GPU waits for work."""
 HELD_SHARE, HELD_S = 0.05, 60.0
+"""An idle GPU is wasted if at least HELD_SHARE of its memory is in use, from HELD_S seconds of idleness on."""
 MEMORY_FULL = 0.95
 HOT_CELSIUS = 3
 """A GPU is hot if its temperature is at most this far below its slowdown temperature."""
 SATURATED = 0.8
+"""A link is full from this share of FULL_LINK_BYTES_PER_S on."""
 FULL_LINK_BYTES_PER_S = {3: 12e9, 4: 25e9, 5: 50e9}
 """The bandwidth that 16 lanes reach in practice, by PCIe generation."""
 FAULTS = frozenset(("xid", "recovery", "rows_failed", "sram", "ecc", "nvlink", "fabric"))
@@ -52,13 +59,13 @@ class GpuContext(NamedTuple):
     """The facts that the sentences about a GPU need besides its own figures."""
 
     used: int = 0
-    """The number of GPUs that have a process."""
+    """The number of GPUs that have a compute process."""
     idle_s: float | None = None
     """For how many seconds the GPU's utilisation has been below 5 %; None when it is busy or unknown."""
     owner: str = ""
     """The process that holds most of the GPU's memory; "" without one."""
     others: str = ""
-    """The jobs on the other GPUs, if this GPU has no process; otherwise ""."""
+    """The jobs on the other GPUs, if this GPU has no compute process; otherwise ""."""
 
 
 def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, context: GpuContext) -> list[Meaning]:
@@ -71,7 +78,7 @@ def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, 
         out += _memory(rates)
     out += health(state, detail)
     out += _heat(state, detail)
-    out += _place(state, detail)
+    out += _processes(state, detail)
     return sorted(out, key=lambda m: _SEVERITY_ORDER.get(m.token, 9))
 
 
@@ -157,10 +164,10 @@ def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> li
             out.append(Meaning(name, f"{word} now{where}", "bad", remedy))
     capped = rates.power_cap_ratio
     if capped is not None and capped >= CAPPED:
-        lowered = _lowered(state, detail)
+        lowered_limit = _lowered_limit(state, detail)
         text = f"power-capped {percent(capped)} % of the time"
-        if lowered:
-            out.append(Meaning("power_cap", f"{text}: {lowered}", "warn", _raise_limit(state, detail)))
+        if lowered_limit:
+            out.append(Meaning("power_cap", f"{text}: {lowered_limit}", "warn", _raise_limit(state, detail)))
         else:
             out.append(Meaning("power_cap", f"{text} (normal at full load)", "dim"))
     if rates.sync_boost_ratio is not None and rates.sync_boost_ratio >= THROTTLED:
@@ -172,7 +179,8 @@ def _held_back(state: GpuState, rates: GpuRates, detail: GpuDetail | None) -> li
     return out
 
 
-def _lowered(state: GpuState, detail: GpuDetail | None) -> str:
+def _lowered_limit(state: GpuState, detail: GpuDetail | None) -> str:
+    """The power limit beside the default one; "" if it is not lowered, or when unknown."""
     if detail is None or detail.default_limit_mw is None or state.power_limit_mw is None:
         return ""
     if state.power_limit_mw >= detail.default_limit_mw:
@@ -278,15 +286,16 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
 
 def _heat(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     celsius = state.temperature_celsius
-    left = state.margin_celsius
-    if left is None and celsius is not None and detail is not None and detail.slowdown_celsius is not None:
-        left = detail.slowdown_celsius - celsius
-    if celsius is None or left is None or left > HOT_CELSIUS:
+    margin = state.margin_celsius
+    if margin is None and celsius is not None and detail is not None and detail.slowdown_celsius is not None:
+        margin = detail.slowdown_celsius - celsius
+    if celsius is None or margin is None or margin > HOT_CELSIUS:
         return []
-    return [Meaning("hot", f"{celsius} C, {max(0, left)} C below its slowdown", "warn", "check airflow, fans, room")]
+    return [Meaning("hot", f"{celsius} C, {max(0, margin)} C below its slowdown", "warn", "check airflow, fans, room")]
 
 
-def _place(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+def _processes(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
+    """The sentences about a process that can run only on CPUs far from the GPU, and about processes that share it."""
     out = []
     near = set() if detail is None else cpu_set(detail.cpus)
     for process in state.processes or ():
@@ -323,5 +332,5 @@ def _share(part: float | None, whole: float | None) -> float | None:
 
 
 def worst_token(sentences: Sequence[Meaning]) -> str:
-    """The token of the most severe sentence; "dim" if there are none."""
+    """The token of the most severe sentence, which is the first; "dim" if there are none."""
     return sentences[0].token if sentences else "dim"

@@ -15,7 +15,7 @@ _NO_GPU = "no NVIDIA GPU found"
 @panel
 def gpu_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rule with the titles, then the GPUs (a row's key is "gpu:UUID"), in groups if not all fit; one row for a
-    machine without GPUs.
+    machine without GPUs. If the panel fills the window, the users of the GPUs follow.
     """
     if not gpus(frame, view):
         return [_no_gpu_row(frame, view, width)]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.gpu.state import GpuRates
 from iotop_ai.model.sample import Sample
-from iotop_ai.present.gpu.graphs import GpuFigure, Value, gpu_figures
+from iotop_ai.present.gpu.graphs import FigureOf, GpuFigure, gpu_figures
 from iotop_ai.present.screen.graphs import Graph
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.braille import SlidingSeries
 from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.verdict.culprit import culprit_of
 
-_NAMED = {
+_CAUSES = {
     "gpu_throttle": ("temp", "clock", "power"),
     "pcie": ("PCIe in", "PCIe out"),
     "gpu_memory": ("memory",),
@@ -23,10 +22,12 @@ _NAMED = {
 }
 """For each verdict class, the figures that show its cause."""
 _POWER_FIRST = ("power", "clock", "temp")
+"""The figures for GPUs that the power limit or the power brake slows down."""
 _COMMON = ("SM", "power", "temp", "PCIe in")
-_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
+_LABELS_OF_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
 """The word after "GPU 2" in a label. Figures that are not listed can be told apart by their units."""
-_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
+_LABELS_OF_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
+"""The labels of figures over all GPUs, if they differ from the figure's own label."""
 
 
 def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
@@ -43,7 +44,7 @@ def named_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: i
 def _named_labels(frame: Frame) -> tuple[str, ...]:
     first = frame.verdict.primary
     by_power = dict(first.args).get("why") in ("power_cap", "power_brake")
-    return _POWER_FIRST if by_power else _NAMED.get(first.class_id, ())
+    return _POWER_FIRST if by_power else _CAUSES.get(first.class_id, ())
 
 
 def common_graphs(frame: Frame, view: View, samples: tuple[Sample, ...], slots: int) -> Iterator[list[Graph]]:
@@ -91,23 +92,20 @@ def _titled(figure: GpuFigure, subject: str, count: int) -> GpuFigure:
     power limit.
     """
     if subject:
-        label = f"{subject} {_ONE.get(figure.label, '')}".rstrip()
+        label = f"{subject} {_LABELS_OF_ONE.get(figure.label, '')}".rstrip()
     elif figure.label == "temp":
         label = "GPU temp" if count == 1 else "max temp"
     else:
-        label = _ALL.get(figure.label, figure.label)
+        label = _LABELS_OF_ALL.get(figure.label, figure.label)
     return figure._replace(label=label, limit=None)
 
 
 def _of_gpus(
-    value: Value, uuids: Collection[str], combine: Callable[[list[float]], float]
+    figure_of: FigureOf, uuids: Collection[str], combine: Callable[[list[float]], float]
 ) -> Callable[[Sample], float | None]:
-    def of(rates: GpuRates | None) -> float | None:
-        return None if rates is None else value(rates)
-
     def of_sample(sample: Sample) -> float | None:
         table = sample.gpu.value or {}
-        known = [number for uuid in uuids if (number := of(table.get(uuid))) is not None]
+        known = [number for uuid in uuids if uuid in table and (number := figure_of(table[uuid])) is not None]
         return combine(known) if known else None
 
     return of_sample

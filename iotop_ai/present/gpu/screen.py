@@ -27,7 +27,9 @@ from iotop_ai.present.verdict.banner import verdict_row
 KEYS = ("gpu.back", "gpu.previous", "gpu.pause", "gpu.longer", "detail.back", "gpu.help", "app.quit")
 """The actions shown in the last row."""
 TALL = 40
+"""The number of rows from which blank rows separate the sections."""
 STATE_WORDS = {"bad": "FAULT", "warn": "WARN", "ok": "OK", "text": "OK", "dim": "IDLE", "unsure": "UNSURE"}
+"""The state word for the token of the most severe sentence."""
 _WORDS = {
     "partly": ("PARTLY", "text"),
     "gaps": ("WAITS", "warn"),
@@ -54,6 +56,7 @@ _SLOWED = frozenset(
 )
 """The sentences that make the state word SLOWED if they come first."""
 _STATE_CELLS = 9
+"""The columns of the words on the left: the state, "because" and "and"."""
 _MOST_SENTENCES = 4
 
 
@@ -81,14 +84,15 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     if gpu.state is None:
         return [*top, *[blank(width)] * spare, *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
     users = gpu_users(frame, view, gpu.state)
-    count = 1 if not users else len(users)
+    process_lines = len(users) if users else 1
     fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
-    left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0) - (1 + min(count, 3))
-    number = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
+    left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0)
+    left -= 1 + min(process_lines, 3)
+    graph_count = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
-    beside_all = left - (count - min(count, 3))
-    graph_height = max(min(left, 1 + 2 * number), min(beside_all, 1 + TALLEST * number))
+    left_beside_all = left - (process_lines - min(process_lines, 3))
+    graph_height = max(min(left, 1 + 2 * graph_count), min(left_beside_all, 1 + TALLEST * graph_count))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
     for part in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
@@ -118,9 +122,9 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         Span(f"  {name}"),
     ]
     right = [*mode_spans(frame, view), Span(f"{at} of {len(every)}  b/n ", "dim")]
-    room = width - spans_cells(left) - spans_cells(right) - 1
-    whole = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
-    left.append(Span(next((one for one in whole if cells(one) <= room), ""), "dim"))
+    spare = width - spans_cells(left) - spans_cells(right) - 1
+    ids = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
+    left.append(Span(next((text for text in ids if cells(text) <= spare), ""), "dim"))
     out = [row(width, left, right)]
     for i, sentence in enumerate(sentences[:_MOST_SENTENCES]):
         label = "because" if i == 0 else "and"
@@ -151,7 +155,7 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
         shares = (one.sm_percent, one.occupancy_percent, one.tensor_percent, one.dram_percent)
         memory = f"{size(one.memory_used_bytes)}/{size(one.memory_total_bytes)}"
         texts = [UNKNOWN if share is None else percent(share / 100) for share in shares]
-        ends = (width - 39, width - 27, width - 18, width - 11)
+        ends = (width - 39, width - 27, width - 18, width - 11)  # the last columns of the titles
         figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
         name = cut(f"{one.number}  {short_model(one.name)}", max(4, width - 45))
         out.append(place(width, Cell(1, name), *figures, Cell(width - 2, memory, right=True)))

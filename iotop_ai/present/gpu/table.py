@@ -52,6 +52,7 @@ COLUMNS = (
     Column("meaning", "meaning", 30, 94, left=True, gap=2),
 )
 _NAME, _NARROW_NAME = 23, 20
+"""The columns of a GPU's name, and its columns on a narrow screen."""
 _WIDE = 140
 """On a screen of at least this width, the columns of process and user are dropped before the columns of the last 60 s
 and the job.
@@ -68,33 +69,35 @@ def table_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     """The rows of ``gpu_rows`` on a machine with a GPU."""
     every = gpus(frame, view)
     groups = panel_groups(frame, view, height)
-    name = _NAME if width >= 72 else _NARROW_NAME
-    at = _placed(frame, view, width, name, _columns(frame, view, width, height, every), groups)
+    name_cells = _NAME if width >= 72 else _NARROW_NAME
+    at = _placed(frame, view, width, name_cells, _columns(frame, view, width, height, every), groups)
     out = [head(width, _title(every), at, focus=view.focus == "gpu")]
     visible = groups if len(groups) < height else _visible(frame, view, groups, max(1, height - 2))
-    several = len({g.state.name for g in every if g.state is not None}) > 1
-    out += [_row(frame, view, width, group, at, several=several) for group in visible]
+    several_models = len({g.state.name for g in every if g.state is not None}) > 1
+    out += [_row(frame, view, width, group, at, several_models=several_models) for group in visible]
     rest = [gpu for group in groups if group not in visible for gpu in group]
     return [*out, _rest(width, rest)] if rest and height > 2 else out
 
 
-def _placed(frame: Frame, view: View, width: int, name: int, every: list[Column], groups: _Groups) -> list[ColumnSlot]:
-    """The columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that is not
-    enough, the columns less important than the meaning are left out.
+def _placed(
+    frame: Frame, view: View, width: int, name_cells: int, useful: list[Column], groups: _Groups
+) -> list[ColumnSlot]:
+    """The useful columns that fit. If the meaning would be cut, the other columns first shrink to their texts; if that
+    is not enough, the columns less important than the meaning are left out.
     """
-    columns = fit_columns(every, width - name - 1)
-    at = place_columns(columns, name, width - 1)
+    columns = fit_columns(useful, width - name_cells - 1)
+    at = place_columns(columns, name_cells, width - 1)
     if not at or at[-1].column.id != "meaning":
         return at
     texts = [_meaning_text(frame, view, group[0])[0] for group in groups]
     if all(cells(text) <= _room(at[-1]) for text in texts):
         return at
     narrow = [_narrowed(frame, view, column, groups)._replace(wide=0) for column in columns]
-    at = place_columns(narrow, name, width - 1)
+    at = place_columns(narrow, name_cells, width - 1)
     room = _room(at[-1])
     if all(cells(whole_clauses(text, room)) <= room for text in texts):
         return at
-    return place_columns([column for column in narrow if column.drop <= narrow[-1].drop], name, width - 1)
+    return place_columns([column for column in narrow if column.drop <= narrow[-1].drop], name_cells, width - 1)
 
 
 def _room(spot: ColumnSlot) -> int:
@@ -115,22 +118,22 @@ def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu
     """All columns except those that would be useless: graph, user, process, job and rank unless each GPU has a row;
     fan, SM%, user, process, job and rank if they are known for none of the GPUs; job and rank on a narrow screen.
     """
-    leave = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
+    useless = set() if height - 1 >= len(every) else {"graph", "user", "process", "job", "rank"}
     if not any(g.state is not None and g.state.fan_percent is not None for g in every):
-        leave.add("fan")
+        useless.add("fan")
     if not any(g.state is not None and g.state.processes for g in every):
-        leave |= {"user", "process"}
+        useless |= {"user", "process"}
     ranks = [rank for _, rank in gpu_ranks(frame, view).values()]
     if not ranks or width < _WIDE:
-        leave.add("job")
+        useless.add("job")
     if width < _WIDE or all(rank.number is None for rank in ranks):
-        leave.add("rank")
+        useless.add("rank")
     drops = dict(_WIDE_DROP) if width >= _WIDE else {}
     if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
         drops["bw"] = 96  # with SM activity known, the memory bandwidth is dropped first
     else:
-        leave.add("sm")
-    return [c._replace(drop=drops.get(c.id, c.drop)) for c in COLUMNS if c.id not in leave]
+        useless.add("sm")
+    return [c._replace(drop=drops.get(c.id, c.drop)) for c in COLUMNS if c.id not in useless]
 
 
 def _visible(frame: Frame, view: View, groups: _Groups, room: int) -> _Groups:
@@ -168,8 +171,10 @@ def _title(every: tuple[Gpu, ...]) -> str:
     return f"{len(every)} GPUs"
 
 
-def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several: bool) -> Line:
-    """The row of a group. several: whether the machine has more than one model, so that each row names its model."""
+def _row(
+    frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several_models: bool
+) -> Line:
+    """The row of a group. several_models: whether the machine has more than one model; each row then names its own."""
     first, key = group[0], group_key(group, view)
     background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:
@@ -186,13 +191,13 @@ def _row(frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[
         out.append(Cell(2 + cells(numbers), cut(fault, max(0, room - 2 - cells(numbers))), "bad"))
     elif len(group) > 1 and cells(numbers) <= 10:
         out.append(Cell(2 + cells(numbers), "all alike" if len(group) == len(gpus(frame, view)) else "alike", "dim"))
-    elif several:
+    elif several_models:
         out.append(Cell(4, cut(short_model(first.state.name), room - 4), "dim"))
     for spot in at:
-        found = _cells(frame, view, group, spot)
-        if named and spot.column.id == culprit.gpu_cell and found:
-            found[0] = found[0]._replace(token=culprit.hue)
-        out += found
+        column_cells = _cells(frame, view, group, spot)
+        if named and spot.column.id == culprit.gpu_cell and column_cells:
+            column_cells[0] = column_cells[0]._replace(token=culprit.hue)
+        out += column_cells
     return place(width, *out, background=background, key=key)
 
 
@@ -264,8 +269,8 @@ def _throttle(group: tuple[Gpu, ...], spot: ColumnSlot) -> Cell:
         word = "none" if share < LEAST_SHARE else f"{reason} {percent(share)} %"
         if cells(word) > spot.last - spot.first + 1:
             word = word.replace(" %", "%").replace("thermal hw", "therm").replace("thermal", "therm")
-    plain = word == "none" or word.startswith("power ")
-    return spot.cell(word, "dim" if plain else "unsure" if word == UNKNOWN else "strong")
+    is_normal = word == "none" or word.startswith("power ")
+    return spot.cell(word, "dim" if is_normal else "unsure" if word == UNKNOWN else "strong")
 
 
 _FIGURES: dict[str, Callable[[GpuRates], float | None]] = {
@@ -328,7 +333,7 @@ def _graph(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
         rates = (sample.gpu.value or {}).get(gpu.uuid)
         return None if rates is None else rates.busy_ratio
 
-    width = min(30, spot.last - spot.first + 1)
+    width = min(30, spot.last - spot.first + 1)  # 30 cells show 60 s at an interval of 1 s
     sliding = cache_part(view, _sliding_series).setdefault(gpu.uuid, SlidingSeries())
     data = sliding.series((gpu.uuid,), frame.history, busy, 2 * width, frame.snapshot.interval_s)
     out, x = [], spot.first
@@ -342,17 +347,19 @@ def _job(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> Cell:
     """The number of the batch job, otherwise the script's name; for the column "rank", the rank; "-" if the GPU has no
     job.
     """
-    found = gpu_ranks(frame, view).get(gpu.uuid)
-    if found is None:
+    job_and_rank = gpu_ranks(frame, view).get(gpu.uuid)
+    if job_and_rank is None:
         return spot.cell(UNDEFINED)
-    job, rank = found
+    job, rank = job_and_rank
     if spot.column.id == "rank":
         return spot.cell(UNKNOWN if rank.number is None else f"r{rank.number}")
     return spot.cell(job.label.rpartition(" ")[2] or plain(job.name), "text")
 
 
 def _users(frame: Frame, view: View, gpu: Gpu, spot: ColumnSlot) -> list[Cell]:
-    """The process with the most memory on the GPU, or its user; "-" if there is none, the pid if it is not in /proc."""
+    """The process with the most memory on the GPU, or its user; "-" if there is none, the pid if it is not in /proc,
+    "?" if the driver does not list the processes.
+    """
     users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
     if users is None:
         return [spot.cell(UNKNOWN)]

@@ -1,4 +1,4 @@
-"""The processes on a GPU: the pids that NVML lists, joined with the process table."""
+"""The processes on a GPU: the pids that the driver lists, joined with the process table."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ def _job_name(frame: Frame, key: ProcessKey, info: ProcessInfo) -> str:
 
 @cached_per_item(lambda state: state.uuid)
 def gpu_users(frame: Frame, view: View, state: GpuState) -> tuple[GpuUser, ...] | None:
-    """The processes on the GPU, the one with the most memory first; None if NVML does not list them."""
+    """The processes on the GPU, the one with the most memory first; None if the driver does not list them."""
     if state.processes is None:
         return None
     by_pid = _by_pid(frame, view)
     out = []
     for process in sorted(state.processes, key=lambda p: (-(p.memory_bytes or 0), p.pid)):
-        found = by_pid.get(process.pid) if process.found else None
-        if found is None:
+        entry = by_pid.get(process.pid) if process.found else None
+        if entry is None:
             # The pid belongs to another namespace, or hidepid hides the process.
             out.append(GpuUser(process, f"pid {process.pid}", UNKNOWN, "", ""))
         else:
-            key, info = found
+            key, info = entry
             job = _job_name(frame, key, info)
             out.append(GpuUser(process, info.name, info.user, " ".join(info.cmdline), job))
     return tuple(out)

@@ -30,23 +30,23 @@ class _Use(NamedTuple):
 
 
 def user_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
-    """The users, then the processes, both sorted by memory, the largest first; [] if they do not fit."""
+    """The users, then the processes, both sorted by memory, the largest first; [] without room."""
     if height < 2:
         return []
     uses: list[_Use] = []
     unlisted: list[Gpu] = []
     for gpu in gpus(frame, view):
-        found = None if gpu.state is None else gpu_users(frame, view, gpu.state)
-        if found is None or gpu.state is None:
+        users = None if gpu.state is None else gpu_users(frame, view, gpu.state)
+        if users is None or gpu.state is None:
             unlisted.append(gpu)
         else:
-            uses += [_Use(gpu.state.number, one) for one in found]
+            uses += [_Use(gpu.state.number, user) for user in users]
     out = _users(width, uses)
     if not uses:
         text = "no process is on a GPU" if not unlisted else "? the driver does not list the processes"
         out.append(row(width, [Span(f" {text}", "unsure" if unlisted else "dim")]))
         return out[:height]
-    out = out[: max(2, height // 2)]
+    out = out[: max(2, height // 2)]  # the processes need the other half
     # A GPU that does not answer has its reason in its own row.
     numbers = number_runs(gpu.state.number for gpu in unlisted if gpu.state is not None)
     if numbers and height > 2:

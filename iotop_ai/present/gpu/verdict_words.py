@@ -17,6 +17,7 @@ from iotop_ai.present.verdict.advice import Args, amount, number, percent, rate,
 
 _RECOVERY = {1: "a reset", 2: "a reboot", 3: "its peers to be drained", 4: "draining and a reset"}
 _RECOVERY |= {6: _RECOVERY[1], 7: _RECOVERY[2]}
+"""The words for the codes of ``GpuDetail.recovery``."""
 
 
 def _verb(a: Args, one: str, many: str) -> str:
@@ -167,8 +168,8 @@ def _because_no_gpu(a: Args) -> Spans:
 
 
 def _comm(a: Args) -> Spans:
-    every = number(a, "gpus")
-    gpus = "GPUs" if every is None else f"{every:.0f} GPUs"
+    count = number(a, "gpus")
+    gpus = "GPUs" if count is None else f"{count:.0f} GPUs"
     watts = f"{whole(a, 'watts')} of {whole(a, 'limit')} W"
     return [_strong(gpus), _plain(f" spin at {percent(a, 'busy')} but draw "), _strong(watts)]
 
@@ -208,9 +209,9 @@ def _imbalance(a: Args) -> Spans:
 
 
 def _because_imbalance(a: Args) -> Spans:
-    watts = number(a, "watts") is not None and number(a, "peer_watts") is not None
-    late = f"{percent(a, 'busy')} busy" + (f" at {whole(a, 'watts')} W" if watts else "")
-    peers = f"{percent(a, 'peers')}" + (f" at {whole(a, 'peer_watts')} W" if watts else "")
+    has_watts = number(a, "watts") is not None and number(a, "peer_watts") is not None
+    late = f"{percent(a, 'busy')} busy" + (f" at {whole(a, 'watts')} W" if has_watts else "")
+    peers = f"{percent(a, 'peers')}" + (f" at {whole(a, 'peer_watts')} W" if has_watts else "")
     out = [_plain(f"{word(a, 'late')} is "), _strong(late), COMMA, _plain("the others "), _strong(peers)]
     why = word(a, "why")
     if why == "blocked":
