@@ -77,8 +77,9 @@ LEAST_SHARE = 0.01
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
-    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time. If no share
-    reaches LEAST_SHARE, the least severe reason is returned.
+    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time.
+
+    If no share reaches LEAST_SHARE, the least severe reason is returned.
 
     Heat and the power brake come before the power limit, because being at the power limit is normal at full load.
     """
