@@ -32,8 +32,11 @@ ATTRIBUTES = (
     Column("grown", "grown", 14, 3),
     Column("meaning", "", 16, 1, left=True, gap=2),
 )
+_SPREAD_FROM = 40
+"""The height of a screen from which blank rows separate the sections."""
 _GROWING = {5: "reallocated", 187: "reported_uncorrectable", 188: "command_timeouts", 197: "pending"}
 _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
+"""The field of SmartState that holds the count of an ATA attribute, by the attribute's id."""
 
 
 def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
@@ -43,7 +46,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
         return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
     head_rows = _head(frame, one, width)
     room = max(0, height - len(head_rows))
-    body = body_rows(one, width, spread=height >= 40)
+    body = body_rows(one, width, spread=height >= _SPREAD_FROM)
     first = max(0, min(view.scroll, len(body) - room))
     visible = body[first : first + room]
     if len(body) > room and visible:
@@ -60,7 +63,8 @@ def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
     one = disk_row(frame, view.disk)
     if one is None:
         return 0
-    return max(0, len(body_rows(one, width, spread=height >= 40)) - max(0, height - len(_head(frame, one, width))))
+    room = max(0, height - len(_head(frame, one, width)))
+    return max(0, len(body_rows(one, width, spread=height >= _SPREAD_FROM)) - room)
 
 
 def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
@@ -81,18 +85,18 @@ def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
     now = None if state is None else state.temperature_celsius
     right = [] if now is None else [Span("temp ", "dim"), Span(f"{now}"), Span(" C ", "dim")]
     edge = Span("▌", f"edge-{hue}")
-    lines.append(row(width, [edge, Span("because  ", "dim"), Span(whole_clauses(clauses, width - 24))], right))
+    lines.append(row(width, [edge, Span("because  ", "dim"), Span(_fitting_clauses(clauses, width - 24))], right))
     age = asked_ago(frame, one)
-    past = (
+    growth_note = (
         ""
         if state is None or state.earlier is None or state.read_wall_s is None
         else (f"; growth over the {span(state.read_wall_s - state.earlier.wall_s)} before that")
     )
-    lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{age}{past}", "dim")]))
+    lines.append(row(width, [edge, Span("         ", "dim"), Span(f"{age}{growth_note}", "dim")]))
     return lines
 
 
-def whole_clauses(clauses: Sequence[str], room: int) -> str:
+def _fitting_clauses(clauses: Sequence[str], room: int) -> str:
     """The first clause, and as many further clauses as fit completely."""
     text = clauses[0]
     for clause in clauses[1:]:
@@ -204,7 +208,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
     out = [rule(width, f"{title}, last {span(seconds)}", [Span("peak", "dim")])]
     room = max(10, width - 30)
     limit = state.warning_celsius
-    for label, unit, name, least, hot in (
+    # A curve is hot above a limit. Both figures are whole numbers, so 0.5 less makes it hot at the limit too.
+    for label, unit, name, least_top, hot in (
         ("temp", "C", "temperature_celsius", 50.0, None if limit is None else limit - 0.5),
         ("wear", "%", "used_percent", 100.0, 99.5),
     ):
@@ -212,9 +217,9 @@ def _curves(state: SmartState, width: int) -> list[Line]:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        scale = max(least, ceil(max(known) / 10) * 10.0)
+        top = max(least_top, ceil(max(known) / 10) * 10.0)
         series = Series(tuple(values), len(values))
-        for i, bits in enumerate(area(values, scale, 2)):
+        for i, bits in enumerate(area(values, top, 2)):
             line, x = [], 20
             for part in series_spans(bits, series, hot):
                 line.append(Cell(x, part.text, part.token))
@@ -229,8 +234,8 @@ def _curves(state: SmartState, width: int) -> list[Line]:
 def resampled(points: Sequence[PastPoint], name: str, slots: int) -> list[float | None]:
     """A figure at ``slots`` moments, spaced evenly from the first point to the last.
 
-    Each is the value of the latest reading before the moment. Between two readings that are more than a day and a half
-    and more than three times the mean distance apart, the moments after the first slot are None.
+    Each is the value of the latest reading at or before the moment. Between two readings that are more than a day and a
+    half and more than three times the mean distance apart, the moments after the first slot are None.
     """
     first, last = points[0].wall_s, points[-1].wall_s
     longest = max(1.5 * _DAY_S, 3 * (last - first) / max(1, len(points)))

@@ -29,17 +29,17 @@ def health_screen_rows(frame: Frame, view: View, health: HealthView, width: int,
     """The screen as exactly ``height`` lines of ``width`` columns."""
     room = max(0, height - 2)
     rows = detail_rows(frame, health, width, room) if health.disk else list_rows(frame, health, width, room)
-    below = None if health.disk or height < TALL else target_disk(frame, health)
-    if below is not None and len(rows) + 1 < room:
-        rows = [*rows, blank(width), *body_rows(below, width, spread=True, verdict=False)]
+    disk_below = None if health.disk or height < TALL else target_disk(frame, health)
+    if disk_below is not None and len(rows) + 1 < room:
+        rows = [*rows, blank(width), *body_rows(disk_below, width, spread=True, verdict=False)]
     rows = [verdict_row(frame, view, width), *rows]
     out = above_rows(rows, _keys(frame, health), view, width, height, mode_spans(frame, view))
     return out if health.dialog is None else in_ascii(_with_dialog(out, frame, health.dialog, width), view.ascii_only)
 
 
 def target_disk(frame: Frame, health: HealthView) -> DiskRow | None:
-    """The disk that a key acts on: the disk whose page is open, otherwise the disk under the cursor; None without
-    disks.
+    """The disk that a key acts on: the disk whose page is open, otherwise the disk under the cursor, otherwise the
+    first; None without disks, or if the disk of the open page is gone.
     """
     rows = disk_rows(frame)
     return disk_row(frame, health.disk or health.cursor) or (rows[0] if rows and not health.disk else None)

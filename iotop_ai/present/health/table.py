@@ -45,7 +45,9 @@ def top_row(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
 
 
 def hue_of(rows: Sequence[DiskRow]) -> str:
-    """The token of the worst of these disks; "ok" only if at least one of them is known to be ok."""
+    """The token of the worst of these disks: "bad", "warn" or "unsure"; otherwise "ok" if at least one of them is known
+    to be ok, else "dim".
+    """
     tokens = [one.health.token for one in rows]
     for hue in ("bad", "warn", "unsure"):
         if hue in tokens:
@@ -65,10 +67,10 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     room = max(1, height - len(out) - 1 - len(without_smart) - min(len(reasons) + 2, max(3, height // 2)))
     columns = place_columns(fit_columns(COLUMNS, width - 1), 0, width)
     out.append(head(width, "disks", columns, focus=True))
-    by_id = {at.column.id: at for at in columns}
-    at = 0 if selected is None else rows.index(selected)
-    first = max(0, min(view.scroll, at, len(rows) - room))
-    first = max(first, at - room + 1)
+    by_id = {spot.column.id: spot for spot in columns}
+    cursor_row = 0 if selected is None else rows.index(selected)
+    first = max(0, min(view.scroll, cursor_row, len(rows) - room))
+    first = max(first, cursor_row - room + 1)
     for one in rows[first : first + room]:
         texts = [by_id[name].cell(text, token) for name, text, token in _cells(one, frame) if name in by_id]
         background = "sel" if selected is not None and one.name == selected.name else ""
@@ -102,15 +104,16 @@ _ATTRIBUTES = ("realloc", "pending", "crc")
 _SILENT = ((("asking",), "without an answer"), (("asleep",), "asleep"), (("not read", "no tool"), "not read"))
 """The words of disks whose health is unknown for a known reason, and what the sentence says of these disks."""
 _PROBLEMS = (("bad", "fails", "fail"), ("warn", "warns", "warn"), ("unsure", "unknown", "unknown"))
+"""(the token of disks with a problem, what the sentence says of one such disk, what it says of several)."""
 
 
 def _sentence(rows: Sequence[DiskRow]) -> str:
     parts = []
-    for token, one, many in _PROBLEMS:
+    for token, of_one, of_several in _PROBLEMS:
         names = [disk.name for disk in rows if disk.health.token == token]
         if names:
             more = "" if len(names) <= 3 else ", …"
-            parts.append(f"{', '.join(names[:3])}{more} {one if len(names) == 1 else many}")
+            parts.append(f"{', '.join(names[:3])}{more} {of_one if len(names) == 1 else of_several}")
     fine = sum(one.health.word == "ok" for one in rows)
     without = sum(one.health.word == NO_SMART for one in rows)
     parts += [f"{fine} ok"] if fine else []
@@ -172,7 +175,7 @@ def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
 
 def why_rows(one: DiskRow, width: int) -> list[Line]:
     """The judgements about one disk with the ids of their rules; without any, the reason for its health; then the
-    remedy.
+    remedies, and notes on its history and on the kernel's counts.
     """
     state, reading = one.state, one.reading
     out: list[Line] = []

@@ -70,14 +70,14 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
     infos = devices.infos(frame)
     names = [name for name, info in infos.items() if info.kind == "disk" and not info.slaves]
     names = sorted({*names, *readings}, key=devices.natural)
-    numbers = {key.name: key.diskseq for key in frame.snapshot.block.value or ()}
+    diskseqs = {key.name: key.diskseq for key in frame.snapshot.block.value or ()}
     return [
         DiskRow(
             name,
             readings.get(name),
             reading_health(readings.get(name), smart),
             _cure(frame, name),
-            _identity(name, readings.get(name), numbers, infos),
+            _identity(name, readings.get(name), diskseqs, infos),
         )
         for name in names
     ]
@@ -86,19 +86,19 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
 def _identity(
     name: str,
     reading: Reading[SmartState] | None,
-    numbers: Mapping[str, int],
+    diskseqs: Mapping[str, int],
     infos: Mapping[str, BlockInfo],
 ) -> DiskIdentity:
     """A disk's identity. For a disk behind a RAID controller, the kernel knows only the identity of its volume."""
-    block = name.partition("/")[0]
-    info, state = infos.get(block), None if reading is None else reading.value
-    kernel = DiskIdentity(numbers.get(block, 0), "" if info is None else info.serial)
-    return kernel if state is None else kernel.completed(answered_identity(state))
+    kernel_name = name.partition("/")[0]
+    info, state = infos.get(kernel_name), None if reading is None else reading.value
+    identity = DiskIdentity(diskseqs.get(kernel_name, 0), "" if info is None else info.serial)
+    return identity if state is None else identity.completed(answered_identity(state))
 
 
 def _cure(frame: Frame, name: str) -> str:
-    found = [one for one in frame.verdict.findings if one.class_id == "failing_disk" and one.subject == name]
-    return next((advice_text(one.advice[0]) for one in found if one.advice), "")
+    findings = [one for one in frame.verdict.findings if one.class_id == "failing_disk" and one.subject == name]
+    return next((advice_text(one.advice[0]) for one in findings if one.advice), "")
 
 
 def disk_row(frame: Frame, name: str) -> DiskRow | None:
@@ -114,8 +114,9 @@ def worst_disk(rows: Sequence[DiskRow]) -> str:
 
 
 def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool) -> str:
-    """The disk ``step`` rows below ``current``; "" if there are no disks. around: whether to wrap around at the
-    ends.
+    """The disk ``step`` rows below ``current``; the first disk if ``current`` is gone, "" if there are no disks.
+
+    around: whether to wrap around at the ends.
     """
     names = [one.name for one in rows]
     if not names:
@@ -127,7 +128,7 @@ def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool)
 
 
 def why_no_test(row: DiskRow | None, view: HealthView) -> str:
-    """Why no self-test can be started on this disk; "" if one can."""
+    """Why no self-test can be started or ended on this disk; "" if one can."""
     if not view.may_test:
         return "self-tests start only on the live screen of the machine itself, without --readonly"
     if row is None:

@@ -113,10 +113,10 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
         device = devices.selected_device(frame, view)
     if device is None:
         return [Span("no disk here", "dim")]
-    kind = device.totals.direction
-    part = _part(frame, view, device, kind, mount)
+    direction = device.totals.direction
+    part = _part(frame, view, device, direction, mount)
     for details in (True, False):
-        readers = [_process_hop(frame, view, device, kind)] if job is None else job_hops(job, culprit)
+        readers = [_process_hop(frame, view, device, direction)] if job is None else job_hops(job, culprit)
         parts = [*readers, _mount_hop(_mounts(part or device, frame, mount), details, culprit)]
         if part is not None:
             parts.append([Span(devices.short_name(part))])
@@ -159,8 +159,8 @@ def _remote_hops(mount: JobMount | None, culprit: Culprit, no_files: str) -> lis
     return out
 
 
-def _bytes(device: BlockDevice, kind: str) -> float | None:
-    return device.rates.read_bytes_per_s if kind == "read" else device.rates.write_bytes_per_s
+def _bytes_per_s(device: BlockDevice, direction: str) -> float | None:
+    return device.rates.read_bytes_per_s if direction == "read" else device.rates.write_bytes_per_s
 
 
 def _is_idle(device: BlockDevice) -> bool:
@@ -168,54 +168,54 @@ def _is_idle(device: BlockDevice) -> bool:
     return device.rates.read_bytes_per_s == 0 and device.rates.write_bytes_per_s == 0
 
 
-def _process_hop(frame: Frame, view: View, device: BlockDevice, kind: str) -> list[Span]:
+def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) -> list[Span]:
     """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
 
     A process whose disk is unknown may be named for the disk that iotop-ai selects, which is usually the busiest. It is
     named for a disk that the user selected only if it reads more than all other disks deliver.
 
-    kind: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that direction,
-    the process with the most bytes in the other direction is named, because the disk may receive writes later than the
-    process makes them.
+    direction: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that
+    direction, the process with the most bytes in the other direction is named, because the disk may receive writes
+    later than the process makes them.
     """
-    table, delivered = frame.snapshot.processes.value, _bytes(device, kind)
+    table, delivered = frame.snapshot.processes.value, _bytes_per_s(device, direction)
     if table is None or frame.sample.processes.seconds is None:
         return [Span("?", "unsure"), Span(" process", "dim")]
     every = groups(frame, _plain(frame, view))
 
-    def moved(group: Group, way: str | None = None) -> float:
-        value = group.rates.read_bytes_per_s if (way or kind) == "read" else group.rates.write_bytes_per_s
+    def moved(group: Group, way: str = direction) -> float:
+        value = group.rates.read_bytes_per_s if way == "read" else group.rates.write_bytes_per_s
         return value or 0.0
 
     # The groups are sorted with the many idle ones last, which are skipped.
     busy = [
         group
         for group in takewhile(lambda group: not group.idle, every)
-        if _may_be_on(device, group, moved(group) if kind == "read" else 0.0, frame, view)
+        if _may_be_on(device, group, moved(group) if direction == "read" else 0.0, frame, view)
     ]
     best = max(busy, key=moved, default=None)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
-    comparable = kind == "read" and delivered is not None and delivered > MIB
+    comparable = direction == "read" and delivered is not None and delivered > MIB
     if best is None or moved(best) <= 0:
         if comparable and table.denied:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
         if comparable and not view.device:
             return [Span("?", "unsure"), Span(" process", "dim")]
-        other = "write" if kind == "read" else "read"
+        other = "write" if direction == "read" else "read"
         best = None if comparable else max(busy, key=lambda group: moved(group, other), default=None)
         if best is None or moved(best, other) <= 0:
             if table.denied and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
             if not any(group.io for group in every):
                 return [Span("no process reads or writes", "dim")]
-            return [Span(f"no process is known to {kind} {devices.short_name(device)}", "dim")]
-        kind = other
+            return [Span(f"no process is known to {direction} {devices.short_name(device)}", "dim")]
+        direction = other
     if comparable and delivered is not None and moved(best) < _OWN_SHARE * delivered:
         return [Span("?", "unsure"), Span(" process (not seen)", "dim")]
     user = [Span(best.user + " ", "dim")] if best.user else []
     culprit = culprit_of(frame, view)
     token = culprit.hue if any(key.pid in culprit.pids for key in best.keys) else "text"
-    return [*user, Span(best.label, token), Span(" reads" if kind == "read" else " writes", "dim")]
+    return [*user, Span(best.label, token), Span(" reads" if direction == "read" else " writes", "dim")]
 
 
 def _may_be_on(device: BlockDevice, group: Group, read: float, frame: Frame, view: View) -> bool:
@@ -250,13 +250,15 @@ def _plain(frame: Frame, view: View) -> View:
     return view if plain == view else plain
 
 
-def _part(frame: Frame, view: View, device: BlockDevice, kind: str, mount: JobMount | None) -> BlockDevice | None:
-    """The partition that holds the job's mount; without a job, the partition that moves the most bytes."""
+def _part(frame: Frame, view: View, device: BlockDevice, direction: str, mount: JobMount | None) -> BlockDevice | None:
+    """The partition that holds the job's mount; without a job, the mounted partition that moves the most bytes. None if
+    there is no such partition.
+    """
     if mount is not None:
         parts = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
         return next((d for d in parts if d.info is not None and _holds(d.info, mount)), None)
     parts = devices.mounted_partitions(device.name, frame, view)
-    return max(parts, key=lambda p: _bytes(p, kind) or 0.0, default=None)
+    return max(parts, key=lambda p: _bytes_per_s(p, direction) or 0.0, default=None)
 
 
 def _holds(info: BlockInfo, mount: JobMount) -> bool:
@@ -311,10 +313,10 @@ def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) ->
         return [top]
     below = devices.leaves(device.name, frame)
     leaf = known.get(below[0])
-    many = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
+    tail = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
     if details and len(below) > 1:
-        many += f" x{len(below)}"
-    return [top, [Span(fold_names([*map(devices.without_namespace, below)])), Span(many, "dim")]]
+        tail += f" x{len(below)}"
+    return [top, [Span(fold_names([*map(devices.without_namespace, below)])), Span(tail, "dim")]]
 
 
 def _waits(frame: Frame, view: View, width: int) -> Line:
@@ -324,8 +326,8 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     table = frame.snapshot.processes.value
     if table is None:
         return reason_row(width, frame.snapshot.processes)
-    known = states(table.stat)
-    blocked, running = known.get("D", 0), known.get("R", 0)
+    counts = states(table.stat)
+    blocked, running = counts.get("D", 0), counts.get("R", 0)
     out = [Cell(1, "waits", "dim")]
     out += [Cell(10, "blocked", "dim"), Cell(21, _count(blocked), "strong" if blocked else "zero", right=True)]
     out += [Cell(24, "run", "dim"), Cell(31, _count(running), token_of(_count(running)), right=True)]

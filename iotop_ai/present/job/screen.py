@@ -34,7 +34,9 @@ from iotop_ai.present.verdict.facts import rule_facts
 KEYS = ("jobs.back", "jobs.up", "jobs.choose", "jobs.next", "detail.back", "jobs.help", "app.quit")
 """The actions shown in the last row."""
 PREFIX = "job:"
+"""The key of a job's row is this prefix and the pid of the job's topmost process."""
 _NAME_END = 13
+"""The column at which the table begins, after the job's name, on a narrow screen."""
 COLUMNS = (
     Column("user", "user", 8, 3, 12, left=True),
     Column("ranks", "rk", 3, 3, 6),
@@ -52,6 +54,8 @@ COLUMNS = (
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
 _WIDE = 120
+_HIGH_WAIT = 0.2
+"""The share of time without data from which on a job's row highlights it."""
 _QUIET = 100_000.0
 """A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (
@@ -85,12 +89,12 @@ _KINDS = {
 
 
 class JobRow(NamedTuple):
-    """One job of the list. lost_h: the GPU-hours lost so far; None without a GPU or while the GPU's use is unknown.
-    device: the disk or mount that the job reads from; "" when unknown.
+    """One job of the list. lost_gpu_hours: the GPU-hours lost so far; None without a GPU or while the GPU's use is
+    unknown. device: the disk or mount that the job reads from; "" when unknown.
     """
 
     facts: JobFacts
-    lost_h: float | None
+    lost_gpu_hours: float | None
     device: str
 
     @property
@@ -100,9 +104,7 @@ class JobRow(NamedTuple):
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """All jobs. The order is by GPU-hours lost, hours lost, the current wait, then the GPUs and bytes that a
-    job uses.
-    """
+    """All jobs, in the order of the GPU-hours lost, then of the hours lost, the current wait, and ``importance``."""
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []
@@ -141,9 +143,9 @@ def _no_job_rows(frame: Frame, width: int) -> list[Line]:
     out = [rule(width, "jobs")]
     if frame.snapshot.jobs.value is None:
         return [*out, reason_row(width, frame.snapshot.jobs)]
-    if ended := frame.verdict.job_pid:
+    if ended_pid := frame.verdict.job_pid:
         name = word(dict(frame.verdict.primary.args), "job") or "the job"
-        text = f" {name} (pid {ended}) has ended; the verdict is about its last moments"
+        text = f" {name} (pid {ended_pid}) has ended; the verdict is about its last moments"
         return [*out, row(width, [Span(text, "strong")])]
     out.append(row(width, [Span(" no training job seen", "strong")]))
     return [*out, *(row(width, [Span(f" {text}", "dim")]) for text in wrap(_NO_JOB, max(20, width - 2)))]
@@ -176,21 +178,21 @@ def _places(width: int) -> list[ColumnSlot]:
 
 def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked: bool) -> Line:
     facts = one.facts
-    waits = facts.stall
+    stall = facts.stall
     texts = {
         "user": facts.job.user or UNKNOWN,
         "ranks": str(len(facts.job.ranks)),
         "workers": str(facts.workers),
         "gpus": str(facts.gpus),
-        "wait": percent(waits),
-        "au": percent(None if waits is None else 1 - waits),
+        "wait": percent(stall),
+        "au": percent(None if stall is None else 1 - stall),
         "gpu": percent(facts.gpu_busy) if facts.gpus else UNDEFINED,
         "rate": mib(facts.read_bytes_per_s),
         "run": _share(facts, facts.worker_cpu),
         "queue": _share(facts, facts.worker_cpu_wait),
         "blocked": _share(facts, facts.worker_disk),
         "idle": _share(facts, facts.worker_idle),
-        "lost": UNDEFINED if one.lost_h is None else figure(one.lost_h),
+        "lost": UNDEFINED if one.lost_gpu_hours is None else figure(one.lost_gpu_hours),
         "device": one.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
     }
     leads = frame.verdict.job_pid == one.pid
@@ -198,7 +200,7 @@ def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked:
     cells.append(Cell(1, cut(facts.job.name, at[0].first - 2), "strong" if leads else "text"))
     for spot in at:
         text = texts[spot.column.id]
-        high = spot.column.id == "wait" and (waits or 0.0) >= 0.2
+        high = spot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT
         cells.append(spot.cell(text, "strong" if high else ""))
     return place(width, *cells, background="sel" if marked else "", key=f"{PREFIX}{one.pid}")
 
@@ -215,21 +217,21 @@ def _share(facts: JobFacts, value: float | None) -> str:
 def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     """The details of a job: its verdict, its path, the waits of its workers, its lost time and its limits."""
     facts, job = one.facts, one.facts.job
-    about = with_job_verdict(frame, one.pid)
-    verdict = about.verdict
+    job_frame = with_job_verdict(frame, one.pid)
+    verdict = job_frame.verdict
     state = verdict.state
     right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {one.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
     words = headline.fit(headline.headline(verdict), width - 12)
     out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
-    for label, part in (("because", headline.because), ("do", headline.advice)):
-        if clauses := headline.fit(part(verdict), width - 12):
-            plain = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
-            out.append(row(width, [Span(f" {label:<9}", "dim"), *plain]))
-    out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(about, view, width - 11)]))
-    waits = job_waits(about, width, culprit_of(about, view))
-    if waits is not None:
-        out.append(waits)
+    for label, clauses_of in (("because", headline.because), ("do", headline.advice)):
+        if clauses := headline.fit(clauses_of(verdict), width - 12):
+            spans = [Span(s.text, "strong") if s.token == "bad" else s for s in clauses]
+            out.append(row(width, [Span(f" {label:<9}", "dim"), *spans]))
+    out.append(row(width, [Span(f" {'path':<9}", "dim"), *hops(job_frame, view, width - 11)]))
+    waits_row = job_waits(job_frame, width, culprit_of(job_frame, view))
+    if waits_row is not None:
+        out.append(waits_row)
     out += _time(frame, width, one, state)
     for label, text in _labelled_facts(frame, one):
         for i, piece in enumerate(wrap(text, max(20, width - 12))):
@@ -240,7 +242,7 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
 
 
 def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
-    """The job's time in each share since the job was first watched; None if it was not recorded."""
+    """The job's time in ms since it was first watched, by share; None if it was not recorded."""
     table = frame.snapshot.jobs.value
     return None if table is None else table.times.get(one.facts.job.key)
 
@@ -254,10 +256,10 @@ def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
     for part in parts_of(counts):
         cells = [Cell(10, part.name), Cell(28, part.figure, "strong" if not out else "text", right=True)]
         cells += [Cell(30, "%", "dim"), Cell(42, _clock(getattr(counts, part.share)), right=True)]
-        head = [] if out else [Cell(1, "time", "dim")]
+        label = [] if out else [Cell(1, "time", "dim")]
         token = share_token(part.share, part.share == largest_loss(counts), state)
         filled = round(part.value * max(0, width - 46))
-        out.append(place(width, *head, *cells, Cell(45, "━" * filled, token)))
+        out.append(place(width, *label, *cells, Cell(45, "━" * filled, token)))
     return out
 
 
@@ -276,7 +278,8 @@ def _labelled_facts(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
     hidden = _hidden(frame, job)
     limits = [
-        f"{limit_text({'what': i.what, 'limit': float(i.value)})} ({i.what} in {i.file})" for i in own_place.limits
+        f"{limit_text({'what': limit.what, 'limit': float(limit.value)})} ({limit.what} in {limit.file})"
+        for limit in own_place.limits
     ]
     if own_place.cpu_cores is not None:
         limits.append(f"CPU quota {figure(own_place.cpu_cores).removesuffix('.0')} cores")
@@ -308,10 +311,11 @@ def _lost_text(frame: Frame, one: JobRow) -> str:
     """
     counts = _counts(frame, one)
     if counts is None:
-        hours, since, gpu_hours = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named", one.lost_h
+        hours, since = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named"
+        gpu_hours = one.lost_gpu_hours
     else:
         hours, since = counts.lost_ms / 3.6e6, "it was first watched"
-        gpu_hours = None if one.lost_h is None else hours * one.facts.gpus
+        gpu_hours = None if one.lost_gpu_hours is None else hours * one.facts.gpus
     lost = f"{duration(hours * 3600)} of its time since {since}"
     return lost if gpu_hours is None else f"{lost}, {gpu_time(gpu_hours)}"
 

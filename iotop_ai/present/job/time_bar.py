@@ -21,13 +21,16 @@ _MARGIN = 0.1
 otherwise change places from second to second.
 """
 _BAR_AT = 50
+"""The column at which the bar begins."""
 _LEAST_BAR = 8
+"""The fewest columns of a bar."""
 _STEPS_FROM = 100
 _STEPS_CELLS = 14
 """_STEPS_FROM: the minimum width of a screen that shows the job's steps on the right. _STEPS_CELLS: the width of that
 field.
 """
-_SHORT = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
+_BAR_WORDS = {"data_disk": "disk", "data_network": "network", "data_cpu": "CPU", "data_other": "other"}
+"""The words in the bar for the shares whose own names are longer."""
 LETTERS = {
     "compute": "c", "collective": "l", "transfer": "t", "data_disk": "d", "data_network": "n", "data_cpu": "u",
     "data_other": "o", "host": "h", "checkpoint": "k", "startup": "s", "compile": "m", "stopped": "p", "hung": "g",
@@ -72,9 +75,11 @@ def _named(parts: Sequence[Part]) -> list[Part]:
     """The shares in the order in which the row names them."""
     out = list(parts)
     at = {part.share: i for i, part in enumerate(out)}
-    compute, rest = at.get("compute"), at.get("unexplained")
-    if compute is not None and rest is not None and 0 <= out[rest].value - out[compute].value < _MARGIN:
-        out.insert(rest, out.pop(compute))
+    compute, unexplained = at.get("compute"), at.get("unexplained")
+    if compute is None or unexplained is None:
+        return out
+    if 0 <= out[unexplained].value - out[compute].value < _MARGIN:
+        out.insert(unexplained, out.pop(compute))
     return out
 
 
@@ -98,14 +103,14 @@ def bar_spans(values: Sequence[float], room: int, state: State) -> list[Span]:
     total = sum(values)
     if not total or room <= 0:
         return []
-    worst = largest_loss(values)
+    largest = largest_loss(values)
     out: list[Span] = []
     passed, begin = 0.0, 0
     for name, value in zip(SHARES, values, strict=True):
         # Each part ends at its share of the total, so that rounding errors do not add up.
         passed += value
         end = round(passed / total * room)
-        out += _part(name, end - begin, share_token(name, name == worst, state))
+        out += _part(name, end - begin, share_token(name, name == largest, state))
         begin = end
     return out
 
@@ -117,19 +122,19 @@ def largest_loss(values: Sequence[float]) -> str:
     return max(LOST, key=lambda name: values[SHARES.index(name)])
 
 
-def share_token(share: str, worst: bool, state: State) -> str:
-    """The colour of a share. worst: whether the share is the largest loss. state: the state of the job's verdict."""
+def share_token(share: str, is_largest_loss: bool, state: State) -> str:
+    """The colour of a share. state: the state of the job's verdict."""
     if share == "compute":
         return "ok"
     if share == "unexplained":
         return "dim"
-    if not worst or state not in LOSING:
+    if not is_largest_loss or state not in LOSING:
         return "graph"
     return "warn" if state is State.SLOWED else "hot"
 
 
 def _part(share: str, size: int, token: str) -> list[Span]:
-    glyph, word = _GLYPHS.get(share, "━"), f" {_SHORT.get(share, share)} "
+    glyph, word = _GLYPHS.get(share, "━"), f" {_BAR_WORDS.get(share, share)} "
     if size < len(word) + 2:
         word = LETTERS[share]
     if size < len(word) + 2:

@@ -22,7 +22,7 @@ _NAMES = {
 
 
 class Part(NamedTuple):
-    """One share of a job's time. value: the ratio, 0..1. figure: the ratio in percent, "<1" if it is smaller."""
+    """One share of a job's time. value: the ratio, 0..1. figure: the ratio in percent, "<1" if it rounds to 0."""
 
     share: str
     value: float
@@ -45,8 +45,8 @@ def parts_of(values: Sequence[float]) -> tuple[Part, ...]:
     Each figure is rounded by itself, so the figures agree with the verdict's sentence but may not add up to 100.
     """
     total = sum(values)
-    shown = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
-    return tuple(Part(SHARES[i], values[i] / total, percent(values[i] / total)) for i in shown)
+    order = sorted((i for i, value in enumerate(values) if value > 0), key=lambda i: (-values[i], i))
+    return tuple(Part(SHARES[i], values[i] / total, percent(values[i] / total)) for i in order)
 
 
 def parts_for_table(values: Sequence[float]) -> tuple[Part, ...]:
@@ -77,7 +77,9 @@ def window_shares(frame: Frame) -> TimeShares | None:
 
 
 def time_sentence(frame: Frame) -> str:
-    """The shares during the verdict's window: "data disk 52 %, compute 41 %, unexplained 7 %"; "" when unknown."""
+    """The shares during the verdict's window, without those that round to 0 %: "data disk 52 %, compute 41 %,
+    unexplained 7 %"; "" when unknown.
+    """
     shares = window_shares(frame)
     parts = () if shares is None else parts_of(shares[:-1])
     return ", ".join(f"{part.short_name} {part.figure} %" for part in parts if part.figure != "<1")

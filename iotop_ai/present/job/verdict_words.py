@@ -42,10 +42,10 @@ def is_about_job(a: Args) -> bool:
 
 def waits_for_data(a: Args) -> Spans:
     """The loss as a headline: "8 of 8 GPUs wait for data 78 % of the time"; for a job without GPUs, the job waits."""
-    used, every = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
-    if used:
-        gpus = "the GPU" if every == 1 else f"{used:.0f} of {every:.0f} GPUs"
-        verb = " waits for data " if every == 1 else " wait for data "
+    waiting, total = number(a, "gpus") or 0.0, number(a, "gpus_all") or 0.0
+    if waiting:
+        gpus = "the GPU" if total == 1 else f"{waiting:.0f} of {total:.0f} GPUs"
+        verb = " waits for data " if total == 1 else " wait for data "
         return [_strong(gpus), _plain(verb), _strong(percent(a, "lost")), _plain(" of the time")]
     job = word(a, "job") or "training"
     return [_strong(job), _plain(" waits for data "), _strong(percent(a, "lost")), _plain(" of the time")]
@@ -132,7 +132,9 @@ HEADLINES: dict[str, Callable[[Args], Spans]] = {
 
 
 def _blocked(a: Args) -> Spans:
-    """The share of time in which the workers are blocked: "2 workers blocked 97 %"."""
+    """The share of time in which the workers are blocked: "2 workers blocked 97 %"; without workers, the share of the
+    loader threads or of the trainer.
+    """
     if number(a, "threads"):
         return [_strong("its loader threads blocked"), _plain(f" {percent(a, 'disk_share')} of the wait")]
     if not number(a, "workers"):
@@ -169,6 +171,7 @@ def _because_limit(a: Args) -> Spans:
     if word(a, "file"):
         out = [_plain("limit "), _bad(limit_text(a)), _plain(f" in {word(a, 'file')}")]
         return [*out, COMMA, _plain("it reads "), _strong(rate(number(a, "rate"))), SEMI, *_blocked(a)]
+    # No limit was read, so it is inferred: tasks are blocked, but few of their requests are in the disk's queue.
     queue = units.figure(number(a, "queue")) if number(a, "queue") is not None else "0"
     tasks = units.figure(number(a, "blocked_tasks"))
     out = [_strong(f"{tasks} tasks"), _plain(" are blocked, but ")]
@@ -424,8 +427,8 @@ def job_hops(job: Job, culprit: Culprit) -> list[list[Span]]:
 def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line | None:
     """The shares of time that the job's workers spend in each state, in a fixed order; None when unknown.
 
-    For a job without workers, the row shows the trainer's time. The state that the verdict names has the verdict's
-    colour.
+    For a job without workers, the row shows the time of the first rank's trainer. The state that the verdict names has
+    the verdict's colour.
     """
     job, sample = current_job(frame), frame.sample.jobs.value
     rates = None if job is None or sample is None else sample.jobs.get(job.key)
@@ -445,6 +448,7 @@ def job_waits(frame: Frame, width: int, culprit: Culprit = NO_CULPRIT) -> Line |
         # The blocked time is sampled, while the time on a CPU and the time waiting for a CPU are counted exactly.
         blocked = min(blocked, max(0.0, 1.0 - sum(share or 0.0 for share in shares[1:3])))
     high = blocked is not None and blocked >= BLOCKED
+    # The figures of all four states need 60 columns; the bar takes the rest.
     room = max(0, min(40, width - 60))
     out = [Cell(1, name, "dim"), Cell(10, "BLOCKED" if high else "blocked", "bad" if high else "dim")]
     if room and blocked is not None:
