@@ -48,11 +48,11 @@ def running_text(snapshot: Snapshot, uid: int | None) -> str:
     infos = () if table is None else table.info.values()
     people = Counter(info.user for info in infos if not info.kernel and info.uid != uid and _is_person(info.uid, uid))
     for job in jobs:
-        people.pop(job.user, None)
-    most = [f"{number} of {plain(user)}" for user, number in people.most_common(_MOST_NAMED)]
+        people.pop(job.user, None)  # already named with the job
+    named = [f"{number} of {plain(user)}" for user, number in people.most_common(_MOST_NAMED)]
     if len(people) > _MOST_NAMED:
-        most.append(f"those of {plural(len(people) - _MOST_NAMED, 'more user')}")
-    others = f"processes of other users: {', '.join(most)}" if most else ""
+        named.append(f"those of {plural(len(people) - _MOST_NAMED, 'more user')}")
+    others = f"processes of other users: {', '.join(named)}" if named else ""
     hidden = "" if table is not None and table.complete else "processes of other users are not visible"
     text = "; ".join(part for part in (", ".join(names), others, hidden) if part)
     return f"running now: {text}" if text else "no training job and no other user's process is visible here"

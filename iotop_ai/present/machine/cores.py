@@ -17,13 +17,14 @@ COLUMNS = (
     Column("steal", "steal%", 8, 4, 10),
 )
 _NAME, _BAR_GAP = 7, 3
+"""The columns of a core's number, and of the gap before its bar, where each core has a row."""
 _CORE_CELLS, _BAR_CELLS = 15, 6
 """The width of a core, and of its bar, where several cores share a row."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
-    """A rule, then the cores in the order of their numbers. hue: the colour of the busiest core if the verdict names
-    the cores; otherwise "".
+    """A rule, then the cores in the order of their numbers; [] without room. hue: the colour of the busiest core if the
+    verdict names the cores; otherwise "".
     """
     table, rates = frame.snapshot.cpu.value, frame.sample.cpu.value
     if table is None or height < 2:
@@ -54,23 +55,23 @@ def _whole_row(width: int, at: list[ColumnSlot], number: int, core: CoreRates, h
 
 def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str]]) -> list[Line]:
     """Several cores in a row, filled column by column. If not all fit, the busiest ones are shown."""
-    most = max(1, (width - 1) // _CORE_CELLS)
+    most_per_row = max(1, (width - 1) // _CORE_CELLS)
     rows = height - 1
-    left_out = len(cores) - most * rows
+    left_out = len(cores) - most_per_row * rows
     if left_out > 0:
         rows -= 1
-        part = sorted(cores, key=lambda core: -(core[1].busy_ratio or 0.0))[: most * rows]
-        left_out, cores = len(cores) - len(part), sorted(part)
-    each = -(-len(cores) // max(1, rows))
-    step = (width - 1) // max(1, each)
+        busiest = sorted(cores, key=lambda core: -(core[1].busy_ratio or 0.0))[: most_per_row * rows]
+        left_out, cores = len(cores) - len(busiest), sorted(busiest)
+    per_row = -(-len(cores) // max(1, rows))
+    step = (width - 1) // max(1, per_row)
     out = [rule(width, "cores", [Span("busy%", "dim")])]
     for y in range(min(rows, len(cores))):
-        found: list[Cell] = []
+        line: list[Cell] = []
         for i, (number, core, hue) in enumerate(cores[y::rows]):
             x, text = 1 + i * step, percent(core.busy_ratio)
-            found += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
-            found.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR_CELLS)), hue or "graph"))
-        out.append(place(width, *found))
+            line += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
+            line.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR_CELLS)), hue or "graph"))
+        out.append(place(width, *line))
     if left_out > 0:
         out.append(row(width, [Span(f" {left_out} more, less busy", "dim")]))
     return out

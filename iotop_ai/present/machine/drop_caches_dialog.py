@@ -14,7 +14,8 @@ from iotop_ai.present.text.units import amount
 TITLE = "DROP CACHES"
 EVICT = 4
 """The choice below the kernel's three levels: evict a single dataset."""
-_SHORT = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
+_CHOICES = {1: "page cache", 2: "dentries and inodes", 3: "both", EVICT: "one dataset only"}
+"""The words for each choice."""
 
 
 class DropView(NamedTuple):
@@ -48,7 +49,7 @@ class DropView(NamedTuple):
 
 
 def levels_of(memory: MemoryState | None) -> Levels:
-    """The figures that a drop changes; each is None when unknown."""
+    """The memory figures as ``Levels``; each is None when unknown."""
     if memory is None:
         return Levels(None, None, None, None, None, None)
     return Levels(
@@ -79,13 +80,13 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     tail = [
         choice(
             str(level),
-            _SHORT[level],
+            _CHOICES[level],
             _note(level, levels),
             width,
             selected=view.choice == level,
             enabled=may_choose(view, level),
         )
-        for level in _SHORT
+        for level in _CHOICES
     ]
     tail.append([])
     if view.error:
@@ -143,8 +144,10 @@ def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
             *labelled("", "MemAvailable hardly changes: cached memory already counted as available.", width),
         ]
     elif view.evicted is not None:
-        done = view.evicted
-        head += labelled("done", caches.evicted_text(done), width, token="ok")
-        for text in caches.gaps_text(done.unreadable, done.first_unreadable, done.elsewhere, done.unknown_files):
+        evicted = view.evicted
+        head += labelled("done", caches.evicted_text(evicted), width, token="ok")
+        for text in caches.gaps_text(
+            evicted.unreadable, evicted.first_unreadable, evicted.elsewhere, evicted.unknown_files
+        ):
             head += labelled("", text, width)
     return head, [[Span("   Enter", "key"), Span(" or ", "dim"), Span("Esc", "key"), Span(":close", "dim")]]

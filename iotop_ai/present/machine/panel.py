@@ -30,6 +30,9 @@ from iotop_ai.present.text.units import (
 from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _FULL, _LATE_S = 0.9, 0.5
+"""_FULL: the share of used space from which a filesystem counts as full. _LATE_S: the delay from which readings count
+as late.
+"""
 LINKS = (
     Column("link", "speed", 8, 0),
     Column("rx", "rx MB/s", 11, 0),
@@ -74,7 +77,7 @@ def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) 
     names = sorted(reading.value, key=natural)
     room = height - 1
     if len(names) > room:
-        names = sorted(names, key=lambda n: -_bytes(rates.get(n)))[: max(0, room - 1)]
+        names = sorted(names, key=lambda n: -_bytes_per_s(rates.get(n)))[: max(0, room - 1)]
         names.sort(key=natural)
     out += [_link_row(width, name, reading.value[name], rates.get(name), at) for name in names]
     rest = [n for n in sorted(reading.value, key=natural) if n not in names]
@@ -88,7 +91,8 @@ def link_count(frame: Frame) -> int:
     return len(frame.snapshot.network.value or {})
 
 
-def _bytes(rates: LinkRates | None) -> float:
+def _bytes_per_s(rates: LinkRates | None) -> float:
+    """The bytes per second in both directions together; unknown rates count as 0."""
     return 0.0 if rates is None else (rates.rx_bytes_per_s or 0.0) + (rates.tx_bytes_per_s or 0.0)
 
 
@@ -145,10 +149,7 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The two busiest links, or four on a wide screen; all RDMA ports together count as one link.
-
-    The traffic is in the unit of the link's speed; in MB/s if the speed is unknown.
-    """
+    """The two busiest links, or four on a wide screen; all RDMA ports together count as one link."""
     table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
     if not table:
         return []
@@ -156,7 +157,7 @@ def _net(frame: Frame, width: int) -> list[Span]:
     most = (2 if width < 120 else 4) - bool(ports)
     # The bytes of a bond are counted in its interfaces already.
     physical = [name for name, link in table.items() if link.place != "" and link.kind != "ib"]
-    names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes(rates.get(n)))[:most]
+    names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes_per_s(rates.get(n)))[:most]
     out = [Span("net", "dim")]
     for name in sorted(names, key=natural):
         out += _traffic(name, table[name].bits_per_s, rates.get(name))
@@ -177,10 +178,13 @@ def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | Non
     return UNKNOWN_LINK._replace(rx_bytes_per_s=received, tx_bytes_per_s=sent)
 
 
-def _traffic(name: str, bits_per_s: int | None, now: LinkRates | None) -> list[Span]:
-    both = None if now is None or now.rx_bytes_per_s is None else _bytes(now)
+def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list[Span]:
+    """The traffic in the busier direction, in the unit of the link's speed; if the speed is unknown, the traffic in
+    both directions together in MB/s.
+    """
+    both = None if rates is None or rates.rx_bytes_per_s is None else _bytes_per_s(rates)
     if bits_per_s:
-        busier = None if now is None else max(now.rx_bytes_per_s or 0.0, now.tx_bytes_per_s or 0.0)
+        busier = None if rates is None else max(rates.rx_bytes_per_s or 0.0, rates.tx_bytes_per_s or 0.0)
         unit = 1e9 if bits_per_s >= 1e9 else 1e6
         text = figure(None if both is None or busier is None else busier * 8 / unit)
         tail = f"/{link_speed(bits_per_s)} "

@@ -6,7 +6,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import count, percent, plural, size
 
-RETRANSMITS = 0.01
+_HIGH_RETRANSMIT_RATIO = 0.01
 """From 1 % lost segments on, TCP's throughput is noticeably lower (Mathis et al. 1997: it is proportional to
 1/sqrt(loss)).
 """
@@ -35,7 +35,7 @@ def _tcp(frame: Frame) -> list[Span]:
     if (
         rates is None
         or (rates.segments_per_s or 0.0) < _SEGMENTS_PER_S
-        or (rates.retransmit_ratio or 0.0) < RETRANSMITS
+        or (rates.retransmit_ratio or 0.0) < _HIGH_RETRANSMIT_RATIO
     ):
         return []
     return [Span("tcp retransmits ", "dim"), Span(percent(rates.retransmit_ratio), "warn"), Span(" %", "dim")]

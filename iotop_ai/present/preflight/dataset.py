@@ -17,46 +17,48 @@ def speed(bytes_per_s: float | None) -> str:
 
 def dataset_text(report: Report) -> list[str]:
     """The dataset's files, how much of them is in memory, and how long they take to decode."""
-    found = report.dataset
-    if found is None:
+    dataset = report.dataset
+    if dataset is None:
         return []
-    if not found.files:
-        return ["? the dataset has no file with content", *_left_out(found)]
-    least = "" if found.complete else "at least "
-    sizes = f"10 % up to {amount(found.p10_bytes)}, half up to {amount(found.p50_bytes)}"
-    sizes += f", 90 % up to {amount(found.p90_bytes)}, the largest {amount(found.most_bytes)}"
-    out = [f"dataset: {least}{plural(found.files, 'file')}, {amount(found.size_bytes)}; {sizes}"]
-    share = "unknown to this user" if found.resident_ratio is None else f"{percent(found.resident_ratio)} %"
+    if not dataset.files:
+        return ["? the dataset has no file with content", *_left_out(dataset)]
+    least = "" if dataset.complete else "at least "
+    sizes = f"10 % up to {amount(dataset.p10_bytes)}, half up to {amount(dataset.p50_bytes)}"
+    sizes += f", 90 % up to {amount(dataset.p90_bytes)}, the largest {amount(dataset.most_bytes)}"
+    out = [f"dataset: {least}{plural(dataset.files, 'file')}, {amount(dataset.size_bytes)}; {sizes}"]
+    share = "unknown to this user" if dataset.resident_ratio is None else f"{percent(dataset.resident_ratio)} %"
     fits = {True: "it fits into", False: "it does not fit into", None: "unknown whether it fits into"}
-    room = f"{fits[found.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
-    out.append(f"in the page cache: {share} of {plural(found.sampled, 'sampled file')}; {room}")
-    out += _left_out(found)
-    if found.read_in_part and any(one.name == DATASET for one in report.results):
+    room = f"{fits[dataset.fits(report.room_bytes)]} the {amount(report.room_bytes)} of memory left here"
+    out.append(f"in the page cache: {share} of {plural(dataset.sampled, 'sampled file')}; {room}")
+    out += _left_out(dataset)
+    was_read = any(one.name == DATASET for one in report.results)
+    if dataset.read_in_part and was_read:
         most = amount(MOST_OF_A_FILE)
         out.append(f"of larger files, the first {most} are read: their rows count parts, the forecast whole files")
-    if found.past:
-        verb = "is" if found.cold == 1 else "are"
-        few = f"only {plural(found.cold, 'sampled file')} {verb} not in memory, so the others" if found.cold else ""
+    if dataset.past:
+        verb = "is" if dataset.cold == 1 else "are"
+        few = f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others" if dataset.cold else ""
         out.append(f"{few or 'its files are in memory, so they'} were read past the page cache")
-    return out + _decoding_text(report.decoding, any(one.name == DATASET for one in report.results))
+    return out + _decoding_text(report.decoding, was_read)
 
 
-def _left_out(found: Dataset) -> list[str]:
+def _left_out(dataset: Dataset) -> list[str]:
     out = []
-    if found.unreadable:
-        out.append(f"{plural(found.unreadable, 'entry')} of the dataset could not be read".replace("entrys", "entries"))
-    if found.elsewhere:
-        out.append(f"{plural(found.elsewhere, 'folder')} on other filesystems left out")
-    if found.linked_folders:
-        out.append(f"{plural(found.linked_folders, 'link')} to folders left out")
-    if found.holes:
-        out.append(f"not read: {plural(found.holes, 'sampled file')} with holes, which cost no reading")
+    if dataset.unreadable:
+        entries = plural(dataset.unreadable, "entry").replace("entrys", "entries")
+        out.append(f"{entries} of the dataset could not be read")
+    if dataset.elsewhere:
+        out.append(f"{plural(dataset.elsewhere, 'folder')} on other filesystems left out")
+    if dataset.linked_folders:
+        out.append(f"{plural(dataset.linked_folders, 'link')} to folders left out")
+    if dataset.holes:
+        out.append(f"not read: {plural(dataset.holes, 'sampled file')} with holes, which cost no reading")
     return out
 
 
-def _decoding_text(decoding: Decoding, read: bool) -> list[str]:
+def _decoding_text(decoding: Decoding, was_read: bool) -> list[str]:
     if decoding.why:
-        return [f"? decoding is not measured: {plain(decoding.why)}"] if read else []
+        return [f"? decoding is not measured: {plain(decoding.why)}"] if was_read else []
     if decoding.file_s is None:
         return [f"? none of {decoding.failed} pictures could be decoded"] if decoding.failed else []
     failed = f", {decoding.failed} could not be decoded" if decoding.failed else ""
@@ -67,20 +69,20 @@ def forecast_text(report: Report) -> list[str]:
     """The forecast: "forecast: 8 workers at 240 samples/s need 412 MB/s; this storage gives 96 MB/s: expect 23 % of the
     GPU"; [] if no forecast was asked for.
     """
-    demand, found = report.demand, report.forecast
+    demand, forecast = report.demand, report.forecast
     if demand is None:
         return []
     workers = plural(demand.workers, "worker") if demand.workers else "the training process itself"
     needed = speed(demand.samples_per_s * demand.sample_bytes) if demand.sample_bytes else UNKNOWN
     text = f"forecast: {workers} at {count(demand.samples_per_s)} samples/s {_needs(demand)} {needed}"
-    if found is None:
+    if forecast is None:
         return [f"{text}; ? what the storage gives was not measured"]
     most = "at most " if report.decoding.unmeasured else ""
-    out = [f"{text}; {_given(demand, found)}: expect {most}{percent(found.first)} % of the GPU"]
-    if found.later is not None and percent(found.later) != percent(found.first):
-        out[0] += f" in the first epoch, then {percent(found.later)} % from memory"
-    if found.workers is not None:
-        out.append(f"{plural(found.workers, 'worker')} would keep the GPU busy")
+    out = [f"{text}; {_given(demand, forecast)}: expect {most}{percent(forecast.first)} % of the GPU"]
+    if forecast.later is not None and percent(forecast.later) != percent(forecast.first):
+        out[0] += f" in the first epoch, then {percent(forecast.later)} % from memory"
+    if forecast.workers is not None:
+        out.append(f"{plural(forecast.workers, 'worker')} would keep the GPU busy")
     return out
 
 
@@ -88,11 +90,11 @@ def _needs(demand: Demand) -> str:
     return "needs" if demand.workers < 2 else "need"
 
 
-def _given(demand: Demand, found: Forecast) -> str:
-    if found.bound == "decode":
+def _given(demand: Demand, forecast: Forecast) -> str:
+    if forecast.bound == "decode":
         cores = min(demand.cores, float(max(1, demand.workers)))
         on = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"
-        return f"decoding on {on} gives {count(found.samples_per_s)} samples/s"
-    if found.samples_per_s == float("inf"):
+        return f"decoding on {on} gives {count(forecast.samples_per_s)} samples/s"
+    if forecast.samples_per_s == float("inf"):
         return "all of it is in memory"
-    return f"this storage gives {speed(found.samples_per_s * demand.sample_bytes)}"
+    return f"this storage gives {speed(forecast.samples_per_s * demand.sample_bytes)}"

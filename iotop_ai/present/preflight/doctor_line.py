@@ -16,6 +16,7 @@ from iotop_ai.present.text.phrases import whole_clauses
 
 DISMISS = "doctor.dismiss"
 _AREAS = ("container", "limits", "machine")
+"""The areas whose failures affect a running job."""
 _MACHINE_WARNINGS = ("link", "accounting", "clock")
 """The names of warnings that concern every job end in these words. Warnings about swap, scheduler and read-ahead
 concern only some jobs.
@@ -35,13 +36,13 @@ def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
 
     Warnings that most healthy machines have are left to ``iotop-ai doctor``.
     """
-    found: list[tuple[_Rank, Problem]] = []
+    ranked: list[tuple[_Rank, Problem]] = []
     for place, check in enumerate(checks):
         fails = check.state is State.FAIL and check.area in _AREAS
         slows = check.state is State.WARN and check.area == "machine" and check.name.endswith(_MACHINE_WARNINGS)
         if fails or slows:
-            found.append((_Rank(slows, place), Problem(check.name, plain(check.text))))
-    return tuple(problem for _, problem in sorted(found, key=lambda one: one[0]))
+            ranked.append((_Rank(slows, place), Problem(check.name, plain(check.text))))
+    return tuple(problem for _, problem in sorted(ranked, key=lambda one: one[0]))
 
 
 @panel

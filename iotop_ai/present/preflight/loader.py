@@ -14,6 +14,7 @@ CROWDED = 0.8
 CACHED = 0.5
 """An epoch that takes less than this part of the free memory can be kept in memory."""
 SLOW_FIRST_S = 10.0
+"""A first batch that takes longer than this is mentioned."""
 
 
 def configuration_text(one: Configuration) -> str:
@@ -27,7 +28,7 @@ def configuration_text(one: Configuration) -> str:
 
 def patch_text(run: Run) -> str:
     """The arguments that the run's loader accepted, as Python keyword arguments in one line."""
-    one, taken = run.configuration, set(run.built.applied if run.built else ())
+    one, accepted = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
         "batch_size": one.batch_size,
         "num_workers": one.workers,
@@ -41,13 +42,13 @@ def patch_text(run: Run) -> str:
     }
     words = []
     for name, value in values.items():
-        if name in taken:
+        if name in accepted:
             words.append(f'{name}="{value}"' if isinstance(value, str) else f"{name}={value}")
     return ", ".join(words)
 
 
 def reason_text(report: Report, choice: Choice) -> str:
-    """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"."""
+    """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"; "" when unknown."""
     used, one = choice.run.used, choice.run.configuration
     loader, s = ("workers", "") if one.workers > 1 else ("the worker" if one.workers else "the loader", "s")
     waits = f"{loader} wait{s}"
@@ -132,13 +133,13 @@ def _in_main(run: Run) -> bool:
 
 def _start_methods(report: Report) -> list[str]:
     """Which start methods work and which fail; [] if all of them work or none does."""
-    states: dict[str, set[bool]] = {}
+    outcomes: dict[str, set[bool]] = {}
     for run in report.runs:
         start = run.built.start if run.built else run.configuration.start
         if start and run.configuration.workers:
-            states.setdefault(start, set()).add(run.failure is None)
-    good = [name for name, found in states.items() if found == {True}]
-    bad = [name for name, found in states.items() if False in found]
+            outcomes.setdefault(start, set()).add(run.failure is None)
+    good = [name for name, successes in outcomes.items() if successes == {True}]
+    bad = [name for name, successes in outcomes.items() if False in successes]
     if not good or not bad:
         return []
     works, fails = "works" if len(good) == 1 else "work", "fails" if len(bad) == 1 else "fail"

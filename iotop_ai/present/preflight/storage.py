@@ -39,8 +39,10 @@ _TITLES = {
     FILES: "small files",
     DATASET: "dataset files",
 }
-_CHANGED = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
-_LIMITED = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
+_FIGURES = {"read": "sequential read", "random": "random 4 KB reads", "files": "small files", "write": "write + fsync"}
+"""The words for the figures of ``Kept``."""
+_LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_bytes": "{}B/s of writes"}
+"""The words for an ``IoLimit``, by its kind; a limit of any other kind counts writes."""
 
 
 def phase_title(one: Phase | Measured) -> str:
@@ -71,15 +73,16 @@ def place_text(place: Place) -> str:
 
 
 def _on(place: Place, before: str) -> str:
+    """The disks after ``before``, and the device stacked on them: " on md0 on sda, sdb (SATA)"; "" without disks."""
     if not place.disks:
         return ""
-    names = place.device if place.device and place.device not in place.disks else ""
+    device = place.device if place.device and place.device not in place.disks else ""
     disks = ", ".join(place.disks)
-    return f"{before}{f'{names} on ' if names else ''}{disks} ({plain(place.kind)})"
+    return f"{before}{f'{device} on ' if device else ''}{disks} ({plain(place.kind)})"
 
 
 def target_text(target: Target, engine: str) -> str:
-    """What was read, and how, in one line."""
+    """The file or device that was read, and how, in one line."""
     what = {
         "own": f"a test file, {amount(target.size_bytes)}, removed again",
         "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
@@ -144,15 +147,15 @@ def _nominal_text(nominal: Nominal, report: Report) -> list[str]:
 
 def _limit_text(limit: IoLimit) -> str:
     value = size(limit.value) if limit.what.endswith("bytes") else str(limit.value)
-    return f"{_LIMITED.get(limit.what, '{} writes/s').format(value)} ({plain(limit.file)})"
+    return f"{_LIMITS.get(limit.what, '{} writes/s').format(value)} ({plain(limit.file)})"
 
 
 def _change_text(change: Change, now_s: int) -> str:
-    text = speed if change.name in ("read", "write") else _per_s
+    text_of = speed if change.name in ("read", "write") else _per_s
     day, today = (clock(at_s * 10**9, pattern="%Y-%m-%d") for at_s in (change.then_s, now_s))
     when = f"at {clock(change.then_s * 10**9, pattern='%H:%M')} today" if day == today else f"on {day}"
     slower = percent(1 - change.ratio)
-    return f"{_CHANGED[change.name]}: {slower} % slower than {when} ({text(change.now)}, was {text(change.then)})"
+    return f"{_FIGURES[change.name]}: {slower} % slower than {when} ({text_of(change.now)}, was {text_of(change.then)})"
 
 
 def _per_s(value: float | None) -> str:
@@ -168,14 +171,14 @@ def _milliseconds(value: float | None) -> str:
 
 
 def _threshold_text(one: Threshold) -> str:
-    text = {"--min-read": speed, "--min-files": _per_s, "--min-gpu": _percent}.get(one.flag, _milliseconds)
+    text_of = {"--min-read": speed, "--min-files": _per_s, "--min-gpu": _percent}.get(one.flag, _milliseconds)
     verdict = {True: "ok", False: "FAILS", None: "?"}[one.met]
-    measured = "not measured" if one.value is None else text(one.value)
-    return f"{verdict}: {measured} ({one.flag} {text(one.limit)})"
+    measured = "not measured" if one.value is None else text_of(one.value)
+    return f"{verdict}: {measured} ({one.flag} {text_of(one.limit)})"
 
 
 def missing_text(report: Report) -> str:
-    """Why a check has no answer, for standard error; "" if it has one."""
+    """Why a check has no answer, for standard error. The check must be one that has none."""
     unknown = [one.flag for one in report.thresholds if one.met is None]
     if report.failed or unknown:
         return report.failed or f"{', '.join(unknown)}: not measured here"
@@ -187,7 +190,9 @@ def missing_text(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """How this run compares with earlier ones; "" if there are none to compare with."""
+    """That this check is as fast as earlier ones, or that it is not kept for later checks; "" if there is nothing to
+    compare with, or if ``findings_text`` names what is slower.
+    """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"
         return "" if report.place.memory else unnamed

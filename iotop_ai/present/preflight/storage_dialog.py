@@ -17,8 +17,11 @@ from iotop_ai.present.text.units import UNKNOWN, brief, count
 
 TITLE = "CHECK STORAGE"
 SECONDS = 10.0
+"""The duration of a check."""
 MOST_BYTES = 512 * MIB
+"""The largest size of the test file."""
 _NAME, _FIGURE = 25, 10
+"""The columns of a phase's name, and of its rate."""
 _MOST_FINDINGS = 4
 
 
@@ -71,9 +74,9 @@ def check_body(view: CheckView, width: int) -> tuple[list[Row], list[Row]]:
         head.append(_bar(view, width))
     head += [[], *result_rows(view.report.results)] if view.report.results else []
     if view.ended:
-        found = [*findings_text(view.report), *filter(None, [earlier_text(view.report)])]
-        head += [[]] if found else []
-        for text in found[:_MOST_FINDINGS]:
+        findings = [*findings_text(view.report), *filter(None, [earlier_text(view.report)])]
+        head += [[]] if findings else []
+        for text in findings[:_MOST_FINDINGS]:
             head += labelled("", plain(text), width)
     if view.error:
         head += labelled("failed", view.error, width, token="warn")
@@ -104,28 +107,29 @@ def _bar(view: CheckView, width: int) -> Row:
 
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
     """The rows of each kind of operation: the figures at the lowest depth, then at a higher depth if it is faster."""
-    kinds: dict[str, list[Measured]] = {}
+    by_title: dict[str, list[Measured]] = {}
     for one in results:
-        kinds.setdefault(phase_title(one), []).append(one)
+        by_title.setdefault(phase_title(one), []).append(one)
     out = []
-    for title, found in kinds.items():
-        lowest, best = min(found, key=lambda one: one.depth), max(found, key=_rate)
+    for title, depths in by_title.items():
+        lowest, best = min(depths, key=lambda one: one.depth), max(depths, key=_rate)
         out.append(_result(title, lowest))
         if best.depth > lowest.depth:
             out.append(_result(f"  {best.depth} {'readers' if best.name == FILES else 'in flight'}", best))
     return out
 
 
-def _of_bytes(one: Measured) -> bool:
+def _is_in_bytes(one: Measured) -> bool:
+    """Whether the rate is shown in bytes per second; otherwise it is in operations per second."""
     return one.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
 
 
 def _rate(one: Measured) -> float:
-    return (one.bytes_per_s if _of_bytes(one) else one.ops_per_s) or 0.0
+    return (one.bytes_per_s if _is_in_bytes(one) else one.ops_per_s) or 0.0
 
 
 def _result(title: str, one: Measured) -> Row:
-    figure = speed(one.bytes_per_s) if _of_bytes(one) else f"{count(one.ops_per_s)}/s"
+    figure = speed(one.bytes_per_s) if _is_in_bytes(one) else f"{count(one.ops_per_s)}/s"
     out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong")]
     if one.latency is not None and one.name != WRITE:
         out.append(Span(f"  {_latency(one.latency)}", "text"))
