@@ -22,9 +22,9 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN
 class _Disks(NamedTuple):
     """The disks that the column can name.
 
-    only: the single disk of the machine that moved any bytes; None if none or several did. by_pid: for each process of
-    a job, by its pid, the disk that holds the job's files. stack_by_pid: the kernel names of the device that holds
-    these files and of the devices below it.
+    only: the single disk of the machine that moved any bytes; None if none or several did, or when unknown. by_pid: for
+    each process of a job, by its pid, the short name of the disk that holds the job's files, or "network".
+    stack_by_pid: the kernel names of the device that holds these files and of the devices below it.
     """
 
     only: BlockDevice | None
@@ -39,10 +39,10 @@ def _disks(frame: Frame, view: View) -> _Disks:
     table = frame.snapshot.jobs.value
     for key, job in table.jobs.items() if table is not None else ():
         place = table.places.get(key) if table is not None else None
-        first = place.mounts[0] if place is not None and place.mounts else None
-        name = "" if first is None else _name_of(frame, view, first)
-        if first is not None and name:
-            stack = devices.mount_stack(frame, first)
+        mount = place.mounts[0] if place is not None and place.mounts else None
+        name = "" if mount is None else _name_of(frame, view, mount)
+        if mount is not None and name:
+            stack = devices.mount_stack(frame, mount)
             by_pid |= {member.pid: name for member in job.members}
             stack_by_pid |= {member.pid: stack for member in job.members}
     moving = []
@@ -60,8 +60,8 @@ def _disks(frame: Frame, view: View) -> _Disks:
 
 
 def _name_of(frame: Frame, view: View, mount: JobMount) -> str:
-    """The disk of a job's mount; "" when unknown, as on btrfs, ZFS and overlay, whose device numbers do not belong to
-    a disk.
+    """The short name of the disk of a job's mount, or "network"; "" when unknown, as on btrfs, ZFS and overlay, whose
+    device numbers do not belong to a disk.
     """
     device = devices.mount_device(frame, view, mount)
     if device is not None:
@@ -77,19 +77,19 @@ def disk_of(group: Group, frame: Frame, view: View) -> str:
         return UNKNOWN
     if group.idle or not group.io:
         return UNDEFINED
-    known = _disks(frame, view)
-    only = "" if known.only is None else devices.short_name(known.only)
-    names = {known.by_pid.get(key.pid, only) for key in group.keys}
+    disks = _disks(frame, view)
+    only = "" if disks.only is None else devices.short_name(disks.only)
+    names = {disks.by_pid.get(key.pid, only) for key in group.keys}
     return names.pop() or UNKNOWN if len(names) == 1 else UNKNOWN
 
 
 def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> bool | None:
     """Whether the group's I/O goes to the device; None if unknown."""
-    known = _disks(frame, view)
-    only = None if known.only is None else _is_only(device, known.only, frame)
-    stacks = {known.stack_by_pid.get(key.pid) for key in group.keys} if known.stack_by_pid else {None}
-    found = {only if stack is None else device.name in stack for stack in stacks}
-    return found.pop() if len(found) == 1 else None
+    disks = _disks(frame, view)
+    on_only = None if disks.only is None else _is_only(device, disks.only, frame)
+    stacks = {disks.stack_by_pid.get(key.pid) for key in group.keys} if disks.stack_by_pid else {None}
+    answers = {on_only if stack is None else device.name in stack for stack in stacks}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def _is_only(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:

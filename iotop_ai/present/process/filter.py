@@ -15,6 +15,7 @@ from functools import lru_cache
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessRates, ProcessStat
+from iotop_ai.present.process.sort_value import io_rate
 
 
 class Subject(NamedTuple):
@@ -43,11 +44,6 @@ class Filter(NamedTuple):
     trouble: str = ""
 
 
-def _io(rates: ProcessRates) -> float | None:
-    read, write = rates.read_bytes_per_s, rates.write_bytes_per_s
-    return None if read is None and write is None else (read or 0.0) + (write or 0.0)
-
-
 def _rate(value: Callable[[ProcessRates], float | None], times: float = 1.0) -> Callable[[Subject], float | None]:
     def scaled(one: Subject) -> float | None:
         rate = None if one.rates is None else value(one.rates)
@@ -59,7 +55,7 @@ def _rate(value: Callable[[ProcessRates], float | None], times: float = 1.0) -> 
 _NUMBERS: dict[str, Callable[[Subject], float | None]] = {
     "read": _rate(lambda r: r.read_bytes_per_s),
     "write": _rate(lambda r: r.write_bytes_per_s),
-    "io": _rate(_io),
+    "io": _rate(io_rate),
     "cpu": _rate(lambda r: r.cpu_ratio, 100.0),
     "delay": _rate(lambda r: r.io_delay_ratio, 100.0),
     "mem": lambda one: None if one.stat is None else one.stat.rss_pages * one.page_bytes,
@@ -86,11 +82,13 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _TOKEN = pattern(r"""\s*("[^"]*"|'[^']*'|[<>!]=|!~|[()=<>~]|[^\s()=<>!~]+)""")
 _NUMBER = pattern(r"(\d+(?:\.\d*)?|\.\d+)([kmgt]?)(?:i?b)?(?:/s)?%?", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_LOOKS_LIKE = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
+_COMPARISON = pattern(r"(?:^|[\s(])([a-z-]+)\s*(?:!=|!~|=|~|([<>]))", re.IGNORECASE)
+"""Matches a word and the operator after it. The second group is the operator if that is < or >."""
 _TAGGED = "tagged"
 _ASKS_TAGS = pattern(r"(?:^|\(|\b(?:and|or|not)\s)\s*tagged\s*(?:$|\)|\s(?:and|or)\b)", re.IGNORECASE)
 """Matches the word ``tagged`` as a term of a query, not as a part of a longer name."""
 _DEEPEST = 16
+"""The deepest nesting of brackets and ``not``."""
 _LONGEST = 200
 """The largest number of characters of a regular expression."""
 _SEARCHED = (1 << 15, 2048, 512)
@@ -109,11 +107,13 @@ class _QueryError(Exception):
 
 @lru_cache(maxsize=16)
 def parse_filter(text: str) -> Filter:
-    """The filter that the user typed. Text without a comparison of a known field is a regular expression, or plain text
-    if it is not a valid expression.
+    """The filter that the user typed.
+
+    Text is a query if it compares a known field, compares any word by < or >, or asks for tagged processes. Other text
+    is a regular expression, or plain text if it is not a valid expression.
     """
-    named = _LOOKS_LIKE.findall(text)
-    if not any(_field(word) or sign for word, sign in named) and not _ASKS_TAGS.search(text):
+    comparisons = _COMPARISON.findall(text)
+    if not any(_field(word) or sign for word, sign in comparisons) and not _ASKS_TAGS.search(text):
         return Filter(_matching(_Search(text)))
     try:
         parser = _Parser(_tokens(text))
@@ -148,7 +148,9 @@ class _Search:
 
 
 def _unbounded_repeats(text: str) -> int | None:
-    """The number of unbounded repeats in an expression; None if they may be nested or are too many."""
+    """The number of repeats in an expression that may be unbounded: ``*``, ``+`` and all with braces. None if they may
+    be nested or are too many, or if the expression has a back reference or a condition.
+    """
     count = 0
     before = ""
     for part in _PARTS.findall(text):

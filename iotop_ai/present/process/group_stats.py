@@ -16,7 +16,8 @@ from iotop_ai.present.process.names import listed_name
 MANY = 64
 """The stats of a group with at least this many members are kept."""
 _MOST_GROUPS = 8
-_WEIGHT = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
+_RANK = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
+"""The rank of each process state; the lowest rank is the most important."""
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
 
 Owner = tuple[str, str, str]
@@ -27,16 +28,18 @@ class GroupStats(NamedTuple):
     """The aggregated stats of a group's members.
 
     state: the most important process state among the members, such as D; "?" if none is readable. in_state: the number
-    of members in that state. known: the sums of (threads, resident pages) over the readable members; None if there are
+    of members in that state. sums: the sums of (threads, resident pages) over the readable members; None if there are
     none.
     """
 
     state: str
     in_state: int
-    known: tuple[int, int] | None
+    sums: tuple[int, int] | None
 
 
 class _Entry(NamedTuple):
+    """The stats of a group, with the group's keys and the stat of all processes from which they were computed."""
+
     keys: Collection[ProcessKey]
     stat: Mapping[ProcessKey, ProcessStat]
     result: GroupStats
@@ -79,9 +82,9 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
         counts = Counter(map(_STATE, stats))  # counts a thousand sleepers at C speed
     else:
         counts = Counter(map(_state, map(table.stat.get, keys), map(table.threads.get, keys)))
-    worst = min(counts, key=lambda s: _WEIGHT.get(s, 7), default="?")
-    known = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
-    return GroupStats(worst, counts[worst], known)
+    worst = min(counts, key=lambda s: _RANK.get(s, 7), default="?")
+    sums = (sum(map(_THREADS, stats)), sum(map(_PAGES, stats))) if stats else None
+    return GroupStats(worst, counts[worst], sums)
 
 
 def any_in_group(owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> bool:

@@ -28,8 +28,8 @@ class Group(NamedTuple):
 
     name: as in ``listed_name``. job: the pid of their job's first process, as text; "" if they belong to no job.
     rates: the sums of the members' bytes, and the largest cpu and delay among them; each is None when unknown for all
-    members. idle: whether no member did anything. mark: the lines of the tree before the name. in_tree: whether the
-    group is a row of a tree; it then has a single process.
+    members. idle: whether no member was seen to do anything. mark: the lines of the tree before the name. in_tree:
+    whether the group is a row of a tree; it then has a single process.
     """
 
     name: str
@@ -53,16 +53,14 @@ class Group(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of the group's row. Outside a tree it has no pid, because the active members change from tick to
-        tick.
-        """
+        """The key of the group's row; outside a tree without a member's pid, because the active members change."""
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
         job = f":{self.job}" if self.job else ""
         return f"{_IDLE if self.idle else _ACTIVE}{self.user}:{self.name}{job}"
 
     @property
-    def headed(self) -> Group:
+    def first_only(self) -> Group:
         """The group reduced to its first process, which is the only one that its row depends on."""
         return self if len(self.keys) == 1 else self._replace(keys=self.keys[:1])
 
@@ -87,10 +85,10 @@ def rates_of(frame: Frame, view: View) -> tuple[Mapping[ProcessKey, ProcessRates
         return rated.value.rates, None
     if base.host.boot_id != now.host.boot_id or base.processes.at_ns == now.processes.at_ns:
         return None, None
-    summed = process_rates(base.processes, now.processes, None)
-    if summed.value is None or summed.seconds is None:
+    rated = process_rates(base.processes, now.processes, None)
+    if rated.value is None or rated.seconds is None:
         return None, None
-    return {key: _rates_over(rates, summed.seconds) for key, rates in summed.value.rates.items()}, summed.seconds
+    return {key: _rates_over(rates, rated.seconds) for key, rates in rated.value.rates.items()}, rated.seconds
 
 
 _IO_RATES = frozenset(ProcessRates._fields[:7])
@@ -140,14 +138,15 @@ _FOLDS: dict[str, _Fold] = {
     "stat_s": _largest,
 }
 """How the members' values are combined where the group's value is not their sum."""
-_IN_ORDER: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)
+_ALL_FOLDS: tuple[_Fold, ...] = tuple(_FOLDS.get(name, _sum) for name in ProcessRates._fields)
+"""How each field of ProcessRates is combined, in the order of the fields."""
 
 
 def aggregate(rates: list[ProcessRates]) -> ProcessRates:
     """The rates of a group, from its members' rates."""
     if len(rates) == 1:
         return rates[0]
-    return ProcessRates._make(fold(values) for fold, values in zip(_IN_ORDER, zip(*rates, strict=True), strict=True))
+    return ProcessRates._make(fold(values) for fold, values in zip(_ALL_FOLDS, zip(*rates, strict=True), strict=True))
 
 
 def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
@@ -161,8 +160,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; None without a filter. active: the number of those that are
-    active, if only active processes are shown; otherwise None. Both are None when unknown.
+    matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all
+    processes except kernel threads. active: the number of those that are active, if only active processes are shown;
+    otherwise None. Both are None when unknown.
     """
 
     groups: tuple[Group, ...]
@@ -256,6 +256,7 @@ EVERY = Filter(lambda _one: True)
 
 
 def _named(key: ProcessKey, info: ProcessInfo) -> Subject:
+    """The process for a filter that searches only names, users and command lines."""
     return Subject(key, info, None, None, 0)
 
 
@@ -303,8 +304,8 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
         rate = idle_rates if rate is None else rate
         out[key] = Group(listed_name(info), info.user, (key,), rate, idle, in_tree=True)
     if view.sort in ("name", "user"):
-        by = sorted(out, key=lambda k: (getattr(out[k], view.sort), out[k].name), reverse=view.reverse)
-        measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(by)}
+        order = sorted(out, key=lambda k: (getattr(out[k], view.sort), out[k].name), reverse=view.reverse)
+        measures: dict[ProcessKey, tuple[float, ...]] = {key: (float(-i),) for i, key in enumerate(order)}
     else:
         sign = -1.0 if view.reverse else 1.0
         measures = {
@@ -350,8 +351,8 @@ class _IdleGroups:
         added: dict[Owner, list[ProcessKey]] = {}
         new = changed(info, self.info)
         if members != self.members:
-            moved = {key for key, _ in members.items() ^ self.members.items()}
-            new = (*new, *(key for key in moved.difference(new) if key in info))
+            other_job = {key for key, _ in members.items() ^ self.members.items()}
+            new = (*new, *(key for key in other_job.difference(new) if key in info))
         reordered = any(key in self.info for key in new)
         for key in (*removed(info, self.info), *new):
             old = self.info.get(key)
@@ -368,9 +369,10 @@ class _IdleGroups:
             if self._has_row(key, info[key]):
                 added.setdefault(self.owners[key], []).append(key)
         for owner in dict.fromkeys((*dropped, *added)):
-            group, less = self.groups.get(owner), dropped.get(owner, set())
-            keys = [key for key in (group.keys if group is not None else ()) if key not in less] + added.get(owner, [])
-            if less or reordered:
+            group, leaving = self.groups.get(owner), dropped.get(owner, set())
+            kept = [key for key in (group.keys if group is not None else ()) if key not in leaving]
+            keys = kept + added.get(owner, [])
+            if leaving or reordered:
                 keys.sort(key=self.position.__getitem__)
             if keys:
                 self.groups[owner] = self._group(owner, keys)
@@ -391,18 +393,18 @@ class _IdleGroups:
     def without(self, active: Mapping[Owner, Sequence[ProcessKey]]) -> Sequence[Group]:
         """The groups without the active processes, in the table's order."""
         smaller: dict[Owner, Group | None] = {}
-        moved = False
+        reordered = False
         for owner, keys in active.items():
             group = self.groups.get(owner)
             if group is not None:
                 busy = set(keys)
                 idle = [key for key in group.keys if key not in busy]
                 smaller[owner] = self._group(owner, idle) if idle else None
-                moved = moved or bool(idle and idle[0] != group.keys[0])
+                reordered = reordered or bool(idle and idle[0] != group.keys[0])
         if not smaller:
             return tuple(self.groups.values())
         out = [group for owner, whole in self.groups.items() if (group := smaller.get(owner, whole)) is not None]
-        if moved:
+        if reordered:
             out.sort(key=lambda g: self.position[g.keys[0]])
         return out
 
@@ -449,7 +451,7 @@ def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, Proces
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
-_ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _IN_ORDER)
+_ZERO = ProcessRates._make(0.0 if fold in (_sum, _largest) else fold(()) for fold in _ALL_FOLDS)
 """The rates of an idle process: each known rate is 0."""
 _UNCOUNTED = _ZERO._replace(io_delay_ratio=None)
 """The rates of an idle process for which the kernel does not count IO-wait."""

@@ -27,20 +27,23 @@ from iotop_ai.present.text.units import UNKNOWN, clock, duration, plural, size
 from iotop_ai.present.verdict.banner import verdict_row
 
 KEYS = (
-    *(
-        "process.back",
-        "process.previous",
-        "process.up",
-        "process.code",
-        "process.act_signal",
-        "process.pause",
-        "detail.back",
-    ),
-    *("process.help", "app.quit"),
+    "process.back",
+    "process.previous",
+    "process.up",
+    "process.code",
+    "process.act_signal",
+    "process.pause",
+    "detail.back",
+    "process.help",
+    "app.quit",
 )
 """The actions shown in the last row."""
 TALL = 40
+"""The height from which blank rows separate the sections, and the command and the facts may take more rows."""
 _LABEL = 10
+"""The column at which the text after a label begins."""
+_LATE_S = 2.0
+"""Details are shown as old if a reading is overdue by at least this long."""
 _STATES = {
     "D": ("BLOCKED", "bad"),
     "R": ("RUNS", "ok"),
@@ -50,6 +53,7 @@ _STATES = {
     "t": ("TRACED", "warn"),
     "Z": ("ZOMBIE", "warn"),
 }
+"""(the word for a process state, its token) by the state's letter."""
 
 
 class ProcessPage(NamedTuple):
@@ -102,7 +106,7 @@ def _parts(frame: Frame, view: View, page: ProcessPage, width: int, height: int)
     graphs = process_graph_rows(frame, view, page.key, width, _graph_room(height - len(top)))
     top += graphs
     spread = height >= TALL
-    code = code_rows(page.code, width, sampling=page.sampling, blocked=_blocked(page))
+    code = code_rows(page.code, width, sampling=page.sampling, blocked=_blocked_tids(page))
     parts = part_rows(frame, view, page.key, page.detail, page.before, page.absent, width, spread=spread)
     body = stack_sections([code, parts], width, spread=spread)
     return top, body, max(0, height - len(top))
@@ -112,6 +116,7 @@ def _graph_room(left: int) -> int:
     """The number of rows for the graphs and their axis, chosen so that most of the screen is left to the
     parts below.
     """
+    # The axis and four graphs of two rows each, or of one row each.
     return 9 if left >= 28 else 5 if left >= 14 else 0
 
 
@@ -155,8 +160,8 @@ def _title(frame: Frame, view: View, key: ProcessKey, info: ProcessInfo | None, 
     else:
         left.append(Span(f" pid {key.pid}", "strong"))
     order = process_order(frame, view)
-    at = f"{order.index(key) + 1} of {len(order)}  b/n " if key in order else "b/n "
-    return row(width, left, [*mode_spans(frame, view), Span(at, "dim")])
+    position = f"{order.index(key) + 1} of {len(order)}  b/n " if key in order else "b/n "
+    return row(width, left, [*mode_spans(frame, view), Span(position, "dim")])
 
 
 def _labelled(label: str, text: str, width: int, most: int, token: str = "text") -> list[Line]:
@@ -190,7 +195,8 @@ def _job_text(job: Job, key: ProcessKey) -> str:
     return f"{label}{plain(job.name)} of {plain(job.user)}, pid {job.key.pid}: {role}"
 
 
-def _blocked(page: ProcessPage) -> frozenset[int]:
+def _blocked_tids(page: ProcessPage) -> frozenset[int]:
+    """The ids of the threads in state D."""
     table = None if page.detail is None else page.detail.threads.value
     return frozenset() if table is None else frozenset(one.tid for one in table.threads if one.state == "D")
 
@@ -222,6 +228,6 @@ def _facts(frame: Frame, view: View, table: ProcessTable, page: ProcessPage) -> 
             out.append(Field("I/O priority", f"{identity.io_class}{level}"))
         if identity.cpus:
             out.append(Field("CPUs", str(len(identity.cpus))))
-    if page.late_s >= 2:
+    if page.late_s >= _LATE_S:
         out.insert(0, Field("details", f"{duration(page.late_s)} old", ": a read has not returned", "warn"))
     return out

@@ -133,22 +133,22 @@ class _ThreadGroup(NamedTuple):
 
 
 def wait_text(one: ThreadDetail, room: int = 0) -> str:
-    """What a thread waits for: "disk, read /data/a.tar (folio_wait_bit_common)".
+    """The wait of a thread in words: "disk, read /data/a.tar (folio_wait_bit_common)".
 
     room: the columns that the text may take; 0 for any number. If a path makes the text too long, the kernel function
     is dropped first, then the path's beginning.
     """
-    where = wait_state_of(one.state.encode(), one.wchan.encode())
-    word = _WAITS.get(where, "")
+    wait_state = wait_state_of(one.state.encode(), one.wchan.encode())
+    word = _WAITS.get(wait_state, "")
     if one.state == "R":
         return word
-    if where in (HIDDEN, QUEUE) or not word:
-        word = _CALLS.get(one.target, word if where == QUEUE or not (one.call or one.wchan) else "")
+    if wait_state in (HIDDEN, QUEUE) or not word:
+        word = _CALLS.get(one.target, word if wait_state == QUEUE or not (one.call or one.wchan) else "")
     path = plain(one.path)
-    what = " ".join(filter(None, (one.call, path)))
-    if not one.call and where == DISK:
-        what, path = "page fault", ""
-    text = ", ".join(filter(None, (word, what)))
+    call = " ".join(filter(None, (one.call, path)))
+    if not one.call and wait_state == DISK:
+        call, path = "page fault", ""
+    text = ", ".join(filter(None, (word, call)))
     whole = f"{text} ({one.wchan})" if one.wchan and text else text or one.wchan or UNKNOWN
     if not path or not room or cells(whole) <= room:
         return whole
@@ -157,41 +157,41 @@ def wait_text(one: ThreadDetail, room: int = 0) -> str:
 
 
 def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
-    found: dict[tuple[str, str, str], list[ThreadDetail]] = {}
+    alike: dict[tuple[str, str, str], list[ThreadDetail]] = {}
     for one in table.threads:
-        found.setdefault((one.name, one.state, wait_text(one)), []).append(one)
-    every = [_ThreadGroup(ones[0], len(ones), _most(cpu, ones)) for ones in found.values()]
+        alike.setdefault((one.name, one.state, wait_text(one)), []).append(one)
+    groups = [_ThreadGroup(threads[0], len(threads), _most_cpu(cpu, threads)) for threads in alike.values()]
     # The main thread comes first, then blocked threads, then running ones.
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
-    every.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
+    groups.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
     at = place_columns(fit_columns(THREAD_COLUMNS, width - 9), 9, width - 1)
     blocked = sum(one.state == "D" for one in table.threads)
     note = f"{table.number}, {blocked} blocked" if blocked else str(table.number)
     out = [head(width, "threads", at[1:], note=note)]
-    for group in every[:_MOST_THREADS]:
+    for group in groups[:_MOST_THREADS]:
         one = group.first
         name = f"{plain(one.name)} x{group.members}" if group.members > 1 else plain(one.name)
         waits = wait_text(one, at[-1].last - at[-1].first + 1)
         texts = {"name": name, "state": one.state, "cpu": percent(group.cpu), "waits": waits}
-        loud = "strong" if one.state == "D" else ""
-        spots = [spot.cell(texts[spot.column.id], loud if spot.column.id in ("state", "waits") else "") for spot in at]
+        token = "strong" if one.state == "D" else ""
+        spots = [spot.cell(texts[spot.column.id], token if spot.column.id in ("state", "waits") else "") for spot in at]
         out.append(place(width, Cell(7, str(one.tid), "dim", right=True), *spots))
-    more = table.number - sum(g.members for g in every[:_MOST_THREADS])
+    more = table.number - sum(g.members for g in groups[:_MOST_THREADS])
     return [*out, row(width, [Span(f" {more} more", "dim")])] if more > 0 else out
 
 
-def _most(cpu: Mapping[int, float], ones: list[ThreadDetail]) -> float | None:
-    return max((cpu[one.tid] for one in ones if one.tid in cpu), default=None)
+def _most_cpu(cpu: Mapping[int, float], threads: list[ThreadDetail]) -> float | None:
+    return max((cpu[one.tid] for one in threads if one.tid in cpu), default=None)
 
 
-def _files(frame: Frame, width: int, found: OpenFiles) -> list[Line]:
+def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
     room = max(24, width - 42) if width < 120 else width - 60
     at = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
-    number = f"{found.number}+ descriptors" if found.more else plural(found.number, "descriptor")
+    number = f"{open_files.number}+ descriptors" if open_files.more else plural(open_files.number, "descriptor")
     out = [head(width, "open files", at, note=number)]
-    for one in sorted(found.files, key=_file_order)[:_MOST_FILES]:
-        name, token = disk_of(frame, one.mount)
+    for one in sorted(open_files.files, key=_file_order)[:_MOST_FILES]:
+        name, token = mount_disk(frame, one.mount)
         texts = {
             "mode": one.mode or UNKNOWN,
             "at": UNKNOWN if one.position is None else size(one.position) if one.position else UNDEFINED,
@@ -202,12 +202,12 @@ def _files(frame: Frame, width: int, found: OpenFiles) -> list[Line]:
         path = cut_left(plain(one.path), room - 2 - cells(tail)) + tail
         spots = [spot.cell(texts[spot.column.id], token if spot.column.id == "disk" else "") for spot in at]
         out.append(place(width, Cell(1, path), *spots))
-    if len(found.files) > _MOST_FILES:
-        out.append(row(width, [Span(f" {len(found.files) - _MOST_FILES} more", "dim")]))
-    if found.others:
-        texts_ = ", ".join(plural(count, plain(kind)) for kind, count in found.others)
-        out.append(row(width, [Span(f" and {texts_}", "dim")]))
-    elif not found.files:
+    if len(open_files.files) > _MOST_FILES:
+        out.append(row(width, [Span(f" {len(open_files.files) - _MOST_FILES} more", "dim")]))
+    if open_files.others:
+        others = ", ".join(plural(count, plain(kind)) for kind, count in open_files.others)
+        out.append(row(width, [Span(f" and {others}", "dim")]))
+    elif not open_files.files:
         out.append(row(width, [Span(" none", "dim")]))
     return out
 
@@ -233,9 +233,9 @@ def cut_left(text: str, width: int) -> str:
     return ELLIPSIS + text
 
 
-def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
-    """(the disk that holds the mount, by its name in the disk panel, its token); a word for a mount that is not on a
-    disk.
+def mount_disk(frame: Frame, mount: Mount | None) -> tuple[str, str]:
+    """(the disk that holds the mount, by its name in the disk panel, its token). Instead of a disk: "memory",
+    "network", "-" for another mount without a device, "?" when unknown.
     """
     if mount is None:
         return UNKNOWN, ""
@@ -255,13 +255,13 @@ def disk_of(frame: Frame, mount: Mount | None) -> tuple[str, str]:
     return devices.without_namespace(name), "bad" if name == devices.culprit_disk(frame) else ""
 
 
-def _sockets(width: int, found: Sockets) -> list[Line]:
-    inet = [one for one in found.sockets if one.protocol != "unix"]
+def _sockets(width: int, sockets: Sockets) -> list[Line]:
+    inet = [one for one in sockets.sockets if one.protocol != "unix"]
     kinds = [f"{one.protocol} x{one.alike}" if one.alike > 1 else one.protocol for one in inet[:_MOST_SOCKETS]]
     start = max([8, *(len(kind) + 1 for kind in kinds)])
     at = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
-    local = sum(one.alike for one in found.sockets if one.protocol == "unix")
-    number = sum(one.alike for one in found.sockets) + found.hidden
+    local = sum(one.alike for one in sockets.sockets if one.protocol == "unix")
+    number = sum(one.alike for one in sockets.sockets) + sockets.hidden
     out: list[Line] = [head(width, "sockets", at[-2:] if inet else (), note=str(number) if number else "none")]
     for one, kind in zip(inet, kinds, strict=False):
         texts = {"local": one.local, "remote": one.remote or UNDEFINED, "state": one.state or UNDEFINED}
@@ -272,8 +272,8 @@ def _sockets(width: int, found: Sockets) -> list[Line]:
         rest.append(f"{len(inet) - _MOST_SOCKETS} more")
     if local:
         rest.append(f"{local} of the Unix domain")
-    if found.hidden:
-        rest.append(f"{found.hidden} of another network namespace or protocol")
+    if sockets.hidden:
+        rest.append(f"{sockets.hidden} of another network namespace or protocol")
     return [*out, row(width, [Span(f" {', '.join(rest)}", "dim")])] if rest else out
 
 
@@ -288,7 +288,7 @@ def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:
     return () if identity is None else identity.limits
 
 
-def _limits(width: int, found: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
+def _limits(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
     fields = []
     for one in limits:
         text = "unlimited" if one.soft is None else f"{size(one.soft)}{one.unit}" if one.unit else str(one.soft)
@@ -298,10 +298,10 @@ def _limits(width: int, found: CgroupDetail, limits: tuple[Limit, ...]) -> list[
             near = one.soft is not None and one.used >= 0.8 * one.soft
             fields.append(Field(one.name, str(one.used), f" of {text}", "warn" if near else "text"))
     out = [rule(width, "limits and cgroup"), *field_rows(fields, width)]
-    out.append(place(width, Cell(1, "cgroup", "dim"), Cell(9, cut_left(plain(found.path), width - 10))))
-    memory = _memory(found.group.memory)
-    more = [Field("CPU quota", f"{figure(found.cpu_cores).removesuffix('.0')} cores")] if found.cpu_cores else []
-    for limit in found.io_limits:
+    out.append(place(width, Cell(1, "cgroup", "dim"), Cell(9, cut_left(plain(cgroup.path), width - 10))))
+    memory = _memory(cgroup.group.memory)
+    more = [Field("CPU quota", f"{figure(cgroup.cpu_cores).removesuffix('.0')} cores")] if cgroup.cpu_cores else []
+    for limit in cgroup.io_limits:
         text = limit_text({"what": limit.what, "limit": float(limit.value)})
         more.append(Field("I/O", text, f" on {limit.device} ({limit.file})"))
     return [*out, *field_rows([*memory, *more], width)]

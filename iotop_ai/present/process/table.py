@@ -95,36 +95,38 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     if table is None:
         return [*out, reason_row(width, frame.snapshot.processes)]
     room = height - 2
-    marked = group_at_cursor(frame, view)
-    marked_key = "" if marked is None else marked.row_key
-    start = _first_row(every, view, room, marked_key)
+    selected = group_at_cursor(frame, view)
+    cursor_key = "" if selected is None else selected.row_key
+    start = _first_row(every, view, room, cursor_key)
     part = every[start : start + room]
     seconds = rates_of(frame, view)[1]
     command = bool(at) and at[-1].column.id == "command"
     for group in part:
         facts = _facts(group, frame, table, view, command=command)
         tag = tag_sign(group.keys, view.tagged)
-        background = "sel" if group.row_key == marked_key else ""
-        out.append(_row(width, group.headed, facts, seconds, background, without, tag))
+        background = "sel" if group.row_key == cursor_key else ""
+        out.append(_row(width, group.first_only, facts, seconds, background, without, tag))
     hidden = every[:start], every[start + room :]
     out.append(_footer(frame, view, width, part, hidden, table))
     return out
 
 
-def _first_row(every: tuple[Group, ...], view: View, room: int, marked_key: str) -> int:
-    """The index of the first row shown. The marked row is among the rows shown, because the keys act on it."""
+def _first_row(every: tuple[Group, ...], view: View, room: int, cursor_key: str) -> int:
+    """The index of the first row shown. The row under the cursor is among the rows shown, because the keys act
+    on it.
+    """
     start = max(0, min(view.scroll, len(every) - room)) if view.focus == "process" else 0
-    if not marked_key or any(group.row_key == marked_key for group in every[start : start + room]):
+    if not cursor_key or any(group.row_key == cursor_key for group in every[start : start + room]):
         return start
-    at = next(i for i, group in enumerate(every) if group.row_key == marked_key)
+    at = next(i for i, group in enumerate(every) if group.row_key == cursor_key)
     return scroll_to(at, start, len(every), max(1, room))
 
 
-def _left_out(table: ProcessTable | None, chosen: frozenset[str]) -> frozenset[str]:
+def _left_out(table: ProcessTable | None, by_user: frozenset[str]) -> frozenset[str]:
     """The ids of the columns that are not shown: those that the user left out, and IO-wait% if the kernel does not
     count it.
     """
-    return chosen | {"delay"} if table is not None and table.delayacct is False else chosen
+    return by_user | {"delay"} if table is not None and table.delayacct is False else by_user
 
 
 @lru_cache(maxsize=8)
@@ -149,6 +151,7 @@ def column_state(column: str, frame: Frame, view: View, width: int) -> str:
 
 
 def _name_room(width: int) -> int:
+    """The columns of the name on a screen of this width."""
     return _NAME if width >= 72 else 20
 
 
@@ -165,7 +168,7 @@ def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: 
     out = [head_.replace("─", " ").rstrip()]
     seconds = rates_of(frame, view)[1]
     rows = [(group, _facts(group, frame, table, view, command=False)) for group in ungrouped(frame, view, keys)]
-    return out + [_row(width, group.headed, facts, seconds, "", without).text.rstrip() for group, facts in rows]
+    return out + [_row(width, group.first_only, facts, seconds, "", without).text.rstrip() for group, facts in rows]
 
 
 def _order_note(view: View, room: int) -> str:
@@ -196,7 +199,7 @@ def _head(frame: Frame, view: View, width: int, at: tuple[ColumnSlot, ...]) -> L
 class _Facts(NamedTuple):
     """The content of a row besides its rates.
 
-    members: the number of processes. state, in_state, known: as in GroupStats. wchan: the wait channel; "" when
+    members: the number of processes. state, in_state, sums: as in GroupStats. wchan: the wait channel; "" when
     unknown. command: the command line; "" without that column. delayacct: whether delay accounting is on; None when
     unknown.
     """
@@ -204,7 +207,7 @@ class _Facts(NamedTuple):
     members: int
     state: str
     in_state: int
-    known: tuple[int, int] | None
+    sums: tuple[int, int] | None
     page_bytes: int
     wchan: str
     command: str
@@ -234,8 +237,8 @@ def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, comma
     disk_hue = culprit.disk_hue if culprit.disk and disk == devices.without_namespace(culprit.disk) else ""
     named = culprit.pids and any(key.pid in culprit.pids for key in group.keys)
     hue, cell = (culprit.hue, culprit.process_cell) if named else ("", "")
-    shown = (hue, cell, disk, disk_hue, view.units)
-    return _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s, *shown)
+    rest = (hue, cell, disk, disk_hue, view.units)
+    return _Facts(len(group.keys), *stats, table.page_bytes, wchan, line, table.delayacct, loud_wait, age_s, *rest)
 
 
 def _age_s(group: Group, table: ProcessTable, interval_s: float) -> int:
@@ -262,8 +265,8 @@ def _row(
     without: frozenset[str],
     tag: str = "",
 ) -> Line:
-    """One row, cached because most rows do not change from tick to tick. group: ``headed``, so that the cache compares
-    only one process key.
+    """One row, cached because most rows do not change from tick to tick. group: ``first_only``, so that the cache
+    compares only one process key.
     """
     at = _columns(width, without)
     room = at[0].first - 2 if at else width - 1
@@ -324,7 +327,9 @@ _STATES = {"D": "blocked", "R": "running"}
 
 
 def _of_members(state: str, count_: int, members: int, room: int) -> str:
-    """How many members of a group are in the state shown: " 5 of 8 blocked", shorter " 5/8"; "" if all are."""
+    """How many members of a group are blocked or running: " 5 of 8 blocked", shorter " 5/8"; "" if all are, or if the
+    state shown is another one.
+    """
     if count_ >= members or state not in _STATES:
         return ""
     words = (f" {count_} of {members} {_STATES[state]}", f" {count_}/{members}", f" {count_}")
@@ -339,9 +344,9 @@ def _faults(group: Group, seconds: float | None) -> str:
 def _fact(facts: _Facts, id_: str) -> str:
     if id_ == "wchan":
         return facts.wchan
-    if facts.known is None:
+    if facts.sums is None:
         return UNKNOWN
-    threads, pages = facts.known
+    threads, pages = facts.sums
     return {"threads": count(threads), "rss": size(pages * facts.page_bytes)}[id_]
 
 
@@ -381,8 +386,10 @@ def _footer(
     hidden: tuple[tuple[Group, ...], tuple[Group, ...]],
     table: ProcessTable,
 ) -> Line:
-    """The number of processes without a row, the number that are unreadable, and what is switched off. Clauses that do
-    not fit are left out. hidden: the groups above the rows shown, and those below.
+    """The matches of the filter or the number of processes without a row, the number of unreadable processes, and
+    whether IO-wait is off. The last clauses are left out if they do not fit.
+
+    part: the groups with a row. hidden: the groups above these rows, and those below.
     """
     more = len(table.info) - sum(len(g.keys) for g in part)
     above = sum(len(g.keys) for g in hidden[0])
@@ -399,8 +406,8 @@ def _footer(
             clauses.append(_Clause(*([Span(f"{above} above", "dim")],) * 2))
     elif more > 0:
         number = f"{above} above, {more - above} below" if above else f"{more} more"
-        most = "" if rates_of(frame, view)[0] is None else _at_most((*hidden[0], *hidden[1]), view.tree)
-        clauses.append(_Clause([Span(f"{number}{most}", "dim")], [Span(number, "dim")]))
+        limit = "" if rates_of(frame, view)[0] is None else _at_most((*hidden[0], *hidden[1]), view.tree)
+        clauses.append(_Clause([Span(f"{number}{limit}", "dim")], [Span(number, "dim")]))
     recorded = view.mode == "replay"
     if table.denied:
         denied, root = len(table.denied), frame.snapshot.host.euid == 0
@@ -453,7 +460,7 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
 
 
 def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) -> Line:
-    """The group with the most I/O in one row: name, bytes, IO-wait, state."""
+    """The group with the most I/O in one row: name, bytes, IO-wait, state. Without I/O, the number of processes."""
     table = frame.snapshot.processes.value
     if table is None:
         return reason_row(width, frame.snapshot.processes)

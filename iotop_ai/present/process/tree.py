@@ -58,13 +58,13 @@ def branches(
     out: list[tuple[ProcessKey, str]] = []
     stack = [(key, "", "") for key in reversed(below.get(None, ()))]
     while stack:
-        key, mark, rest = stack.pop()
+        key, mark, indent = stack.pop()
         out.append((key, mark))
         children = below.get(key, [])
-        deeper = len(rest) < 2 * DEEPEST
         for number, child in enumerate(reversed(children)):
             last = number == 0
-            stack.append((child, rest + ("└ " if last else "├ "), rest + ("  " if last else "│ ") if deeper else rest))
+            deeper = indent + ("  " if last else "│ ") if len(indent) < 2 * DEEPEST else indent
+            stack.append((child, indent + ("└ " if last else "├ "), deeper))
     return out
 
 
