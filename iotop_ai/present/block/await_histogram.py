@@ -53,15 +53,15 @@ def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> 
     the time of each.
     """
     parts = []
-    for kind, bins in (("read", histogram.reads), ("write", histogram.writes)):
-        percentiles = await_percentiles(frame.history, key, kind)
+    for direction, bins in (("read", histogram.reads), ("write", histogram.writes)):
+        percentiles = await_percentiles(frame.history, key, direction)
         if percentiles is not None:
             number = sum(bins)
             figures = "/".join(await_text(ms, number / histogram.seconds) for ms in percentiles)
-            parts.append((kind, number, figures))
+            parts.append((direction, number, figures))
     title = "p50/p90/p99 of interval means"
-    long = [f"{number:,.0f} {kind}s {figures}" for kind, number, figures in parts]
-    short = [f"{kind[0]} {figures}" for kind, _, figures in parts]
+    long = [f"{number:,.0f} {direction}s {figures}" for direction, number, figures in parts]
+    short = [f"{direction[0]} {figures}" for direction, _, figures in parts]
     texts = (
         f"{title}: {', '.join(long)} ms",
         f"{title}: {', '.join(short)}",

@@ -116,17 +116,17 @@ class Percentiles(NamedTuple):
     p99: float
 
 
-def await_percentiles(history: Iterable[Sample], key: BlockKey, kind: str) -> Percentiles | None:
+def await_percentiles(history: Iterable[Sample], key: BlockKey, direction: str) -> Percentiles | None:
     """The percentiles of the awaits of reads or writes over the history; None if no request completed.
 
-    kind: "read" or "write".
+    direction: "read" or "write".
     """
     means: list[tuple[float, float]] = []
     for sample in history:
         rates = (sample.block.value or {}).get(key)
         if rates is None or sample.gap or not sample.block.renewed or not sample.block.seconds:
             continue
-        per_s, await_ms = getattr(rates, f"{kind}s_per_s"), getattr(rates, f"{kind}_await_ms")
+        per_s, await_ms = getattr(rates, f"{direction}s_per_s"), getattr(rates, f"{direction}_await_ms")
         if per_s and await_ms is not None:
             means.append((await_ms, per_s * sample.block.seconds))
     if not means:

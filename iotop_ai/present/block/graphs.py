@@ -39,26 +39,36 @@ def device_graphs(frame: Frame, view: View, key: BlockKey, slots: int, hot_ms: f
         return series(samples, of_sample, slots, frame.snapshot.interval_s)
 
     now = (frame.sample.block.value or {}).get(key)
-    awaits = {kind: series_of(_await_of(kind)) for kind in ("read", "write")}
+    awaits = {direction: series_of(_await_of(direction)) for direction in ("read", "write")}
     await_top = nice_top(max((s.peak or 0.0 for s in awaits.values()), default=0.0))
-    rates = {kind: series_of(_field(f"{kind}_bytes_per_s")) for kind in ("read", "write")}
+    rates = {direction: series_of(_field(f"{direction}_bytes_per_s")) for direction in ("read", "write")}
     most = max((s.peak or 0.0 for s in rates.values()), default=0.0)
     unit, scale = rate_unit(most)
     rate_top = nice_top(most / scale) * scale
     queue, busy = series_of(_field("queue_size")), series_of(_field("busy_ratio"))
 
-    def await_graph(kind: str) -> Graph:
-        idle = now is not None and getattr(now, f"{kind}s_per_s") == 0
+    def await_graph(direction: str) -> Graph:
+        idle = now is not None and getattr(now, f"{direction}s_per_s") == 0
 
         def text(v: float | None) -> str:
             if v == 0 and now is not None:
-                return UNDEFINED if idle else await_text(v, getattr(now, f"{kind}s_per_s"))
+                return UNDEFINED if idle else await_text(v, getattr(now, f"{direction}s_per_s"))
             return brief(v)
 
-        return Graph(f"{kind[0]}_await", "ms", awaits[kind], 1.0, await_top, text, hot_ms if kind == "read" else None)
+        return Graph(
+            f"{direction[0]}_await",
+            "ms",
+            awaits[direction],
+            1.0,
+            await_top,
+            text,
+            hot_ms if direction == "read" else None,
+        )
 
-    def rate_graph(kind: str) -> Graph:
-        return Graph(kind, unit, rates[kind], scale, rate_top, lambda v: brief(None if v is None else v / scale))
+    def rate_graph(direction: str) -> Graph:
+        return Graph(
+            direction, unit, rates[direction], scale, rate_top, lambda v: brief(None if v is None else v / scale)
+        )
 
     return [
         await_graph("read"),
@@ -78,11 +88,11 @@ def _field(name: str) -> FigureOf:
     return value
 
 
-def _await_of(kind: str) -> FigureOf:
+def _await_of(direction: str) -> FigureOf:
     def value(rates: BlockRates) -> float | None:
-        await_ms: float | None = getattr(rates, f"{kind}_await_ms")
+        await_ms: float | None = getattr(rates, f"{direction}_await_ms")
         # Without requests, the await is undefined: it is drawn blank, unlike an unknown await, which is drawn as a gap.
-        return 0.0 if await_ms is None and getattr(rates, f"{kind}s_per_s") == 0 else await_ms
+        return 0.0 if await_ms is None and getattr(rates, f"{direction}s_per_s") == 0 else await_ms
 
     return value
 

@@ -166,17 +166,17 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
     """The GPUs in groups of the same model, memory size, link and throttle reason. A GPU whose figures differ from its
     group's is a group by itself.
     """
-    kinds: dict[tuple[str, int | None, str, str], list[Gpu]] = {}
+    by_traits: dict[tuple[str, int | None, str, str], list[Gpu]] = {}
     unread: list[tuple[Gpu, ...]] = []
     for gpu in gpus(frame, view):
         state = gpu.state
         if state is None:
             unread.append((gpu,))
         else:
-            kind = state.name, state.memory_total_bytes, link_text(state), throttle_text(state)
-            kinds.setdefault(kind, []).append(gpu)
+            traits = state.name, state.memory_total_bytes, link_text(state), throttle_text(state)
+            by_traits.setdefault(traits, []).append(gpu)
     out: list[tuple[Gpu, ...]] = []
-    for members in kinds.values():
+    for members in by_traits.values():
         rates = [g.rates for g in members]
         checks = (
             _near([g.busy for g in members], _BUSY_RANGE),

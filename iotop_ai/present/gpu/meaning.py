@@ -268,8 +268,8 @@ def health(state: GpuState, detail: GpuDetail | None) -> list[Meaning]:
     if detail.sram_exceeded:
         out.append(Meaning("sram", "more errors in its SRAM than NVIDIA allows", "bad", "have the board replaced"))
     if detail.rows_pending or detail.pages_pending:
-        what = "a remapped row" if detail.rows_pending else "a retired page"
-        out.append(Meaning("pending", f"{what} waits for a reset", "warn", "run nvidia-smi --gpu-reset when idle"))
+        cause = "a remapped row" if detail.rows_pending else "a retired page"
+        out.append(Meaning("pending", f"{cause} waits for a reset", "warn", "run nvidia-smi --gpu-reset when idle"))
     if detail.ecc_uncorrected:
         text = f"{plural(detail.ecc_uncorrected, 'uncorrected memory error')} since the driver was loaded"
         out.append(Meaning("ecc", text, "bad", "drain and reset; results since then are doubtful"))

@@ -151,13 +151,13 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
     out = [
         rule(width, plural(len(instances), "MIG instance"), [Span("SM%  occupancy%  tensor%  DRAM%       mem", "dim")])
     ]
-    for one in instances:
-        shares = (one.sm_percent, one.occupancy_percent, one.tensor_percent, one.dram_percent)
-        memory = f"{size(one.memory_used_bytes)}/{size(one.memory_total_bytes)}"
+    for instance in instances:
+        shares = (instance.sm_percent, instance.occupancy_percent, instance.tensor_percent, instance.dram_percent)
+        memory = f"{size(instance.memory_used_bytes)}/{size(instance.memory_total_bytes)}"
         texts = [UNKNOWN if share is None else percent(share / 100) for share in shares]
         ends = (width - 39, width - 27, width - 18, width - 11)  # the last columns of the titles
         figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
-        name = cut(f"{one.number}  {short_model(one.name)}", max(4, width - 45))
+        name = cut(f"{instance.number}  {short_model(instance.name)}", max(4, width - 45))
         out.append(place(width, Cell(1, name), *figures, Cell(width - 2, memory, right=True)))
     return out
 
@@ -175,8 +175,8 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     out += [process_row(width, at, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
-        held = [one.process.memory_bytes for one in rest]
-        known = [one for one in held if one is not None]
-        memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(held) else UNKNOWN
+        sizes = [one.process.memory_bytes for one in rest]
+        known = [one for one in sizes if one is not None]
+        memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(sizes) else UNKNOWN
         out.append(row(width, [Span(f" {len(rest)} more with {memory}", "dim")]))
     return out[:height]

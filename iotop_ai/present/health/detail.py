@@ -41,12 +41,12 @@ _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
 
 def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
     """At most ``height`` rows: the head, then the body from row ``view.scroll`` on."""
-    one = disk_row(frame, view.disk)
-    if one is None:
+    disk = disk_row(frame, view.disk)
+    if disk is None:
         return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
-    head_rows = _head(frame, one, width)
+    head_rows = _head(frame, disk, width)
     room = max(0, height - len(head_rows))
-    body = body_rows(one, width, spread=height >= _SPREAD_FROM)
+    body = body_rows(disk, width, spread=height >= _SPREAD_FROM)
     first = max(0, min(view.scroll, len(body) - room))
     visible = body[first : first + room]
     if len(body) > room and visible:
@@ -60,33 +60,33 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
 
 def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
     """The largest scroll at which the rows still fill the screen."""
-    one = disk_row(frame, view.disk)
-    if one is None:
+    disk = disk_row(frame, view.disk)
+    if disk is None:
         return 0
-    room = max(0, height - len(_head(frame, one, width)))
-    return max(0, len(body_rows(one, width, spread=height >= _SPREAD_FROM)) - room)
+    room = max(0, height - len(_head(frame, disk, width)))
+    return max(0, len(body_rows(disk, width, spread=height >= _SPREAD_FROM)) - room)
 
 
-def _head(frame: Frame, one: DiskRow, width: int) -> list[Line]:
-    info, state = devices.infos(frame).get(one.name), one.state
-    every = [each.name for each in disk_rows(frame)]
+def _head(frame: Frame, disk: DiskRow, width: int) -> list[Line]:
+    info, state = devices.infos(frame).get(disk.name), disk.state
+    names = [each.name for each in disk_rows(frame)]
     parts = [
         "" if info is None else info.detail,
         (state.model if state is not None else "") or ("" if info is None else info.model),
         "" if info is None or info.size_bytes is None else capacity(info.size_bytes),
         f"sn {state.serial}" if state is not None and state.serial else "",
     ]
-    hue = hue_of([one])
-    spans = [Span(one.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
-    lines = [top_row(width, hue, spans, f"{every.index(one.name) + 1} of {len(every)}  b/n")]
-    clauses = [one.health.reason or "no rule finds a fault"]
+    hue = hue_of([disk])
+    spans = [Span(disk.name, "strong"), Span("  " + "  ".join(filter(None, parts)))]
+    lines = [top_row(width, hue, spans, f"{names.index(disk.name) + 1} of {len(names)}  b/n")]
+    clauses = [disk.health.reason or "no rule finds a fault"]
     if hue in ("bad", "warn") and state is not None and state.judgements:
         clauses = [judgement.text for judgement in state.judgements]
     now = None if state is None else state.temperature_celsius
     right = [] if now is None else [Span("temp ", "dim"), Span(f"{now}"), Span(" C ", "dim")]
     edge = Span("▌", f"edge-{hue}")
     lines.append(row(width, [edge, Span("because  ", "dim"), Span(_fitting_clauses(clauses, width - 24))], right))
-    age = asked_ago(frame, one)
+    age = asked_ago(frame, disk)
     growth_note = (
         ""
         if state is None or state.earlier is None or state.read_wall_s is None
@@ -106,12 +106,12 @@ def _fitting_clauses(clauses: Sequence[str], room: int) -> str:
     return text
 
 
-def body_rows(one: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
+def body_rows(disk: DiskRow, width: int, *, spread: bool, verdict: bool = True) -> list[Line]:
     """All rows below the head. spread: whether a blank row separates the sections. verdict: whether the section about
     the verdict is included.
     """
-    state = one.state
-    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(one, width)] if verdict else []]
+    state = disk.state
+    parts: list[list[Line]] = [[rule(width, "verdict"), *why_rows(disk, width)] if verdict else []]
     if state is not None:
         parts += [_tests(state, width), figure_rows(state, width), _attribute_rows(state, width)]
         parts += [_curves(state, width), _errors(state, width), _messages(state, width)]
@@ -177,24 +177,27 @@ def _attribute_rows(state: SmartState, width: int) -> list[Line]:
     return out
 
 
-def _attribute_cells(state: SmartState, one: SmartAttribute) -> dict[str, tuple[str, str]]:
-    field = _GROWING.get(one.id)
+def _attribute_cells(state: SmartState, attribute: SmartAttribute) -> dict[str, tuple[str, str]]:
+    field = _GROWING.get(attribute.id)
     grown = None if field is None else growth(state, field)
     defects = field is not None and bool(getattr(state, field))
-    failed = {"now": "bad", "past": "warn"}.get(one.failed, "")
+    failed = {"now": "bad", "past": "warn"}.get(attribute.failed, "")
 
     def figure(value: int | None) -> str:
         return UNDEFINED if value is None else str(value)
 
     return {
-        "id": (str(one.id), "dim"),
-        "name": (one.name, failed or "text"),
-        "value": (figure(one.value), failed),
-        "worst": (figure(one.worst), "dim"),
-        "limit": (figure(one.threshold), "dim"),
-        "raw": (one.raw_text or (UNKNOWN if one.raw is None else str(one.raw)), "strong" if defects else "text"),
+        "id": (str(attribute.id), "dim"),
+        "name": (attribute.name, failed or "text"),
+        "value": (figure(attribute.value), failed),
+        "worst": (figure(attribute.worst), "dim"),
+        "limit": (figure(attribute.threshold), "dim"),
+        "raw": (
+            attribute.raw_text or (UNKNOWN if attribute.raw is None else str(attribute.raw)),
+            "strong" if defects else "text",
+        ),
         "grown": ("" if grown is None else grown.text, "strong"),
-        "meaning": (meaning(one.id, one.name), "dim"),
+        "meaning": (meaning(attribute.id, attribute.name), "dim"),
     }
 
 

@@ -66,9 +66,9 @@ def _with_dialog(lines: list[Line], frame: Frame, dialog: Dialog, width: int) ->
 
 
 def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
-    one = disk_row(frame, dialog.disk)
-    state = None if one is None else one.state
-    words = ("abort",) if one is None else accepted_words(one)
+    disk = disk_row(frame, dialog.disk)
+    state = None if disk is None else disk.state
+    words = ("abort",) if disk is None else accepted_words(disk)
     text: list[list[Span]] = []
     if state is not None and words == ("abort",):
         left = state.self_test_left_percent
@@ -86,7 +86,7 @@ def _dialog(frame: Frame, dialog: Dialog, width: int) -> list[Line]:
     text.append([])
     question = f" Type {' or '.join(words)}, then Enter: "
     text.append([Span(question), Span(dialog.typed, "strong"), Span(" ", "cursor")])
-    replaced = one is not None and dialog.identity.is_other(one.identity)
+    replaced = disk is not None and dialog.identity.is_other(disk.identity)
     error = f"{replaced_text(dialog.disk)}: Esc leaves it." if replaced else dialog.error
     text.append([Span(f" {error}", "warn")] if error else [])
     title = f" self-test of {dialog.disk} "

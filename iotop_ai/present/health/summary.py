@@ -122,10 +122,10 @@ def _two_digits(seconds: float) -> str:
 def _worst(below: list[Health]) -> Health:
     """The worst known health of these disks; otherwise an unknown one, otherwise the first."""
     for word in _RANK:
-        for one in below:
-            if one.word == word:
-                return one
-    return next((one for one in below if one.token == "unsure"), below[0])
+        for health_below in below:
+            if health_below.word == word:
+                return health_below
+    return next((health_below for health_below in below if health_below.token == "unsure"), below[0])
 
 
 def temperature(frame: Frame, name: str) -> float | None:

@@ -48,11 +48,11 @@ def hue_of(rows: Sequence[DiskRow]) -> str:
     """The token of the worst of these disks: "bad", "warn" or "unsure"; otherwise "ok" if at least one of them is known
     to be ok, else "dim".
     """
-    tokens = [one.health.token for one in rows]
+    tokens = [disk.health.token for disk in rows]
     for hue in ("bad", "warn", "unsure"):
         if hue in tokens:
             return hue
-    return "ok" if any(one.health.word == "ok" for one in rows) else "dim"
+    return "ok" if any(disk.health.word == "ok" for disk in rows) else "dim"
 
 
 def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[Line]:
@@ -61,7 +61,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     asked = _asked(frame, rows)
     sentence = whole_clauses(_sentence(rows), width - STATE_CELLS - 3 - cells(asked))
     out = [top_row(width, hue_of(rows), [Span(sentence, "strong")], asked)]
-    selected = next((one for one in rows if one.name == view.cursor), rows[0] if rows else None)
+    selected = next((disk for disk in rows if disk.name == view.cursor), rows[0] if rows else None)
     reasons = [] if selected is None else why_rows(selected, width)
     without_smart = [row(width, [Span(cut(f" {text}", width), "dim")]) for text in _without_smart(frame)]
     room = max(1, height - len(out) - 1 - len(without_smart) - min(len(reasons) + 2, max(3, height // 2)))
@@ -71,11 +71,11 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
     cursor_row = 0 if selected is None else rows.index(selected)
     first = max(0, min(view.scroll, cursor_row, len(rows) - room))
     first = max(first, cursor_row - room + 1)
-    for one in rows[first : first + room]:
-        texts = [by_id[name].cell(text, token) for name, text, token in _cells(one, frame) if name in by_id]
-        background = "sel" if selected is not None and one.name == selected.name else ""
-        mark = [Cell(0, ">", one.health.token)] if one.health.token in ("bad", "warn") else []
-        out.append(place(width, *mark, *texts, background=background, key=DISK_PREFIX + one.name))
+    for disk in rows[first : first + room]:
+        texts = [by_id[name].cell(text, token) for name, text, token in _cells(disk, frame) if name in by_id]
+        background = "sel" if selected is not None and disk.name == selected.name else ""
+        mark = [Cell(0, ">", disk.health.token)] if disk.health.token in ("bad", "warn") else []
+        out.append(place(width, *mark, *texts, background=background, key=DISK_PREFIX + disk.name))
     if len(rows) > room:
         out.append(row(width, [Span(f" {len(rows) - room} more", "dim")]))
     if not rows:
@@ -124,30 +124,30 @@ def _sentence(rows: Sequence[DiskRow]) -> str:
     return f"{len(rows)} disk{'' if len(rows) == 1 else 's'}" + (f": {'; '.join(parts)}" if parts else "")
 
 
-def asked_ago(frame: Frame, one: DiskRow) -> str:
+def asked_ago(frame: Frame, disk: DiskRow) -> str:
     """The age of the disk's answer: "asked 3 min ago"; "" before the first answer."""
-    at_ns = None if one.reading is None else one.reading.at_ns
+    at_ns = None if disk.reading is None else disk.reading.at_ns
     return "" if at_ns is None else f"asked {duration(max(0, frame.snapshot.at_ns - at_ns) / 1e9)} ago"
 
 
 def _asked(frame: Frame, rows: Sequence[DiskRow]) -> str:
-    answered = [one for one in rows if one.state is not None and one.reading is not None]
-    newest = max(answered, key=lambda one: (one.reading and one.reading.at_ns) or 0, default=None)
+    answered = [disk for disk in rows if disk.state is not None and disk.reading is not None]
+    newest = max(answered, key=lambda disk: (disk.reading and disk.reading.at_ns) or 0, default=None)
     return "" if newest is None else asked_ago(frame, newest)
 
 
-def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
+def _cells(disk: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
     """(column, text, token) for each column of the disk's row."""
-    state, info = one.state, devices.infos(frame).get(one.name)
+    state, info = disk.state, devices.infos(frame).get(disk.name)
     model = (state.model if state is not None else "") or ("" if info is None else info.model)
     serial = (state.serial if state is not None else "") or ("" if info is None else info.serial)
-    token = one.health.token
+    token = disk.health.token
     out = [
-        ("name", f" {one.name}", "bad" if token == "bad" else "strong" if token == "warn" else "text"),
+        ("name", f" {disk.name}", "bad" if token == "bad" else "strong" if token == "warn" else "text"),
         ("model", model or UNDEFINED, "text" if model else "dim"),
         ("serial", serial or UNDEFINED, "dim"),
-        ("word", one.health.word, token),
-        ("why", one.health.reason, "text" if token in ("bad", "warn") else "dim"),
+        ("word", disk.health.word, token),
+        ("why", disk.health.reason, "text" if token in ("bad", "warn") else "dim"),
     ]
     celsius = state.temperature_celsius if state is not None else None
     if celsius is None and info is not None and info.temperature_celsius is not None:
@@ -173,11 +173,11 @@ def _cells(one: DiskRow, frame: Frame) -> list[tuple[str, str, str]]:
     return out
 
 
-def why_rows(one: DiskRow, width: int) -> list[Line]:
+def why_rows(disk: DiskRow, width: int) -> list[Line]:
     """The judgements about one disk with the ids of their rules; without any, the reason for its health; then the
     remedies, and notes on its history and on the kernel's counts.
     """
-    state, reading = one.state, one.reading
+    state, reading = disk.state, disk.reading
     out: list[Line] = []
     if state is not None and state.judgements:
         for judgement in state.judgements:
@@ -189,12 +189,12 @@ def why_rows(one: DiskRow, width: int) -> list[Line]:
                     [Span(f"{judgement.rule} ", "dim")],
                 )
             )
-    elif one.health.reason:
-        out.append(row(width, [Span(f" {one.health.word:<9}", one.health.token), Span(one.health.reason)]))
+    elif disk.health.reason:
+        out.append(row(width, [Span(f" {disk.health.word:<9}", disk.health.token), Span(disk.health.reason)]))
     else:
         out.append(row(width, [Span(" ok       ", "dim"), Span("no rule finds a fault", "dim")]))
-    if one.cure:
-        out += wrapped(width, "do", one.cure)
+    if disk.cure:
+        out += wrapped(width, "do", disk.cure)
     if reading is not None and reading.remedy:
         out += wrapped(width, "do", reading.remedy)
     if state is not None and state.history_note:

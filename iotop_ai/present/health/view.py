@@ -97,19 +97,21 @@ def _identity(
 
 
 def _cure(frame: Frame, name: str) -> str:
-    findings = [one for one in frame.verdict.findings if one.class_id == "failing_disk" and one.subject == name]
-    return next((advice_text(one.advice[0]) for one in findings if one.advice), "")
+    findings = [
+        finding for finding in frame.verdict.findings if finding.class_id == "failing_disk" and finding.subject == name
+    ]
+    return next((advice_text(finding.advice[0]) for finding in findings if finding.advice), "")
 
 
 def disk_row(frame: Frame, name: str) -> DiskRow | None:
     """The row of this disk; None if the disk does not exist."""
-    return next((one for one in disk_rows(frame) if one.name == name), None)
+    return next((row for row in disk_rows(frame) if row.name == name), None)
 
 
 def worst_disk(rows: Sequence[DiskRow]) -> str:
     """The disk on which the cursor starts, the worst one; "" if there are no disks."""
     order = {"bad": 0, "warn": 1}
-    worst = min(rows, key=lambda one: order.get(one.health.token, 2), default=None)
+    worst = min(rows, key=lambda row: order.get(row.health.token, 2), default=None)
     return "" if worst is None else worst.name
 
 
@@ -118,7 +120,7 @@ def next_disk(rows: Sequence[DiskRow], current: str, step: int, *, around: bool)
 
     around: whether to wrap around at the ends.
     """
-    names = [one.name for one in rows]
+    names = [row.name for row in rows]
     if not names:
         return ""
     if current not in names:

@@ -45,9 +45,9 @@ def _memory(memory: CgroupMemory) -> list[str]:
 
 def _rates(rates: CgroupRates) -> list[str]:
     out = []
-    for value, what in ((rates.high_per_s, "over memory.high"), (rates.max_per_s, "at memory.max")):
+    for value, words in ((rates.high_per_s, "over memory.high"), (rates.max_per_s, "at memory.max")):
         if value:
-            out.append(f"{figure(value)} times/s {what}")
+            out.append(f"{figure(value)} times/s {words}")
     if rates.throttled_ratio:
         out.append(f"CPU quota used up in {percent(rates.throttled_ratio)}% of its periods")
     if rates.read_bytes_per_s is not None:

@@ -220,9 +220,9 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
 
 def _may_be_on(device: BlockDevice, group: Group, read: float, frame: Frame, view: View) -> bool:
     """Whether the group may be named for the disk. read: its bytes read per second; 0 if the disk mostly writes."""
-    known = is_disk_of(device, group, frame, view)
-    if known is not None or not view.device:
-        return known is not False
+    is_on = is_disk_of(device, group, frame, view)
+    if is_on is not None or not view.device:
+        return is_on is not False
     delivered, others = device.rates.read_bytes_per_s, _read_elsewhere(device, frame, view)
     if not delivered or others is None:
         return False
@@ -296,14 +296,14 @@ def fold_names(names: Sequence[str]) -> str:
 
 def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) -> list[list[Span]]:
     """The disk; for a stacked device, also the physical disks below it."""
-    known = devices.infos(frame)
+    by_name = devices.infos(frame)
     token = device.hue if device.is_culprit else "text"
     top = [Span(devices.short_name(device), token)]
     info = device.info
     if info is None:
         return [top]
-    if info.kind == "partition" and info.parent in known:
-        parent = known[info.parent]
+    if info.kind == "partition" and info.parent in by_name:
+        parent = by_name[info.parent]
         return [top, [Span(parent.name), *([Span(" " + parent.detail, "dim")] if details and parent.detail else [])]]
     if details and info.detail:
         top.append(Span(" " + info.detail, "dim"))
@@ -312,7 +312,7 @@ def _devices(frame: Frame, device: BlockDevice, details: bool, *, wide: bool) ->
     if not info.slaves:
         return [top]
     below = devices.leaves(device.name, frame)
-    leaf = known.get(below[0])
+    leaf = by_name.get(below[0])
     tail = f" {leaf.detail}" if details and leaf is not None and leaf.detail else ""
     if details and len(below) > 1:
         tail += f" x{len(below)}"

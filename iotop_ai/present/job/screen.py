@@ -108,12 +108,13 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []
-    for one in facts.jobs:
-        device = job_device(one, facts.devices, facts.limits.carried_share)
-        remote = one.remote_mount
-        hours = lost.get(one.job.key, 0.0)
+    for job_facts in facts.jobs:
+        device = job_device(job_facts, facts.devices, facts.limits.carried_share)
+        remote = job_facts.remote_mount
+        hours = lost.get(job_facts.job.key, 0.0)
         where = device.name if device is not None else remote.path if remote is not None else ""
-        out.append(JobRow(one, hours * one.gpus if one.gpus and one.gpu_busy is not None else None, where))
+        gpu_use_known = job_facts.gpus > 0 and job_facts.gpu_busy is not None
+        out.append(JobRow(job_facts, hours * job_facts.gpus if gpu_use_known else None, where))
 
     def order(job: JobRow) -> tuple[float, float, float, Importance]:
         hours = lost.get(job.facts.job.key, 0.0)
@@ -126,7 +127,7 @@ def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
 
 def job_after(frame: Frame, view: View, pid: int, step: int) -> int:
     """The pid of the next (step 1) or previous (step -1) job, wrapping around; 0 if there are no jobs."""
-    return next_in_order([one.pid for one in job_rows(frame, view)], pid, step) or 0
+    return next_in_order([job_row.pid for job_row in job_rows(frame, view)], pid, step) or 0
 
 
 def jobs_screen_rows(frame: Frame, view: View, width: int, height: int, cursor: int) -> list[Line]:
@@ -152,19 +153,19 @@ def _no_job_rows(frame: Frame, width: int) -> list[Line]:
 
 
 def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow, ...], cursor: int) -> list[Line]:
-    selected = next((one for one in jobs if one.pid == cursor), jobs[0])
+    selected = next((job_row for job_row in jobs if job_row.pid == cursor), jobs[0])
     listed = max(1, min(len(jobs), height // 3))
     first = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
     at = _places(width)
     title = "jobs" if len(jobs) == listed else f"jobs {first + 1}-{first + listed} of {len(jobs)}"
     out = [head(width, title, at)]
-    out += [_row(frame, width, at, one, marked=one is selected) for one in jobs[first : first + listed]]
+    out += [_row(frame, width, at, job_row, selected=job_row is selected) for job_row in jobs[first : first + listed]]
     if height >= 20:
         out.append(blank(width))
     out += _detail(frame, view, width, selected)
-    for one in jobs:
+    for job_row in jobs:
         # Details of other jobs follow if they fit completely.
-        more = [] if one is selected else [blank(width), *_detail(frame, view, width, one)]
+        more = [] if job_row is selected else [blank(width), *_detail(frame, view, width, job_row)]
         if len(out) + len(more) > height:
             break
         out += more
@@ -176,8 +177,8 @@ def _places(width: int) -> list[ColumnSlot]:
     return place_columns(fit_columns(COLUMNS, width - start), start, width)
 
 
-def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked: bool) -> Line:
-    facts = one.facts
+def _row(frame: Frame, width: int, at: list[ColumnSlot], job_row: JobRow, *, selected: bool) -> Line:
+    facts = job_row.facts
     stall = facts.stall
     texts = {
         "user": facts.job.user or UNKNOWN,
@@ -192,17 +193,17 @@ def _row(frame: Frame, width: int, at: list[ColumnSlot], one: JobRow, *, marked:
         "queue": _share(facts, facts.worker_cpu_wait),
         "blocked": _share(facts, facts.worker_disk),
         "idle": _share(facts, facts.worker_idle),
-        "lost": UNDEFINED if one.lost_gpu_hours is None else figure(one.lost_gpu_hours),
-        "device": one.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
+        "lost": UNDEFINED if job_row.lost_gpu_hours is None else figure(job_row.lost_gpu_hours),
+        "device": job_row.device or (UNDEFINED if _reads_nothing(facts) else UNKNOWN),
     }
-    leads = frame.verdict.job_pid == one.pid
+    leads = frame.verdict.job_pid == job_row.pid
     cells = [Cell(0, ">" if leads else " ", "strong")]
     cells.append(Cell(1, cut(facts.job.name, at[0].first - 2), "strong" if leads else "text"))
     for spot in at:
         text = texts[spot.column.id]
         high = spot.column.id == "wait" and (stall or 0.0) >= _HIGH_WAIT
         cells.append(spot.cell(text, "strong" if high else ""))
-    return place(width, *cells, background="sel" if marked else "", key=f"{PREFIX}{one.pid}")
+    return place(width, *cells, background="sel" if selected else "", key=f"{PREFIX}{job_row.pid}")
 
 
 def _reads_nothing(facts: JobFacts) -> bool:
@@ -214,13 +215,13 @@ def _share(facts: JobFacts, value: float | None) -> str:
     return percent(value) if facts.workers else UNDEFINED
 
 
-def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
+def _detail(frame: Frame, view: View, width: int, job_row: JobRow) -> list[Line]:
     """The details of a job: its verdict, its path, the waits of its workers, its lost time and its limits."""
-    facts, job = one.facts, one.facts.job
-    job_frame = with_job_verdict(frame, one.pid)
+    facts, job = job_row.facts, job_row.facts.job
+    job_frame = with_job_verdict(frame, job_row.pid)
     verdict = job_frame.verdict
     state = verdict.state
-    right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {one.pid}", "dim")]
+    right = [Span(f"{job.label}  " if job.label else "", "dim"), Span(f"pid {job_row.pid}", "dim")]
     out = [rule(width, f"{job.name} of {job.user}", right)]
     words = headline.fit(headline.headline(verdict), width - 12)
     out.append(row(width, [Span(f" {state.value:<9}", HUE[state]), *words]))
@@ -232,8 +233,8 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     waits_row = job_waits(job_frame, width, culprit_of(job_frame, view))
     if waits_row is not None:
         out.append(waits_row)
-    out += _time(frame, width, one, state)
-    for label, text in _labelled_facts(frame, one):
+    out += _time(frame, width, job_row, state)
+    for label, text in _labelled_facts(frame, job_row):
         for i, piece in enumerate(wrap(text, max(20, width - 12))):
             out.append(place(width, *([Cell(1, label, "dim")] if not i else []), Cell(10, piece)))
     if facts.age_s is not None:
@@ -241,15 +242,15 @@ def _detail(frame: Frame, view: View, width: int, one: JobRow) -> list[Line]:
     return out
 
 
-def _counts(frame: Frame, one: JobRow) -> TimeCounts | None:
+def _counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
     """The job's time in ms since it was first watched, by share; None if it was not recorded."""
     table = frame.snapshot.jobs.value
-    return None if table is None else table.times.get(one.facts.job.key)
+    return None if table is None else table.times.get(job_row.facts.job.key)
 
 
-def _time(frame: Frame, width: int, one: JobRow, state: State) -> list[Line]:
+def _time(frame: Frame, width: int, job_row: JobRow, state: State) -> list[Line]:
     """A row for each share of the job's time since it was first watched: percent, h:mm:ss and a bar."""
-    counts = _counts(frame, one)
+    counts = _counts(frame, job_row)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]
     out: list[Line] = []
@@ -269,12 +270,12 @@ def _clock(milliseconds: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _labelled_facts(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
+def _labelled_facts(frame: Frame, job_row: JobRow) -> list[tuple[str, str]]:
     """The facts about the job as (label, text): its steps, its loss, the evidence that it is a job, limits and
     mounts.
     """
-    job, own_place = one.facts.job, one.facts.place
-    known = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(word, word) for word in job.evidence))))
+    job, own_place = job_row.facts.job, job_row.facts.place
+    evidence = ", ".join(filter(None, (job.framework, *(_EVIDENCE.get(kind, kind) for kind in job.evidence))))
     kinds = dict.fromkeys(_KINDS[rank.worker_kind] for rank in job.ranks if rank.worker_kind in _KINDS)
     hidden = _hidden(frame, job)
     limits = [
@@ -295,8 +296,8 @@ def _labelled_facts(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     return [
         *([("steps", steps)] if steps else []),
         *([("by rank", by_rank)] if by_rank else []),
-        ("lost", _lost_text(frame, one)),
-        ("known by", known or UNKNOWN),
+        ("lost", _lost_text(frame, job_row)),
+        ("known by", evidence or UNKNOWN),
         *([("kind", f"the workers are {', '.join(kinds)}")] if kinds else []),
         *([("hidden", hidden)] if hidden else []),
         ("limits", ", ".join(limits) or "none seen"),
@@ -305,17 +306,17 @@ def _labelled_facts(frame: Frame, one: JobRow) -> list[tuple[str, str]]:
     ]
 
 
-def _lost_text(frame: Frame, one: JobRow) -> str:
+def _lost_text(frame: Frame, job_row: JobRow) -> str:
     """The job's lost time: the sum of the shares that count as lost; if they were not recorded, the time of verdicts
     with a loss.
     """
-    counts = _counts(frame, one)
+    counts = _counts(frame, job_row)
     if counts is None:
-        hours, since = frame.carry.lost.get(one.facts.job.key, 0.0), "a loss was first named"
-        gpu_hours = one.lost_gpu_hours
+        hours, since = frame.carry.lost.get(job_row.facts.job.key, 0.0), "a loss was first named"
+        gpu_hours = job_row.lost_gpu_hours
     else:
         hours, since = counts.lost_ms / 3.6e6, "it was first watched"
-        gpu_hours = None if one.lost_gpu_hours is None else hours * one.facts.gpus
+        gpu_hours = None if job_row.lost_gpu_hours is None else hours * job_row.facts.gpus
     lost = f"{duration(hours * 3600)} of its time since {since}"
     return lost if gpu_hours is None else f"{lost}, {gpu_time(gpu_hours)}"
 

@@ -100,8 +100,8 @@ def _shm(a: Args) -> Spans:
 
 
 def _full(a: Args) -> Spans:
-    what = "out of inodes" if number(a, "inodes") is not None else "full"
-    return [_bad(word(a, "mount")), _plain(" is "), _strong(what)]
+    state = "out of inodes" if number(a, "inodes") is not None else "full"
+    return [_bad(word(a, "mount")), _plain(" is "), _strong(state)]
 
 
 def _died(a: Args) -> Spans:

@@ -17,28 +17,28 @@ SLOW_FIRST_S = 10.0
 """A first batch that takes longer than this is mentioned."""
 
 
-def configuration_text(one: Configuration) -> str:
+def configuration_text(configuration: Configuration) -> str:
     """A configuration in words: "4 workers, batch 32, prefetch 4, spawn, pinned"."""
-    words = [plural(one.workers, "worker"), f"batch {one.batch_size}"]
-    words += [f"prefetch {one.prefetch}"] if one.prefetch is not None else []
-    words += [f"interleave {one.interleave}"] if one.interleave is not None else []
-    words += [one.start] if one.start else []
-    return ", ".join([*words, "pinned"] if one.pin else words)
+    words = [plural(configuration.workers, "worker"), f"batch {configuration.batch_size}"]
+    words += [f"prefetch {configuration.prefetch}"] if configuration.prefetch is not None else []
+    words += [f"interleave {configuration.interleave}"] if configuration.interleave is not None else []
+    words += [configuration.start] if configuration.start else []
+    return ", ".join([*words, "pinned"] if configuration.pin else words)
 
 
 def patch_text(run: Run) -> str:
     """The arguments that the run's loader accepted, as Python keyword arguments in one line."""
-    one, accepted = run.configuration, set(run.built.applied if run.built else ())
+    configuration, accepted = run.configuration, set(run.built.applied if run.built else ())
     values: dict[str, object] = {
-        "batch_size": one.batch_size,
-        "num_workers": one.workers,
-        "num_parallel_calls": one.workers or None,
-        "prefetch": one.prefetch,
-        "prefetch_factor": one.prefetch,
-        "cycle_length": one.interleave,
+        "batch_size": configuration.batch_size,
+        "num_workers": configuration.workers,
+        "num_parallel_calls": configuration.workers or None,
+        "prefetch": configuration.prefetch,
+        "prefetch_factor": configuration.prefetch,
+        "cycle_length": configuration.interleave,
         "persistent_workers": True,
         "pin_memory": True,
-        "multiprocessing_context": one.start,
+        "multiprocessing_context": configuration.start,
     }
     words = []
     for name, value in values.items():
@@ -49,8 +49,10 @@ def patch_text(run: Run) -> str:
 
 def reason_text(report: Report, choice: Choice) -> str:
     """The reason for the rate: "bound by the CPU: 2 of 2 cores in use"; "" when unknown."""
-    used, one = choice.run.used, choice.run.configuration
-    loader, s = ("workers", "") if one.workers > 1 else ("the worker" if one.workers else "the loader", "s")
+    used, configuration = choice.run.used, choice.run.configuration
+    loader, s = (
+        ("workers", "") if configuration.workers > 1 else ("the worker" if configuration.workers else "the loader", "s")
+    )
     waits = f"{loader} wait{s}"
     cores = f"{report.cores:g} {'core' if report.cores == 1 else 'cores'}"
     limited = ""

@@ -45,12 +45,12 @@ _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byte
 """The words for an ``IoLimit``, by its kind; a limit of any other kind counts writes."""
 
 
-def phase_title(one: Phase | Measured) -> str:
+def phase_title(phase: Phase | Measured) -> str:
     """The name of a phase: "random read 4 KB", "small files 128 KB"."""
-    block = one.block_bytes if one.name not in (WRITE, CREATE, STAT, DATASET) else 0
-    if one.name == DATASET and not one.depth:
+    block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
+    if phase.name == DATASET and not phase.depth:
         return "looking at the dataset"
-    return f"{_TITLES[one.name]} {amount(block)}" if block else _TITLES[one.name]
+    return f"{_TITLES[phase.name]} {amount(block)}" if block else _TITLES[phase.name]
 
 
 def place_text(place: Place) -> str:
@@ -65,8 +65,10 @@ def place_text(place: Place) -> str:
     if place.remote:
         return f"{path}: {place.fstype} from {source}: the figures include the network and the server's memory"
     if is_fuse(place.fstype):
-        what = "a program of this machine serves it" if place.remote is False else "unknown whether its data is remote"
-        return f"{path}: {place.fstype} ({source}): {what}{_on(place, ', on ')}"
+        server = (
+            "a program of this machine serves it" if place.remote is False else "unknown whether its data is remote"
+        )
+        return f"{path}: {place.fstype} ({source}): {server}{_on(place, ', on ')}"
     if place.fstype == "overlay":
         return f"{path}: overlay, a container's stack of folders{_on(place, ', on ') or f': {place.why_no_disk}'}"
     return f"{path}: {place.fstype}{_on(place, ' on ') or f' ({plain(place.why_no_disk)})'}"
@@ -83,7 +85,7 @@ def _on(place: Place, before: str) -> str:
 
 def target_text(target: Target, engine: str) -> str:
     """The file or device that was read, and how, in one line."""
-    what = {
+    source = {
         "own": f"a test file, {amount(target.size_bytes)}, removed again",
         "file": f"{_file_words(target)}, {amount(target.size_bytes)}",
         "device": f"the whole device, {amount(target.size_bytes)}",
@@ -92,7 +94,7 @@ def target_text(target: Target, engine: str) -> str:
     how = "past the page cache (O_DIRECT)" if target.direct else "through the page cache, evicted first"
     if not target.direct and target.kind != "own":
         how = "through the page cache: parts may come from memory"
-    return f"read: {what}; by {reader}, {how}"
+    return f"read: {source}; by {reader}, {how}"
 
 
 def _file_words(target: Target) -> str:
@@ -119,7 +121,7 @@ def findings_text(report: Report) -> list[str]:
         out.append(f"hangs: no answer from {where} for {report.hung_s:.0f} s")
     if report.failed:
         out.append(f"? ended early: {plain(report.failed)}")
-    out += [_threshold_text(one) for one in report.thresholds]
+    out += [_threshold_text(threshold) for threshold in report.thresholds]
     out += dataset_text(report) + forecast_text(report)
     if place.nominal is not None:
         out += _nominal_text(place.nominal, report)
@@ -170,11 +172,11 @@ def _milliseconds(value: float | None) -> str:
     return f"{brief(value)} ms"
 
 
-def _threshold_text(one: Threshold) -> str:
-    text_of = {"--min-read": speed, "--min-files": _per_s, "--min-gpu": _percent}.get(one.flag, _milliseconds)
-    verdict = {True: "ok", False: "FAILS", None: "?"}[one.met]
-    measured = "not measured" if one.value is None else text_of(one.value)
-    return f"{verdict}: {measured} ({one.flag} {text_of(one.limit)})"
+def _threshold_text(threshold: Threshold) -> str:
+    text_of = {"--min-read": speed, "--min-files": _per_s, "--min-gpu": _percent}.get(threshold.flag, _milliseconds)
+    verdict = {True: "ok", False: "FAILS", None: "?"}[threshold.met]
+    measured = "not measured" if threshold.value is None else text_of(threshold.value)
+    return f"{verdict}: {measured} ({threshold.flag} {text_of(threshold.limit)})"
 
 
 def missing_text(report: Report) -> str:

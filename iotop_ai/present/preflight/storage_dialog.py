@@ -108,31 +108,31 @@ def _bar(view: CheckView, width: int) -> Row:
 def result_rows(results: tuple[Measured, ...]) -> list[Row]:
     """The rows of each kind of operation: the figures at the lowest depth, then at a higher depth if it is faster."""
     by_title: dict[str, list[Measured]] = {}
-    for one in results:
-        by_title.setdefault(phase_title(one), []).append(one)
+    for measured in results:
+        by_title.setdefault(phase_title(measured), []).append(measured)
     out = []
     for title, depths in by_title.items():
-        lowest, best = min(depths, key=lambda one: one.depth), max(depths, key=_rate)
+        lowest, best = min(depths, key=lambda measured: measured.depth), max(depths, key=_rate)
         out.append(_result(title, lowest))
         if best.depth > lowest.depth:
             out.append(_result(f"  {best.depth} {'readers' if best.name == FILES else 'in flight'}", best))
     return out
 
 
-def _is_in_bytes(one: Measured) -> bool:
+def _is_in_bytes(measured: Measured) -> bool:
     """Whether the rate is shown in bytes per second; otherwise it is in operations per second."""
-    return one.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
+    return measured.name in (WRITE, CACHED, READAHEAD, SEQUENTIAL)
 
 
-def _rate(one: Measured) -> float:
-    return (one.bytes_per_s if _is_in_bytes(one) else one.ops_per_s) or 0.0
+def _rate(measured: Measured) -> float:
+    return (measured.bytes_per_s if _is_in_bytes(measured) else measured.ops_per_s) or 0.0
 
 
-def _result(title: str, one: Measured) -> Row:
-    figure = speed(one.bytes_per_s) if _is_in_bytes(one) else f"{count(one.ops_per_s)}/s"
+def _result(title: str, measured: Measured) -> Row:
+    figure = speed(measured.bytes_per_s) if _is_in_bytes(measured) else f"{count(measured.ops_per_s)}/s"
     out = [Span(f"   {title:<{_NAME}}", "dim"), Span(f"{figure:>{_FIGURE}}", "strong")]
-    if one.latency is not None and one.name != WRITE:
-        out.append(Span(f"  {_latency(one.latency)}", "text"))
+    if measured.latency is not None and measured.name != WRITE:
+        out.append(Span(f"  {_latency(measured.latency)}", "text"))
     return out
 
 

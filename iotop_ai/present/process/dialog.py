@@ -116,8 +116,8 @@ def process_body(
     if _of_others(now, target):
         head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
-    for words, what in _CHOICES:
-        tail.append([Span(f"   {words}".ljust(17), "strong"), Span(what, "dim")])
+    for words, effect in _CHOICES:
+        tail.append([Span(f"   {words}".ljust(17), "strong"), Span(effect, "dim")])
     tail.append([])
     if error:
         tail.append([Span(f"   {error}", "warn")])

@@ -160,9 +160,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all
-    processes except kernel threads. active: the number of those that are active, if only active processes are shown;
-    otherwise None. Both are None when unknown.
+    matching: the number of processes that match the filter; without one, None or, in a tree, all but kernel threads.
+    active: the number of those that are active, if only active processes are shown; otherwise None. Both are None when
+    unknown.
     """
 
     groups: tuple[Group, ...]
@@ -410,9 +410,7 @@ class _IdleGroups:
 
 
 class IdleGroupsCache:
-    """The idle groups of the last two filters, so that the rows of a recording and of the live machine can
-    alternate.
-    """
+    """The idle groups of the last two filters, so that rows of a recording and of the live machine can alternate."""
 
     def __init__(self) -> None:
         self._newest: list[_IdleGroups] = []

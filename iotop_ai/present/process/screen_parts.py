@@ -37,6 +37,8 @@ from iotop_ai.present.verdict.advice import limit_text
 
 _ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
 _MOST_THREADS, _MOST_FILES, _MOST_SOCKETS = 100, 500, 200
+_NEAR_LIMIT = 0.8
+"""A resource is near its limit from this share of the limit on."""
 _WAITS = {
     DISK: "disk",
     RUNNING: "on a CPU",
@@ -132,24 +134,24 @@ class _ThreadGroup(NamedTuple):
     cpu: float | None
 
 
-def wait_text(one: ThreadDetail, room: int = 0) -> str:
+def wait_text(thread: ThreadDetail, room: int = 0) -> str:
     """The wait of a thread in words: "disk, read /data/a.tar (folio_wait_bit_common)".
 
     room: the columns that the text may take; 0 for any number. If a path makes the text too long, the kernel function
     is dropped first, then the path's beginning.
     """
-    wait_state = wait_state_of(one.state.encode(), one.wchan.encode())
+    wait_state = wait_state_of(thread.state.encode(), thread.wchan.encode())
     word = _WAITS.get(wait_state, "")
-    if one.state == "R":
+    if thread.state == "R":
         return word
     if wait_state in (HIDDEN, QUEUE) or not word:
-        word = _CALLS.get(one.target, word if wait_state == QUEUE or not (one.call or one.wchan) else "")
-    path = plain(one.path)
-    call = " ".join(filter(None, (one.call, path)))
-    if not one.call and wait_state == DISK:
+        word = _CALLS.get(thread.target, word if wait_state == QUEUE or not (thread.call or thread.wchan) else "")
+    path = plain(thread.path)
+    call = " ".join(filter(None, (thread.call, path)))
+    if not thread.call and wait_state == DISK:
         call, path = "page fault", ""
     text = ", ".join(filter(None, (word, call)))
-    whole = f"{text} ({one.wchan})" if one.wchan and text else text or one.wchan or UNKNOWN
+    whole = f"{text} ({thread.wchan})" if thread.wchan and text else text or thread.wchan or UNKNOWN
     if not path or not room or cells(whole) <= room:
         return whole
     before = text.removesuffix(path)
@@ -158,31 +160,31 @@ def wait_text(one: ThreadDetail, room: int = 0) -> str:
 
 def _threads(width: int, table: ThreadTable, cpu: Mapping[int, float]) -> list[Line]:
     alike: dict[tuple[str, str, str], list[ThreadDetail]] = {}
-    for one in table.threads:
-        alike.setdefault((one.name, one.state, wait_text(one)), []).append(one)
+    for thread in table.threads:
+        alike.setdefault((thread.name, thread.state, wait_text(thread)), []).append(thread)
     groups = [_ThreadGroup(threads[0], len(threads), _most_cpu(cpu, threads)) for threads in alike.values()]
     # The main thread comes first, then blocked threads, then running ones.
     main = table.threads[0].tid if table.threads else 0
     order = {"D": 0, "R": 1}
     groups.sort(key=lambda g: (g.first.tid != main, order.get(g.first.state, 2), -(g.cpu or 0.0), g.first.tid))
     at = place_columns(fit_columns(THREAD_COLUMNS, width - 9), 9, width - 1)
-    blocked = sum(one.state == "D" for one in table.threads)
+    blocked = sum(thread.state == "D" for thread in table.threads)
     note = f"{table.number}, {blocked} blocked" if blocked else str(table.number)
     out = [head(width, "threads", at[1:], note=note)]
     for group in groups[:_MOST_THREADS]:
-        one = group.first
-        name = f"{plain(one.name)} x{group.members}" if group.members > 1 else plain(one.name)
-        waits = wait_text(one, at[-1].last - at[-1].first + 1)
-        texts = {"name": name, "state": one.state, "cpu": percent(group.cpu), "waits": waits}
-        token = "strong" if one.state == "D" else ""
+        thread = group.first
+        name = f"{plain(thread.name)} x{group.members}" if group.members > 1 else plain(thread.name)
+        waits = wait_text(thread, at[-1].last - at[-1].first + 1)
+        texts = {"name": name, "state": thread.state, "cpu": percent(group.cpu), "waits": waits}
+        token = "strong" if thread.state == "D" else ""
         spots = [spot.cell(texts[spot.column.id], token if spot.column.id in ("state", "waits") else "") for spot in at]
-        out.append(place(width, Cell(7, str(one.tid), "dim", right=True), *spots))
+        out.append(place(width, Cell(7, str(thread.tid), "dim", right=True), *spots))
     more = table.number - sum(g.members for g in groups[:_MOST_THREADS])
     return [*out, row(width, [Span(f" {more} more", "dim")])] if more > 0 else out
 
 
 def _most_cpu(cpu: Mapping[int, float], threads: list[ThreadDetail]) -> float | None:
-    return max((cpu[one.tid] for one in threads if one.tid in cpu), default=None)
+    return max((cpu[thread.tid] for thread in threads if thread.tid in cpu), default=None)
 
 
 def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
@@ -190,16 +192,16 @@ def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
     at = place_columns(fit_columns(FILE_COLUMNS, width - room), room, width - 1)
     number = f"{open_files.number}+ descriptors" if open_files.more else plural(open_files.number, "descriptor")
     out = [head(width, "open files", at, note=number)]
-    for one in sorted(open_files.files, key=_file_order)[:_MOST_FILES]:
-        name, token = mount_disk(frame, one.mount)
+    for file in sorted(open_files.files, key=_file_order)[:_MOST_FILES]:
+        name, token = mount_disk(frame, file.mount)
         texts = {
-            "mode": one.mode or UNKNOWN,
-            "at": UNKNOWN if one.position is None else size(one.position) if one.position else UNDEFINED,
-            "mount": UNKNOWN if one.mount is None else plain(one.mount.path),
+            "mode": file.mode or UNKNOWN,
+            "at": UNKNOWN if file.position is None else size(file.position) if file.position else UNDEFINED,
+            "mount": UNKNOWN if file.mount is None else plain(file.mount.path),
             "disk": name,
         }
-        tail = (f" x{one.fds}" if one.fds > 1 else "") + (" deleted" if one.deleted else "")
-        path = cut_left(plain(one.path), room - 2 - cells(tail)) + tail
+        tail = (f" x{file.fds}" if file.fds > 1 else "") + (" deleted" if file.deleted else "")
+        path = cut_left(plain(file.path), room - 2 - cells(tail)) + tail
         spots = [spot.cell(texts[spot.column.id], token if spot.column.id == "disk" else "") for spot in at]
         out.append(place(width, Cell(1, path), *spots))
     if len(open_files.files) > _MOST_FILES:
@@ -216,12 +218,12 @@ _CODE = (".so", ".py", ".pyc")
 _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
 
 
-def _file_order(one: OpenFile) -> tuple[bool, bool, str]:
+def _file_order(file: OpenFile) -> tuple[bool, bool, str]:
     """The sort key of a file: data files come before devices, libraries and programs; then files that are read; then by
     path.
     """
-    system = one.path.startswith(_SYSTEM) or one.path.endswith(_CODE) or ".so." in one.path
-    return system, one.mode == "w", one.path
+    system = file.path.startswith(_SYSTEM) or file.path.endswith(_CODE) or ".so." in file.path
+    return system, file.mode == "w", file.path
 
 
 def cut_left(text: str, width: int) -> str:
@@ -256,15 +258,17 @@ def mount_disk(frame: Frame, mount: Mount | None) -> tuple[str, str]:
 
 
 def _sockets(width: int, sockets: Sockets) -> list[Line]:
-    inet = [one for one in sockets.sockets if one.protocol != "unix"]
-    kinds = [f"{one.protocol} x{one.alike}" if one.alike > 1 else one.protocol for one in inet[:_MOST_SOCKETS]]
+    inet = [socket for socket in sockets.sockets if socket.protocol != "unix"]
+    kinds = [
+        f"{socket.protocol} x{socket.alike}" if socket.alike > 1 else socket.protocol for socket in inet[:_MOST_SOCKETS]
+    ]
     start = max([8, *(len(kind) + 1 for kind in kinds)])
     at = place_columns(fit_columns(SOCKET_COLUMNS, width - start), start, width - 1)
-    local = sum(one.alike for one in sockets.sockets if one.protocol == "unix")
-    number = sum(one.alike for one in sockets.sockets) + sockets.hidden
+    local = sum(socket.alike for socket in sockets.sockets if socket.protocol == "unix")
+    number = sum(socket.alike for socket in sockets.sockets) + sockets.hidden
     out: list[Line] = [head(width, "sockets", at[-2:] if inet else (), note=str(number) if number else "none")]
-    for one, kind in zip(inet, kinds, strict=False):
-        texts = {"local": one.local, "remote": one.remote or UNDEFINED, "state": one.state or UNDEFINED}
+    for socket, kind in zip(inet, kinds, strict=False):
+        texts = {"local": socket.local, "remote": socket.remote or UNDEFINED, "state": socket.state or UNDEFINED}
         spots = [spot.cell(_with_port(plain(texts[spot.column.id]), spot.last - spot.first + 1)) for spot in at]
         out.append(place(width, Cell(1, kind, "dim"), *spots))
     rest = []
@@ -290,13 +294,14 @@ def _limits_of(detail: ProcessDetail) -> tuple[Limit, ...]:
 
 def _limits(width: int, cgroup: CgroupDetail, limits: tuple[Limit, ...]) -> list[Line]:
     fields = []
-    for one in limits:
-        text = "unlimited" if one.soft is None else f"{size(one.soft)}{one.unit}" if one.unit else str(one.soft)
-        if one.used is None:
-            fields.append(Field(one.name, text))
+    for resource_limit in limits:
+        soft, unit, used = resource_limit.soft, resource_limit.unit, resource_limit.used
+        text = "unlimited" if soft is None else f"{size(soft)}{unit}" if unit else str(soft)
+        if used is None:
+            fields.append(Field(resource_limit.name, text))
         else:
-            near = one.soft is not None and one.used >= 0.8 * one.soft
-            fields.append(Field(one.name, str(one.used), f" of {text}", "warn" if near else "text"))
+            near = soft is not None and used >= _NEAR_LIMIT * soft
+            fields.append(Field(resource_limit.name, str(used), f" of {text}", "warn" if near else "text"))
     out = [rule(width, "limits and cgroup"), *field_rows(fields, width)]
     out.append(place(width, Cell(1, "cgroup", "dim"), Cell(9, cut_left(plain(cgroup.path), width - 10))))
     memory = _memory(cgroup.group.memory)
