@@ -39,7 +39,7 @@ def selected_graphs(
     if device is None:
         return
     sliding = cache_part(view, _DeviceSeries)
-    directions = (device.totals.direction,)
+    directions: tuple[str, ...] = (device.totals.direction,)
     if device.totals.bidirectional:
         directions = (READ, WRITE) if apart else (BOTH,)
     yield _on_one_scale([_rate(frame, samples, slots, sliding.rates[one], device, one) for one in directions])
