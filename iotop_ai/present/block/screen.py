@@ -48,8 +48,10 @@ KEYS = (
     "app.quit",
 )
 """The actions shown in the last row."""
-TALL = 40
-"""The height from which blank rows separate the sections."""
+TALL, _ROOMY, _SHORT = 40, 29, 20
+"""Numbers of rows between the verdict and the keys. From TALL on, blank rows separate the sections; from _ROOMY on, the
+peaks, the mounts and the settings may take several rows each; below _SHORT, no row is kept for the processes.
+"""
 _STATE_CELLS = 9
 """The columns of the words on the left: the state, "because" and "health"."""
 _MOST_ROWS = 6
@@ -99,7 +101,7 @@ def _overview(
     """The tab "all". Its rows are ordered by how well they answer "is this disk slow?"; a short screen drops them from
     the end.
     """
-    tall, roomy = height >= TALL - _TOP, height >= 29 - _TOP
+    tall, roomy = height >= TALL - _TOP, height >= _ROOMY - _TOP
     table = device_rows(
         frame, view, width, time_shown(frame, view), _stack(frame, view, device)[: _MOST_ROWS if roomy else 2]
     )
@@ -117,7 +119,7 @@ def _overview(
         rest = [field_rows(peak_fields(frame, view, device), width)[:1], [], field_rows(short, width)[:1]]
     gaps = 5 if tall else 0
     # The last rows are kept for the processes.
-    left = height - len(table) - gaps - (4 if roomy else 3 if height >= 20 - _TOP else 0)
+    left = height - len(table) - gaps - (4 if roomy else 3 if height >= _SHORT - _TOP else 0)
     parts: list[list[Line]] = []
     # A part has room only if the graphs keep these rows: beside the histogram the axis and three graphs (both awaits
     # and the read rate), beside the other parts the axis and all six graphs.
@@ -163,7 +165,7 @@ def _processes_tab(
 def _facts_tab(
     frame: Frame, view: View, width: int, height: int, device: BlockDevice, recent: DeviceWindow, page: DevicePage
 ) -> list[Line]:
-    """The tab "facts": the disk's stack, its peaks and settings, and all filesystems on it."""
+    """The tab "facts": the disk's stack, its peaks and settings, and as many filesystems on it as fit."""
     table = device_rows(frame, view, width, time_shown(frame, view), _stack(frame, view, device))
     peaks, fields = field_rows(peak_fields(frame, view, device), width), field_rows(settings(frame, device), width)
     out = [*table, *([rule(width, "peaks"), *peaks] if peaks else [])]
@@ -194,7 +196,7 @@ def _top(frame: Frame, view: View, width: int, device: BlockDevice, recent: Devi
         if info.detail:
             left.append(Span(f"  {info.detail}"))
         rest = [info.model, capacity(info.size_bytes) if info.size_bytes else "", info.serial and f"sn {info.serial}"]
-        left.append(Span("".join(f"  {one}" for one in rest if one), "dim"))
+        left.append(Span("".join(f"  {part}" for part in rest if part), "dim"))
     out = [row(width, left, [*mode_spans(frame, view), Span(position, "dim")])]
     text = _because(device, recent)
     for i, line in enumerate(wrap(text, max(20, width - _STATE_CELLS - 2))):
@@ -271,7 +273,7 @@ def _stack(frame: Frame, view: View, device: BlockDevice) -> list[tuple[BlockDev
 
 
 def _processes(frame: Frame, view: View, width: int, height: int, device: BlockDevice) -> list[Line]:
-    """The processes that move bytes, with a note on how far they can be attributed to this disk."""
+    """The active processes, with a note on how far their I/O can be attributed to this disk."""
     if height < 3:
         return []
     basis, job = process_attribution(frame, view, device)

@@ -37,7 +37,9 @@ def _kept_faults() -> dict[str, _Fault]:
 
 @cached_per_frame
 def gpu_faults(frame: Frame, view: View) -> dict[str, str]:
-    """The most severe fault of each faulty GPU that answers, by UUID: "1 of 18 NVLinks down"."""
+    """The first fault that ``health`` finds on each GPU that answers, by UUID: "1 of 18 NVLinks down". GPUs without a
+    fault are left out.
+    """
     kept = cache_part(view, _kept_faults)  # each Frame needs the faults, which rarely change
     out: dict[str, str] = {}
     for gpu in gpus(frame, view):

@@ -193,7 +193,7 @@ def gpu_groups(frame: Frame, view: View) -> tuple[tuple[Gpu, ...], ...]:
 
 def panel_groups(frame: Frame, view: View, height: int) -> tuple[tuple[Gpu, ...], ...]:
     """The groups of the panel from top to bottom, including those that do not fit. Each GPU is a group by itself if all
-    GPUs fit in ``height`` rows.
+    GPUs fit below the rule of a panel with ``height`` rows.
     """
     every = gpus(frame, view)
     return tuple((gpu,) for gpu in every) if height - 1 >= len(every) else gpu_groups(frame, view)

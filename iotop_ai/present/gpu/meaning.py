@@ -83,7 +83,7 @@ def meanings(state: GpuState, rates: GpuRates | None, detail: GpuDetail | None, 
 
 
 def figures(rates: GpuRates) -> str:
-    """The activity with the power draw beside the utilisation: "95 % busy, SM 31 %, 430 of 700 W"."""
+    """The utilisation, the SM activity and the power draw, as far as known: "95 % busy, SM 31 %, 430 of 700 W"."""
     parts = [f"{percent(rates.busy_ratio)} % busy"]
     if rates.sm_ratio is not None:
         parts.append(f"SM {percent(rates.sm_ratio)} %")

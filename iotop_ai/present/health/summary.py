@@ -98,7 +98,7 @@ def health(frame: Frame, name: str) -> Health:
 
 
 def _hung(frame: Frame, name: str) -> Health | None:
-    """The health of a device that completes none of its requests; None if it answers."""
+    """The health of a device that has completed none of its requests for LIMITS.hung_s; None for any other device."""
     if name not in frame.carry.hung:
         return None
     from iotop_ai.diagnosis.memory.hung_devices import hung_s

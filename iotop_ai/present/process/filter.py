@@ -1,6 +1,6 @@
 """The filter of the process list: a regular expression, or a small query such as ``read > 10M and user = alice``.
 
-A query compares the values of a row: ``read write io`` (bytes per second, K M G are powers of 1024), ``cpu delay``
+A query compares the values of a row: ``read write io`` (bytes per second, K M G T are powers of 1024), ``cpu delay``
 (percent), ``mem`` (bytes), ``threads pid ppid`` and ``name user command state``. The operators are ``= != > >= < <=``,
 and ``~`` and ``!~`` for regular expressions; comparisons are combined with ``and or not`` and brackets. The word
 ``tagged`` alone matches the tagged processes. A comparison with an unknown value does not match.
