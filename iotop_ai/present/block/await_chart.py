@@ -24,12 +24,11 @@ would flatten the curves.
 
 class _Scale(NamedTuple):
     """The scale of the chart. level: gives a value's height in dots. labels: the labels on the left, by row from the
-    top. top: the value at the upper edge.
+    top.
     """
 
     level: Level
     labels: dict[int, str]
-    top: float
 
 
 def chart_rows(
@@ -66,7 +65,7 @@ def _linear_scale(most: float, rows: int) -> _Scale:
     top = nice_top(most)
     texts = {0: top, rows // 2: top * (rows - rows // 2) / rows, rows - 1: 0.0}
     labels = {y: figure(value).removesuffix(".0") for y, value in texts.items()}
-    return _Scale(linear(top, rows), labels, top)
+    return _Scale(linear(top, rows), labels)
 
 
 def _log_scale(most: float, rows: int) -> _Scale:
@@ -75,7 +74,7 @@ def _log_scale(most: float, rows: int) -> _Scale:
     labels = {}
     for power in range(floor(log10(_LOWEST_MS)), round(log10(top)) + 1):
         labels[rows - 1 - (level(10.0**power) - 1) // 4] = figure(10.0**power).removesuffix(".0")
-    return _Scale(level, labels, top)
+    return _Scale(level, labels)
 
 
 def _cells(

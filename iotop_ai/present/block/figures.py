@@ -78,10 +78,8 @@ class AwaitHistogram(NamedTuple):
     the time of each request.
     """
 
-    bounds: tuple[float, ...]
-    """The upper bounds of the bins in ms."""
     reads: tuple[float, ...]
-    """The number of reads in each bin. There is one bin more than there are bounds."""
+    """The number of reads in each bin: one bin for each bound, and one for awaits from the last bound on."""
     writes: tuple[float, ...]
     """The number of writes in each bin."""
     seconds: float
@@ -89,7 +87,7 @@ class AwaitHistogram(NamedTuple):
 
 
 def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[float, ...] = BOUNDS_MS) -> AwaitHistogram:
-    """The histogram of a disk's awaits over the history, without gaps."""
+    """The histogram of a disk's awaits over the history, without gaps. bounds: the upper bounds of the bins in ms."""
     reads, writes = [0.0] * (len(bounds) + 1), [0.0] * (len(bounds) + 1)
     seconds = 0.0
     for sample in history:
@@ -103,7 +101,7 @@ def await_histogram(history: Iterable[Sample], key: BlockKey, bounds: tuple[floa
         ):
             if per_s and await_ms is not None:
                 bins[bisect_right(bounds, await_ms)] += per_s * sample.block.seconds
-    return AwaitHistogram(bounds, tuple(reads), tuple(writes), seconds)
+    return AwaitHistogram(tuple(reads), tuple(writes), seconds)
 
 
 class Percentiles(NamedTuple):

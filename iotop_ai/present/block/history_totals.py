@@ -43,22 +43,22 @@ NO_TOTALS = DeviceTotals(0.0, False, 0.0, 0.0)
 
 
 _SampleTotals: TypeAlias = "tuple[BlockKey, float, bool, float, float]"
-"""What one Sample adds to the totals of a device: (key, queue_s, active, read rate, write rate)."""
+"""The part of a device's totals from one Sample: (key, queue_s, active, read rate, write rate)."""
 
 
 class _History:
-    """What each Sample of the latest history adds. Most Samples of the next history are the same objects."""
+    """The totals of each Sample in the latest history. Most Samples of the next history are the same objects."""
 
     def __init__(self) -> None:
         self._samples: tuple[Sample, ...] = ()
-        self._added: list[list[_SampleTotals]] = []
+        self._totals: list[list[_SampleTotals]] = []
 
-    def added(self, samples: tuple[Sample, ...]) -> list[list[_SampleTotals]]:
-        """For each Sample: what it adds to the totals of the devices that were not idle."""
-        known = dict(zip(map(id, self._samples), self._added, strict=True))
-        added = [known[id(sample)] if id(sample) in known else _of_sample(sample) for sample in samples]
-        self._samples, self._added = samples, added
-        return added
+    def totals(self, samples: tuple[Sample, ...]) -> list[list[_SampleTotals]]:
+        """The totals of each Sample, without the devices that were idle in it."""
+        known = dict(zip(map(id, self._samples), self._totals, strict=True))
+        totals = [known[id(sample)] if id(sample) in known else _of_sample(sample) for sample in samples]
+        self._samples, self._totals = samples, totals
+        return totals
 
 
 def _of_sample(sample: Sample) -> list[_SampleTotals]:
@@ -82,8 +82,8 @@ def device_totals(frame: Frame, view: View) -> Mapping[BlockKey, DeviceTotals]:
     """The totals of each device; a device that was idle in every Sample is left out and has ``NO_TOTALS``."""
     sums: dict[BlockKey, list[float]] = {}
     active: set[BlockKey] = set()
-    for added in cache_part(view, _History).added(frame.history):
-        for key, queue_s, is_active, read, write in added:
+    for sample_totals in cache_part(view, _History).totals(frame.history):
+        for key, queue_s, is_active, read, write in sample_totals:
             device_sums = sums.get(key)
             if device_sums is None:
                 device_sums = sums[key] = [0.0, 0.0, 0.0]

@@ -357,7 +357,9 @@ def _job_share(frame: Frame, view: View, device: BlockDevice, nested: bool) -> s
 
 
 def _worst_await(rates: BlockRates) -> str:
-    """The column of the await that is coloured in the culprit's row; "" without awaits."""
+    """The column of the await that is coloured in the culprit's row: the reads', unless writes take more than twice as
+    long; "" without awaits.
+    """
     read, write = rates.read_await_ms, rates.write_await_ms
     if read is None and write is None:
         return ""

@@ -46,7 +46,7 @@ class Gpu(NamedTuple):
 
     @property
     def state(self) -> GpuState | None:
-        """The GPU's state as NVML returned it; None if the GPU did not answer."""
+        """The GPU's state as the driver reported it; None if the GPU did not answer."""
         return self.reading.value
 
     @property

@@ -1,8 +1,8 @@
 """The meaning of a GPU's figures in sentences, the most severe first, each with the figures that support it.
 
-Utilisation alone does not show that a GPU computes, because it counts any running kernel. So a sentence also needs the
-power draw or, with GPM, the activity of SMs and tensor cores. The thresholds of 80 and 50 % for SM activity are
-NVIDIA's (DCGM user guide, profiling metrics); the other thresholds are this project's.
+Utilisation alone does not show that a GPU computes, because it counts any running kernel. So the sentence about a busy
+GPU also needs the power draw or, with GPM, the activity of SMs and tensor cores. The thresholds of 80 and 50 % for SM
+activity are NVIDIA's (DCGM user guide, profiling metrics); the other thresholds are this project's.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ BUSY, IDLE, LOADED = 0.9, 0.05, 0.2
 SM_GOOD, SM_POOR = 0.8, 0.5
 """SM activities: a busy GPU computes from SM_GOOD on; below SM_POOR its kernels are small."""
 FEW_WATTS, HARDLY_WATTS = 0.4, 0.25
-"""Shares of the power limit: a GPU that spins in a collective draws less than 40 %, one with a hung job about 10 %."""
+"""Shares of the power limit. A busy GPU hardly computes if it draws less than HARDLY_WATTS, or less than FEW_WATTS with
+unused tensor cores. One that spins in a collective draws less than 40 %, one with a hung job about 10 %.
+"""
 TENSOR_NONE = 0.02
 """The tensor activity below which the tensor cores count as unused."""
 THROTTLED, CAPPED = 0.01, 0.01
@@ -63,7 +65,7 @@ class GpuContext(NamedTuple):
     idle_s: float | None = None
     """For how many seconds the GPU's utilisation has been below 5 %; None when it is busy or unknown."""
     owner: str = ""
-    """The process that holds most of the GPU's memory; "" without one."""
+    """The process with the most memory on the GPU; "" without one."""
     others: str = ""
     """The jobs on the other GPUs, if this GPU has no compute process; otherwise ""."""
 

@@ -20,7 +20,7 @@ _CAUSES = {
     "imbalance": ("busy", "power"),
     "comm_wait": ("power", "SM"),
 }
-"""For each verdict class, the figures that show its cause."""
+"""For each verdict class about GPUs, the figures that show its cause."""
 _POWER_FIRST = ("power", "clock", "temp")
 """The figures for GPUs that the power limit or the power brake slows down."""
 _COMMON = ("SM", "power", "temp", "PCIe in")
@@ -79,7 +79,9 @@ def _kept_series() -> dict[tuple[str, str], SlidingSeries]:
 
 
 def _subject(frame: Frame, uuids: Collection[str]) -> str:
-    """ "GPU 2" for one of several GPUs; "" for more than one, and for the only GPU of the machine."""
+    """ "GPU 2" for one of several GPUs; "" for more than one, for the only GPU of the machine, and for a GPU that does
+    not answer.
+    """
     readings = frame.snapshot.gpu.value or {}
     states = [readings[uuid].value for uuid in uuids if uuid in readings]
     if len(states) != 1 or len(readings) == 1 or states[0] is None:

@@ -174,7 +174,9 @@ def _title(every: tuple[Gpu, ...]) -> str:
 def _row(
     frame: Frame, view: View, width: int, group: tuple[Gpu, ...], at: list[ColumnSlot], *, several_models: bool
 ) -> Line:
-    """The row of a group. several_models: whether the machine has more than one model; each row then names its own."""
+    """The row of a group. several_models: whether the machine has more than one model; a row then names its own, unless
+    it says that its GPUs are faulty or alike.
+    """
     first, key = group[0], group_key(group, view)
     background = "sel" if view.focus == "gpu" and view.cursor == key else ""
     if first.state is None:

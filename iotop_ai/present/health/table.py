@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def top_row(width: int, hue: str, sentence: Sequence[Span], right: str) -> Line:
-    """The first row: the state of the disks. hue: the token of that state. right: the text at the right end."""
+    """The first row: the state of the disk or disks. hue: the token of that state. right: the text at the right end."""
     word = Span(f" {WORDS.get(hue, 'NONE')}".ljust(STATE_CELLS + 1), hue)
     end = right + " "
     fitting = cut_spans([*sentence], max(0, width - STATE_CELLS - 2 - cells(end)))

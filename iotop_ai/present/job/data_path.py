@@ -94,7 +94,7 @@ def _recording(view: View) -> list[Span]:
 
 
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
-    """Process or job › mount › partition › disk, without the unknown ones, and without details if they do not fit.
+    """Process or job › mount › partition › disk, without unknown parts, and without details if they do not fit.
 
     If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them.
     """

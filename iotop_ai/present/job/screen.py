@@ -104,7 +104,7 @@ class JobRow(NamedTuple):
 
 
 def job_rows(frame: Frame, view: View) -> tuple[JobRow, ...]:
-    """All jobs, in the order of the GPU-hours lost, then of the hours lost, the current wait, and ``importance``."""
+    """All jobs, the largest loss first: sorted by lost GPU-hours, lost hours, the current wait and ``importance``."""
     facts = rule_facts(frame, view)
     lost = frame.carry.lost
     out = []
@@ -249,7 +249,7 @@ def _counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
 
 
 def _time(frame: Frame, width: int, job_row: JobRow, state: State) -> list[Line]:
-    """A row for each share of the job's time since it was first watched: percent, h:mm:ss and a bar."""
+    """A row for each share of the job's time since it was first watched that is not 0: percent, h:mm:ss and a bar."""
     counts = _counts(frame, job_row)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]

@@ -18,8 +18,8 @@ COLUMNS = (
 )
 _NAME, _BAR_GAP = 7, 3
 """The columns of a core's number, and of the gap before its bar, where each core has a row."""
-_CORE_CELLS, _BAR_CELLS = 15, 6
-"""The width of a core, and of its bar, where several cores share a row."""
+_CORE_CELLS, _MOST_BAR_CELLS = 15, 24
+"""The fewest columns of a core, and the most columns of its bar, where several cores share a row."""
 
 
 def core_rows(frame: Frame, width: int, height: int, hue: str = "") -> list[Line]:
@@ -70,7 +70,7 @@ def _side_by_side(width: int, height: int, cores: list[tuple[int, CoreRates, str
         for i, (number, core, hue) in enumerate(cores[y::rows]):
             x, text = 1 + i * step, percent(core.busy_ratio)
             line += [Cell(x + 2, str(number), hue or "dim", True), Cell(x + 6, text, hue or token_of(text), True)]
-            line.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, 4 * _BAR_CELLS)), hue or "graph"))
+            line.append(Cell(x + 8, _bar(core.busy_ratio, min(step - 10, _MOST_BAR_CELLS)), hue or "graph"))
         out.append(place(width, *line))
     if left_out > 0:
         out.append(row(width, [Span(f" {left_out} more, less busy", "dim")]))

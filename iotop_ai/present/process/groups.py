@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
     @property
     def io(self) -> float | None:
-        """The bytes read and written per second."""
+        """The bytes read and written per second; None when both are unknown."""
         return io_rate(self.rates)
 
     @property
@@ -445,7 +445,7 @@ def _inputs(table: ProcessTable, pattern: str, own_pid: int) -> tuple[object, ..
 
 
 def _same(new: Mapping[ProcessKey, ProcessInfo], old: Mapping[ProcessKey, ProcessInfo]) -> bool:
-    """Whether both tables hold the same processes with the same names, in the same order."""
+    """Whether both tables hold equal records of the same processes, in the same order."""
     return old is new or (len(old) == len(new) and list(old.items()) == list(new.items()))
 
 
