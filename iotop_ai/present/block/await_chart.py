@@ -54,8 +54,8 @@ def chart_rows(
     for y in range(rows):
         name = (" await ms", " log" if log else "")[y] if y < 2 else ""
         left = name + scale.labels.get(y, "").rjust(where.start - 2 - cells(name)) + "  "
-        gaps = reads.data.values if y == rows - 1 else None
-        body = _cells(dots[0][y], dots[1][y], typical[y], tokens, gaps)
+        bottom_values = reads.data.values if y == rows - 1 else None
+        body = _cells(dots[0][y], dots[1][y], typical[y], tokens, bottom_values)
         spans = legend.get(y, [])
         out.append(row(width, [Span(left, "dim"), *body], [*spans, Span(" ")] if spans else []))
     return out
@@ -82,14 +82,14 @@ def _cells(
     writes: Sequence[int],
     typical: Sequence[int],
     tokens: Sequence[str],
-    gaps: Sequence[float | None] | None,
+    values: Sequence[float | None] | None,
 ) -> list[Span]:
-    """One row of the chart. A cell with both reads and writes has the token of the reads. gaps: the values of the reads
-    if this is the bottom row, in which gaps are drawn; otherwise None.
+    """One row of the chart. A cell with both reads and writes has the token of the reads. values: the values of the
+    reads if this is the bottom row, in which gaps are drawn; otherwise None.
     """
     out: list[Span] = []
     for x, (read, write, level) in enumerate(zip(reads, writes, typical, strict=True)):
-        if gaps is not None and gaps[2 * x] is None and gaps[2 * x + 1] is None and not write:
+        if values is not None and values[2 * x] is None and values[2 * x + 1] is None and not write:
             char, token = GAP, tokens[x]
         elif read or write:
             char, token = chr(0x2800 + (read | write)), tokens[x] if read else "dim"

@@ -216,10 +216,12 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
     if state is None:
         return []
     if id_ == "mem":
-        used = _range(group, lambda r: _divided(r.memory_used_bytes, GIB), brief)
-        return _limited(spot, used, _range(group, lambda r: _divided(r.memory_total_bytes, GIB)))
+        used = _group_text(group, lambda r: _divided(r.memory_used_bytes, GIB), brief)
+        return _limited(spot, used, _group_text(group, lambda r: _divided(r.memory_total_bytes, GIB)))
     if id_ == "power":
-        return _limited(spot, _range(group, lambda r: r.power_watts), _range(group, lambda r: r.power_limit_watts))
+        return _limited(
+            spot, _group_text(group, lambda r: r.power_watts), _group_text(group, lambda r: r.power_limit_watts)
+        )
     if id_ == "graph":
         return _graph(frame, view, first, spot)
     if id_ in ("user", "process"):
@@ -235,8 +237,8 @@ def _cells(frame: Frame, view: View, group: tuple[Gpu, ...], spot: ColumnSlot) -
         text = text if cells(text) <= spot.last + 1 - spot.first else text.replace(" ", "")
         return [spot.cell(text, "strong" if "/" in text else "")]
     if id_ == "fan":
-        return [spot.cell(_span([g.state.fan_percent if g.state else None for g in group]))]
-    return [spot.cell(_range(group, _FIGURES[id_]))]
+        return [spot.cell(_range_text([g.state.fan_percent if g.state else None for g in group]))]
+    return [spot.cell(_group_text(group, _FIGURES[id_]))]
 
 
 @cached_per_item(lambda gpu: gpu.uuid)
@@ -292,17 +294,17 @@ def _whole(value: float) -> str:
     return f"{value:.0f}"
 
 
-def _range(
+def _group_text(
     group: tuple[Gpu, ...], value: Callable[[GpuRates], float | None], text: Callable[[float], str] = _whole
 ) -> str:
     if len(group) == 1:
         rates = group[0].rates
         number = None if rates is None else value(rates)
         return UNKNOWN if number is None else text(number)
-    return _span([None if g.rates is None else value(g.rates) for g in group], text)
+    return _range_text([None if g.rates is None else value(g.rates) for g in group], text)
 
 
-def _span(values: list[float | None], text: Callable[[float], str] = _whole) -> str:
+def _range_text(values: list[float | None], text: Callable[[float], str] = _whole) -> str:
     """The range of a group's values: "21-23", "14"; "?" if any is unknown."""
     known = [v for v in values if v is not None]
     if len(known) < len(values) or not known:
@@ -311,16 +313,16 @@ def _span(values: list[float | None], text: Callable[[float], str] = _whole) -> 
     return low if low == high else f"{low}-{high}"
 
 
-def _limited(spot: ColumnSlot, used: str, limit: str) -> list[Cell]:
+def _limited(spot: ColumnSlot, value: str, limit: str) -> list[Cell]:
     """A value and its limit, dimmed, after a slash. If a range does not fit, only its upper end is shown."""
     tail = "" if limit == UNKNOWN else "/" + limit.rsplit("-", 1)[-1]
     room = spot.last - spot.first + 1
-    if cells(used) + cells(tail) > room:
-        used = used.rsplit("-", 1)[-1]
-    if cells(used) + cells(tail) > room:
+    if cells(value) + cells(tail) > room:
+        value = value.rsplit("-", 1)[-1]
+    if cells(value) + cells(tail) > room:
         tail = ""
     return [
-        Cell(spot.last - cells(tail), used, token_of(used), True),
+        Cell(spot.last - cells(tail), value, token_of(value), True),
         Cell(spot.last, tail, "dim", True),
     ]
 

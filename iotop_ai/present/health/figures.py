@@ -15,7 +15,7 @@ _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
 
 def figure_rows(state: SmartState, width: int) -> list[Line]:
     """The rule, then the pairs of label and value, up to three per row."""
-    grown = {name: f" ({more.text})" for name in _WITH_HISTORY if (more := growth(state, name)) is not None}
+    grown = {name: f" ({increase.text})" for name in _WITH_HISTORY if (increase := growth(state, name)) is not None}
     left = wear_left_days(state)
     used = (
         None

@@ -114,12 +114,12 @@ def hops(frame: Frame, view: View, width: int) -> list[Span]:
     if device is None:
         return [Span("no disk here", "dim")]
     direction = device.totals.direction
-    part = _part(frame, view, device, direction, mount)
+    partition = _partition(frame, view, device, direction, mount)
     for details in (True, False):
         readers = [_process_hop(frame, view, device, direction)] if job is None else job_hops(job, culprit)
-        parts = [*readers, _mount_hop(_mounts(part or device, frame, mount), details, culprit)]
-        if part is not None:
-            parts.append([Span(devices.short_name(part))])
+        parts = [*readers, _mount_hop(_mounts(partition or device, frame, mount), details, culprit)]
+        if partition is not None:
+            parts.append([Span(devices.short_name(partition))])
         parts += _devices(frame, device, details, wide=width >= 118)
         out = _joined(parts)
         if sum(len(s.text) for s in out) <= width:
@@ -250,15 +250,17 @@ def _plain(frame: Frame, view: View) -> View:
     return view if plain == view else plain
 
 
-def _part(frame: Frame, view: View, device: BlockDevice, direction: str, mount: JobMount | None) -> BlockDevice | None:
+def _partition(
+    frame: Frame, view: View, device: BlockDevice, direction: str, mount: JobMount | None
+) -> BlockDevice | None:
     """The partition that holds the job's mount; without a job, the mounted partition that moves the most bytes. None if
     there is no such partition.
     """
     if mount is not None:
-        parts = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
-        return next((d for d in parts if d.info is not None and _holds(d.info, mount)), None)
-    parts = devices.mounted_partitions(device.name, frame, view)
-    return max(parts, key=lambda p: _bytes_per_s(p, direction) or 0.0, default=None)
+        children = [d for d in devices.all_devices(frame, view) if d.info is not None and d.info.parent == device.name]
+        return next((d for d in children if d.info is not None and _holds(d.info, mount)), None)
+    partitions = devices.mounted_partitions(device.name, frame, view)
+    return max(partitions, key=lambda p: _bytes_per_s(p, direction) or 0.0, default=None)
 
 
 def _holds(info: BlockInfo, mount: JobMount) -> bool:

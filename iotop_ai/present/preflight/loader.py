@@ -83,10 +83,10 @@ def findings_text(report: Report) -> list[str]:
         out += _why(report, choice)
         out += _pipeline(report, choice)
     out += _start_methods(report)
-    out += [text for run in report.runs if (text := _grows(run))][:1]
-    out += _crowded(report)
-    out += _mixed(report)
-    out += _slow_first(report)
+    out += [text for run in report.runs if (text := _growth_text(run))][:1]
+    out += _memory_text(report)
+    out += _mixed_text(report)
+    out += _slow_first_text(report)
     return out
 
 
@@ -148,7 +148,7 @@ def _start_methods(report: Report) -> list[str]:
     return [f"start methods: {', '.join(good)} {works}, {', '.join(bad)} {fails}"]
 
 
-def _grows(run: Run) -> str:
+def _growth_text(run: Run) -> str:
     growth = run.used.growth_bytes
     if growth is None:
         return ""
@@ -156,7 +156,7 @@ def _grows(run: Run) -> str:
     return f"{text}: the dataset keeps data, or forked workers copy the Python objects they touch; use numpy arrays"
 
 
-def _slow_first(report: Report) -> list[str]:
+def _slow_first_text(report: Report) -> list[str]:
     """The sentence about a slow first batch; the remedy is an argument that only a DataLoader with workers accepts."""
     slow = [(run, run.steady.first_batch_s) for run in report.runs if run.steady]
     slow = [(run, seconds) for run, seconds in slow if seconds > SLOW_FIRST_S]
@@ -172,7 +172,7 @@ def _may_keep_workers(run: Run) -> bool:
     return run.built is not None and run.built.kind == TORCH and run.configuration.workers > 0
 
 
-def _crowded(report: Report) -> list[str]:
+def _memory_text(report: Report) -> list[str]:
     room = report.room_bytes
     big = [run for run in report.runs if room and (run.used.memory_bytes or 0) > CROWDED * room]
     if not big:
@@ -190,7 +190,7 @@ def from_storage(used: Used) -> float | None:
     return min(used.storage_bytes / used.asked_bytes, 1.0)
 
 
-def _mixed(report: Report) -> list[str]:
+def _mixed_text(report: Report) -> list[str]:
     """A warning if some configurations read mostly from a disk and others mostly from memory; [] otherwise."""
     shares = [(share, run) for run in report.runs if run.steady and (share := from_storage(run.used)) is not None]
     if len(shares) < 2 or report.cold:

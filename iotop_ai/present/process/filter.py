@@ -44,9 +44,9 @@ class Filter(NamedTuple):
     trouble: str = ""
 
 
-def _rate(value: Callable[[ProcessRates], float | None], times: float = 1.0) -> Callable[[Subject], float | None]:
-    def scaled(one: Subject) -> float | None:
-        rate = None if one.rates is None else value(one.rates)
+def _rate(rate_of: Callable[[ProcessRates], float | None], times: float = 1.0) -> Callable[[Subject], float | None]:
+    def scaled(subject: Subject) -> float | None:
+        rate = None if subject.rates is None else rate_of(subject.rates)
         return None if rate is None else rate * times
 
     return scaled
@@ -58,16 +58,16 @@ _NUMBERS: dict[str, Callable[[Subject], float | None]] = {
     "io": _rate(io_rate),
     "cpu": _rate(lambda r: r.cpu_ratio, 100.0),
     "delay": _rate(lambda r: r.io_delay_ratio, 100.0),
-    "mem": lambda one: None if one.stat is None else one.stat.rss_pages * one.page_bytes,
-    "threads": lambda one: None if one.stat is None else one.stat.threads,
-    "pid": lambda one: one.key.pid,
-    "ppid": lambda one: None if one.stat is None else one.stat.ppid,
+    "mem": lambda subject: None if subject.stat is None else subject.stat.rss_pages * subject.page_bytes,
+    "threads": lambda subject: None if subject.stat is None else subject.stat.threads,
+    "pid": lambda subject: subject.key.pid,
+    "ppid": lambda subject: None if subject.stat is None else subject.stat.ppid,
 }
 _WORDS: dict[str, Callable[[Subject], str | None]] = {
-    "name": lambda one: one.info.name,
-    "user": lambda one: one.info.user,
-    "command": lambda one: _line(one.info),
-    "state": lambda one: None if one.stat is None else one.stat.state,
+    "name": lambda subject: subject.info.name,
+    "user": lambda subject: subject.info.user,
+    "command": lambda subject: _line(subject.info),
+    "state": lambda subject: None if subject.stat is None else subject.stat.state,
 }
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
 FIELDS = (*_NUMBERS, *_WORDS)
@@ -166,12 +166,12 @@ def _line(info: ProcessInfo) -> str:
     return " ".join(info.cmdline)
 
 
-def _matching(wanted: Callable[[str], bool]) -> Answer:
+def _matching(matches: Callable[[str], bool]) -> Answer:
     """The condition that the process's name, user or command line matches."""
 
-    def answer(one: Subject) -> bool:
-        info = one.info
-        return wanted(info.name) or wanted(info.user) or wanted(_line(info))
+    def answer(subject: Subject) -> bool:
+        info = subject.info
+        return matches(info.name) or matches(info.user) or matches(_line(info))
 
     return answer
 
@@ -254,61 +254,61 @@ class _Parser:
         return _comparison(field, sign, _bare(self.next()))
 
 
-def _is_tagged(one: Subject) -> bool:
-    return one.tagged
+def _is_tagged(subject: Subject) -> bool:
+    return subject.tagged
 
 
 def _bare(word: str) -> str:
     return word[1:-1] if len(word) >= 2 and word[0] == word[-1] and word[0] in "\"'" else word
 
 
-def _comparison(field: str, sign: str, wanted: str) -> Answer:
+def _comparison(field: str, sign: str, value: str) -> Answer:
     if field in _WORDS:
-        return _word(_WORDS[field], sign, wanted)
-    number = _NUMBER.fullmatch(wanted)
+        return _word(_WORDS[field], sign, value)
+    number = _NUMBER.fullmatch(value)
     if number is None or sign not in _COMPARE:
         raise _QueryError(f"{field} is a number, as in {field} > 10")
-    value, compare, limit = _NUMBERS[field], _COMPARE[sign], float(number[1]) * _SCALE[number[2].lower()]
+    number_of, compare, limit = _NUMBERS[field], _COMPARE[sign], float(number[1]) * _SCALE[number[2].lower()]
 
-    def answer(one: Subject) -> bool | None:
-        measured = value(one)
+    def answer(subject: Subject) -> bool | None:
+        measured = number_of(subject)
         return None if measured is None else compare(measured, limit)
 
     return answer
 
 
-def _word(value: Callable[[Subject], str | None], sign: str, wanted: str) -> Answer:
+def _word(word_of: Callable[[Subject], str | None], sign: str, value: str) -> Answer:
     if sign not in ("=", "!=", "~", "!~"):
         raise _QueryError(f"{sign} compares numbers; words take = != ~ !~")
-    matches = _Search(wanted) if "~" in sign else re.compile(re.escape(wanted), re.IGNORECASE).fullmatch
+    matches = _Search(value) if "~" in sign else re.compile(re.escape(value), re.IGNORECASE).fullmatch
     negated = sign.startswith("!")
 
-    def answer(one: Subject) -> bool | None:
-        text = value(one)
+    def answer(subject: Subject) -> bool | None:
+        text = word_of(subject)
         return None if text is None else (not matches(text)) == negated
 
     return answer
 
 
 def _all(parts: tuple[Answer, ...]) -> Answer:
-    def answer(one: Subject) -> bool | None:
-        answers = [part(one) for part in parts]
+    def answer(subject: Subject) -> bool | None:
+        answers = [part(subject) for part in parts]
         return False if False in answers else None if None in answers else True
 
     return answer
 
 
 def _any(parts: tuple[Answer, ...]) -> Answer:
-    def answer(one: Subject) -> bool | None:
-        answers = [part(one) for part in parts]
+    def answer(subject: Subject) -> bool | None:
+        answers = [part(subject) for part in parts]
         return True if True in answers else None if None in answers else False
 
     return answer
 
 
 def _not(part: Answer) -> Answer:
-    def answer(one: Subject) -> bool | None:
-        answer_ = part(one)
+    def answer(subject: Subject) -> bool | None:
+        answer_ = part(subject)
         return None if answer_ is None else not answer_
 
     return answer

@@ -319,7 +319,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
         return facts.command, "dim", ""
     if id_ == "disk":
         return facts.disk, facts.disk_hue or ("dim" if facts.disk == UNDEFINED else token_of(facts.disk)), ""
-    text = _faults(group, seconds) if id_ == "majflt" else _fact(facts, id_)
+    text = _faults(group, seconds) if id_ == "majflt" else _stat_text(facts, id_)
     return text, token_of(text), ""
 
 
@@ -341,7 +341,7 @@ def _faults(group: Group, seconds: float | None) -> str:
     return count(rate if seconds is None or rate is None else rate * seconds)
 
 
-def _fact(facts: _Facts, id_: str) -> str:
+def _stat_text(facts: _Facts, id_: str) -> str:
     if id_ == "wchan":
         return facts.wchan
     if facts.sums is None:
