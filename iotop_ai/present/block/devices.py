@@ -60,7 +60,7 @@ class BlockDevice(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """A sort key that puts sda2 before sda10."""
     return tuple((0, int(p), "") if p.isdecimal() else (1, 0, p) for p in _DIGITS.split(name) if p)
 
@@ -108,7 +108,7 @@ def all_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
 
 @lru_cache(maxsize=2)
 def _natural_order(keys: tuple[BlockKey, ...]) -> tuple[BlockKey, ...]:
-    return tuple(sorted(keys, key=lambda key: natural(key.name)))
+    return tuple(sorted(keys, key=lambda key: natural_key(key.name)))
 
 
 def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
@@ -139,11 +139,12 @@ def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """
     rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
     if view.only_active:
-        rows = [d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _unknown(d.rates)]
+        rows = [d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _rates_unknown(d.rates)]
     return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
 
 
-def _unknown(rates: BlockRates) -> bool:
+def _rates_unknown(rates: BlockRates) -> bool:
+    """Whether the rates are unknown; the number of requests in flight may be known all the same."""
     return rates[:4] == UNKNOWN_BLOCK_RATES[:4]
 
 
@@ -173,12 +174,11 @@ def nested_devices(name: str, frame: Frame, view: View) -> list[BlockDevice]:
     of an array.
     """
     rows = _tree(frame).rows
-    return [
-        d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name and _used(d)
-    ]
+    nested = [d for d in all_devices(frame, view) if (row := rows.get(d.name)) is not None and row.under == name]
+    return [d for d in nested if _is_worth_row(d)]
 
 
-def _used(device: BlockDevice) -> bool:
+def _is_worth_row(device: BlockDevice) -> bool:
     """Whether a nested device is worth a row. An idle partition without a mount or a holder is not."""
     info = device.info
     return info is not None and (info.kind != "partition" or bool(info.mounts or info.holders or device.totals.active))
@@ -228,7 +228,7 @@ def leaves(name: str, frame: Frame) -> list[str]:
     """The physical devices below a device, in natural order; the device itself if none is known."""
     tree = _tree(frame)
     if name not in tree.leaves:
-        tree.leaves[name] = sorted(leaves_below(name, tree.infos), key=natural) or [name]
+        tree.leaves[name] = sorted(leaves_below(name, tree.infos), key=natural_key) or [name]
     return tree.leaves[name]
 
 

@@ -176,6 +176,7 @@ def device_peaks(samples: Sequence[Sample], key: BlockKey) -> Peaks:
 
 
 ONLY_DISK, JOB_FILES, BUSIEST = "alone", "job", "busiest"
+"""The reasons that ``process_attribution`` gives."""
 
 
 def process_attribution(frame: Frame, view: View, device: BlockDevice) -> tuple[str, str]:

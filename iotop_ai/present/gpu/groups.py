@@ -19,7 +19,7 @@ _BUSY_RANGE, _CELSIUS_RANGE, _SHARE_RANGE = 0.15, 10.0, 0.15
 """How far a member may differ from the median of its group: in utilisation, in °C, and in its share of memory
 or power.
 """
-_SMOOTH = 10
+_AVERAGED_SAMPLES = 10
 """The number of samples over which the utilisation is averaged."""
 
 # The bits of nvmlClocksEventReasons in nvml.h that mean lowered clocks. The bits for idle, application clocks, sync
@@ -126,7 +126,7 @@ def link_text(state: GpuState) -> str:
 def gpus(frame: Frame, view: View) -> tuple[Gpu, ...]:
     """All GPUs in the order of their numbers; GPUs that do not answer come last."""
     rates = frame.sample.gpu.value or {}
-    recent = [s.gpu.value or {} for s in frame.history[-_SMOOTH:] if s.gpu.renewed]
+    recent = [s.gpu.value or {} for s in frame.history[-_AVERAGED_SAMPLES:] if s.gpu.renewed]
     out = []
     for uuid, reading in (frame.snapshot.gpu.value or {}).items():
         busy = [b for table in recent if uuid in table and (b := table[uuid].busy_ratio) is not None]

@@ -25,9 +25,11 @@ class Health(NamedTuple):
 
 
 NO_SMART = "no SMART"
-_RANK = ("FAILING", "degraded", "warm", "worn", "warn")
+_FAULTS = ("FAILING", "degraded", "warm", "worn", "warn")
+"""The words for a fault, the worst first."""
 _WARM = {"warm", "throttles"}
 _WORN = {"worn", "worn-soon", "spare-low"}
+"""The ids of the rules whose warning is the word "warm" or "worn"."""
 _STATUS = {
     Status.PENDING: Health("asking", "dim", "smartctl has not answered yet"),
     Status.ABSENT: Health("no node", "unsure", "it has no device node here"),
@@ -121,7 +123,7 @@ def _two_digits(seconds: float) -> str:
 
 def _worst(below: list[Health]) -> Health:
     """The worst known health of these disks; otherwise an unknown one, otherwise the first."""
-    for word in _RANK:
+    for word in _FAULTS:
         for health_below in below:
             if health_below.word == word:
                 return health_below

@@ -18,7 +18,9 @@ from iotop_ai.present.text.table import Column, fit_columns, head, place_columns
 from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, duration, plural
 
 WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
+"""The state word for a token."""
 STATE_CELLS = 9
+"""The columns of the state word."""
 COLUMNS = (
     Column("name", "", 11, left=True),
     Column("model", "model", 16, 3, 26, left=True, gap=2),

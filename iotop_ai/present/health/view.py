@@ -69,7 +69,7 @@ def disk_rows(frame: Frame) -> list[DiskRow]:
     readings = smart.value or {}
     infos = devices.infos(frame)
     names = [name for name, info in infos.items() if info.kind == "disk" and not info.slaves]
-    names = sorted({*names, *readings}, key=devices.natural)
+    names = sorted({*names, *readings}, key=devices.natural_key)
     diskseqs = {key.name: key.diskseq for key in frame.snapshot.block.value or ()}
     return [
         DiskRow(

@@ -14,6 +14,7 @@ COST = (
     "every job on this host is slower for a while, because it reads from the disks again; a drop is only for timing a"
     " cold start and makes nothing faster"
 )
+"""The cost of a drop, for users."""
 WORD = "drop"
 """The word that confirms a drop."""
 STEPS = {"sync": "writing out dirty pages ...", "drop": "dropping ..."}

@@ -8,7 +8,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.machine.filesystem import FilesystemUsage
 from iotop_ai.model.machine.network import UNKNOWN_LINK, LinkCounters, LinkRates
 from iotop_ai.model.reading import Reading
-from iotop_ai.present.block.devices import natural
+from iotop_ai.present.block.devices import natural_key
 from iotop_ai.present.machine.trouble import host_problems, zfs_cache
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Cell, Line, Span, cut, place, row, spans_cells
@@ -74,13 +74,13 @@ def network_rows(frame: Frame, width: int, height: int, *, focus: bool = False) 
     if reading.value is None:
         return [*out, row(width, [Span(" "), *reason_spans(reading)])]
     rates = frame.sample.network.value or {}
-    names = sorted(reading.value, key=natural)
+    names = sorted(reading.value, key=natural_key)
     room = height - 1
     if len(names) > room:
         names = sorted(names, key=lambda n: -_bytes_per_s(rates.get(n)))[: max(0, room - 1)]
-        names.sort(key=natural)
+        names.sort(key=natural_key)
     out += [_link_row(width, name, reading.value[name], rates.get(name), at) for name in names]
-    rest = [n for n in sorted(reading.value, key=natural) if n not in names]
+    rest = [n for n in sorted(reading.value, key=natural_key) if n not in names]
     if rest:
         out.append(row(width, [Span(f" {len(rest)} more: {' '.join(rest)}", "dim")]))
     return out[:height]
@@ -157,9 +157,9 @@ def _net(frame: Frame, width: int) -> list[Span]:
     most = (2 if width < 120 else 4) - bool(ports)
     # The bytes of a bond are counted in its interfaces already.
     physical = [name for name, link in table.items() if link.place != "" and link.kind != "ib"]
-    names = sorted(sorted(physical, key=natural), key=lambda n: -_bytes_per_s(rates.get(n)))[:most]
+    names = sorted(sorted(physical, key=natural_key), key=lambda n: -_bytes_per_s(rates.get(n)))[:most]
     out = [Span("net", "dim")]
-    for name in sorted(names, key=natural):
+    for name in sorted(names, key=natural_key):
         out += _traffic(name, table[name].bits_per_s, rates.get(name))
     if ports:
         speed = sum(table[name].bits_per_s or 0 for name in ports)

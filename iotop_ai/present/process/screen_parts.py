@@ -36,6 +36,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent, plu
 from iotop_ai.present.verdict.advice import limit_text
 
 _ONLY_LIVE = "names and waits of threads, open files, sockets, limits, environment"
+"""The parts that no recording contains."""
 _MOST_THREADS, _MOST_FILES, _MOST_SOCKETS = 100, 500, 200
 _NEAR_LIMIT = 0.8
 """A resource is near its limit from this share of the limit on."""
