@@ -130,7 +130,7 @@ def _columns(frame: Frame, view: View, width: int, height: int, every: tuple[Gpu
         useless.add("rank")
     drops = dict(_WIDE_DROP) if width >= _WIDE else {}
     if any(g.rates is not None and g.rates.sm_ratio is not None for g in every):
-        drops["bw"] = 96  # with SM activity known, the memory bandwidth is dropped first
+        drops["bw"] = 96  # with SM activity known, the memory bandwidth is dropped early
     else:
         useless.add("sm")
     return [c._replace(drop=drops.get(c.id, c.drop)) for c in COLUMNS if c.id not in useless]

@@ -149,7 +149,9 @@ def _mount(path: str, reading: Reading[FilesystemUsage], culprit: Culprit) -> li
 
 
 def _net(frame: Frame, width: int) -> list[Span]:
-    """The two busiest links, or four on a wide screen; all RDMA ports together count as one link."""
+    """The two busiest links, or four on a wide screen. All RDMA ports together count as one of them, which is always
+    shown.
+    """
     table, rates = frame.snapshot.network.value, frame.sample.network.value or {}
     if not table:
         return []

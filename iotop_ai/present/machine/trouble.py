@@ -15,7 +15,7 @@ _SEGMENTS_PER_S = 100.0
 
 
 def host_problems(frame: Frame) -> list[list[Span]]:
-    """One clause for each problem; [] on a healthy machine."""
+    """One clause for each kind of problem; [] on a healthy machine."""
     return [part for part in (_heat(frame), _tcp(frame), _rdma(frame), _btrfs(frame)) if part]
 
 

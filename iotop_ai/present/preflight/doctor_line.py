@@ -31,8 +31,8 @@ class _Rank(NamedTuple):
 
 
 def problems_of(checks: Iterable[Check]) -> tuple[Problem, ...]:
-    """The problems that affect a running job, the worst first: all failures, and the warnings that slow the whole
-    machine.
+    """The problems that affect a running job, the worst first: the failures in _AREAS, and the warnings that slow the
+    whole machine.
 
     Warnings that most healthy machines have are left to ``iotop-ai doctor``.
     """

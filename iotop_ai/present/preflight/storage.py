@@ -114,7 +114,7 @@ def progress_text(phase: Phase, ops: int, size_bytes: int, so_far_s: float) -> s
 
 
 def findings_text(report: Report) -> list[str]:
-    """The problems and notes, one sentence each, the worst first."""
+    """The problems and notes, one sentence each; a hang, an early end and the thresholds come first."""
     place, out = report.place, []
     if report.hung_s:
         where = f"disk {place.device or ', '.join(place.disks)}" if place.disks else plain(place.path)
