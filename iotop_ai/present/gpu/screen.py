@@ -80,14 +80,14 @@ def gpu_screen_rows(frame: Frame, view: View, width: int, height: int, uuid: str
 def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[Line]:
     sentences = gpu_sentences(frame, view, gpu)
     top = _top(frame, view, width, gpu, sentences)
-    spare = int(height >= TALL)
+    gap_rows = int(height >= TALL)
     if gpu.state is None:
-        return [*top, *[blank(width)] * spare, *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
+        return [*top, *[blank(width)] * gap_rows, *gpu_graph_rows(frame, view, gpu.uuid, width, height - len(top))]
     users = gpu_users(frame, view, gpu.state)
     process_lines = len(users) if users else 1
     fields = field_rows(facts(gpu.state, gpu.rates, detail_of(frame, gpu.uuid)), width)
     instances = _instance_rows(width, gpu.state.instances)
-    left = height - len(top) - 3 * spare - len(instances) - (1 + len(fields) if fields else 0)
+    left = height - len(top) - 3 * gap_rows - len(instances) - (1 + len(fields) if fields else 0)
     left -= 1 + min(process_lines, 3)
     graph_count = len(gpu_graphs(frame, view, gpu.uuid, 2 * room(width).cells))
     # Graphs get two rows each first, then all processes get rows, then the graphs become taller.
@@ -95,9 +95,9 @@ def _body(frame: Frame, view: View, width: int, height: int, gpu: Gpu) -> list[L
     graph_height = max(min(left, 1 + 2 * graph_count), min(left_beside_all, 1 + TALLEST * graph_count))
     graphs = gpu_graph_rows(frame, view, gpu.uuid, width, max(0, graph_height))
     out = [*top]
-    for part in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
-        out += part
-        if part and spare:
+    for section in (graphs, [rule(width, time_shown(frame, view)), *fields] if fields else [], instances):
+        out += section
+        if section and gap_rows:
             out.append(blank(width))
     return out + _process_rows(width, users, height - len(out))
 
@@ -115,16 +115,16 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
         word = "LOST"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
-    at = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
+    position = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)
     left = [
         Span(f" {word}".ljust(_STATE_CELLS), hue),
         Span(f" {number}", "strong"),
         Span(f"  {name}"),
     ]
-    right = [*mode_spans(frame, view), Span(f"{at} of {len(every)}  b/n ", "dim")]
-    spare = width - spans_cells(left) - spans_cells(right) - 1
+    right = [*mode_spans(frame, view), Span(f"{position} of {len(every)}  b/n ", "dim")]
+    free = width - spans_cells(left) - spans_cells(right) - 1
     ids = () if gpu.state is None else (f"  {gpu.state.bus_id}  {gpu.uuid}", f"  {gpu.state.bus_id}")
-    left.append(Span(next((text for text in ids if cells(text) <= spare), ""), "dim"))
+    left.append(Span(next((text for text in ids if cells(text) <= free), ""), "dim"))
     out = [row(width, left, right)]
     for i, sentence in enumerate(sentences[:_MOST_SENTENCES]):
         label = "because" if i == 0 else "and"
@@ -155,7 +155,7 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
         shares = (instance.sm_percent, instance.occupancy_percent, instance.tensor_percent, instance.dram_percent)
         memory = f"{size(instance.memory_used_bytes)}/{size(instance.memory_total_bytes)}"
         texts = [UNKNOWN if share is None else percent(share / 100) for share in shares]
-        ends = (width - 39, width - 27, width - 18, width - 11)  # the last columns of the titles
+        ends = (width - 39, width - 27, width - 18, width - 11)  # each three columns to the right of its title's end
         figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
         name = cut(f"{instance.number}  {short_model(instance.name)}", max(4, width - 45))
         out.append(place(width, Cell(1, name), *figures, Cell(width - 2, memory, right=True)))
@@ -175,8 +175,8 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     out += [process_row(width, at, user, key=f"process:{user.process.pid}") for user in users[: max(0, fit)]]
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
-        sizes = [one.process.memory_bytes for one in rest]
-        known = [one for one in sizes if one is not None]
+        sizes = [user.process.memory_bytes for user in rest]
+        known = [user for user in sizes if user is not None]
         memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(sizes) else UNKNOWN
         out.append(row(width, [Span(f" {len(rest)} more with {memory}", "dim")]))
     return out[:height]
