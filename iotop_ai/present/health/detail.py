@@ -11,7 +11,7 @@ from iotop_ai.model.health.growth import growth, span
 from iotop_ai.model.health.smart import PastPoint, SmartAttribute, SmartState
 from iotop_ai.present.block import devices
 from iotop_ai.present.health.figures import figure_rows
-from iotop_ai.present.health.table import asked_ago, hue_of, top_row, why_rows
+from iotop_ai.present.health.table import SPREAD_FROM, asked_ago, hue_of, top_row, why_rows
 from iotop_ai.present.health.view import DiskRow, HealthView, disk_row, disk_rows
 from iotop_ai.present.text.braille import Series, area, series_spans
 from iotop_ai.present.text.line import Cell, Line, Span, cells, place, row, stack_sections
@@ -32,8 +32,6 @@ ATTRIBUTES = (
     Column("grown", "grown", 14, 3),
     Column("meaning", "", 16, 1, left=True, gap=2),
 )
-_SPREAD_FROM = 40
-"""The height of a screen from which blank rows separate the sections."""
 _GROWING = {5: "reallocated", 187: "reported_uncorrectable", 188: "command_timeouts", 197: "pending"}
 _GROWING |= {198: "uncorrectable", 199: "crc_errors"}
 """The field of SmartState that holds the count of an ATA attribute, by the attribute's id."""
@@ -46,7 +44,7 @@ def detail_rows(frame: Frame, view: HealthView, width: int, height: int) -> list
         return [top_row(width, "dim", [Span(view.disk, "strong"), Span(" is not here any more")], "Esc")][:height]
     head_rows = _head(frame, disk, width)
     room = max(0, height - len(head_rows))
-    body = body_rows(disk, width, spread=height >= _SPREAD_FROM)
+    body = body_rows(disk, width, spread=height >= SPREAD_FROM)
     first = max(0, min(view.scroll, len(body) - room))
     visible = body[first : first + room]
     if len(body) > room and visible:
@@ -64,7 +62,7 @@ def most_scroll(frame: Frame, view: HealthView, width: int, height: int) -> int:
     if disk is None:
         return 0
     room = max(0, height - len(_head(frame, disk, width)))
-    return max(0, len(body_rows(disk, width, spread=height >= _SPREAD_FROM)) - room)
+    return max(0, len(body_rows(disk, width, spread=height >= SPREAD_FROM)) - room)
 
 
 def _head(frame: Frame, disk: DiskRow, width: int) -> list[Line]:

@@ -21,6 +21,8 @@ WORDS = {"bad": "FAILING", "warn": "WARN", "unsure": "UNSURE", "ok": "OK"}
 """The state word for a token."""
 STATE_CELLS = 9
 """The columns of the state word."""
+SPREAD_FROM = 40
+"""The height of a screen from which blank rows separate the sections."""
 COLUMNS = (
     Column("name", "", 11, left=True),
     Column("model", "model", 16, 3, 26, left=True, gap=2),
@@ -85,7 +87,7 @@ def list_rows(frame: Frame, view: HealthView, width: int, height: int) -> list[L
         out.append(row(width, [Span(f" no disk here: {whole.reason or 'none was found'}", "dim")]))
     out += without_smart
     if selected is not None:
-        out += [*([blank(width)] if height >= 40 else []), rule(width, selected.name), *reasons]
+        out += [*([blank(width)] if height >= SPREAD_FROM else []), rule(width, selected.name), *reasons]
     return out[:height]
 
 

@@ -64,7 +64,8 @@ COLUMNS = (
 """For a group, a column of bytes shows the sum of its members; cpu% and IO-wait% show the largest value among them."""
 
 SHOWN = "shown"
-_NAME = 24
+_NAME, _NARROW_NAME = 24, 20
+"""The columns of the name, and its columns on a narrow screen."""
 _ALWAYS = ("read", "write", "pid")
 """The columns that cannot be left out."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
@@ -152,7 +153,7 @@ def column_state(column: str, frame: Frame, view: View, width: int) -> str:
 
 def _name_room(width: int) -> int:
     """The columns of the name on a screen of this width."""
-    return _NAME if width >= 72 else 20
+    return _NAME if width >= 72 else _NARROW_NAME
 
 
 def process_text(frame: Frame, view: View, keys: Collection[ProcessKey], width: int = 120) -> list[str]:
