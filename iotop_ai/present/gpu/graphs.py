@@ -17,6 +17,7 @@ from iotop_ai.present.text.units import GIB, brief, percent, rate_bytes
 FigureOf = Callable[[GpuRates], float | None]
 """Takes a figure from the rates of a GPU; None when unknown."""
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
+"""The figures whose graphs come first."""
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
 """Graphs are drawn hot above these values: _HOT_SHARE of the time throttled, _NEAR_LIMIT of the power limit."""
 TALLEST = 6

@@ -31,6 +31,7 @@ _REASONS = (
     (0x20, "thermal"),
     (0x04, "power"),
 )
+"""(bit, throttle word), the most severe first."""
 
 
 class Gpu(NamedTuple):

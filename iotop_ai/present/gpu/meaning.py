@@ -32,6 +32,7 @@ GAPS = 0.2
 HELD_SHARE, HELD_S = 0.05, 60.0
 """An idle GPU is wasted if at least HELD_SHARE of its memory is in use, from HELD_S seconds of idleness on."""
 MEMORY_FULL = 0.95
+"""The share of used memory from which the memory counts as full."""
 HOT_CELSIUS = 3
 """A GPU is hot if its temperature is at most this far below its slowdown temperature."""
 SATURATED = 0.8

@@ -24,6 +24,7 @@ _CAUSES = {
 _POWER_FIRST = ("power", "clock", "temp")
 """The figures for GPUs that the power limit or the power brake slows down."""
 _COMMON = ("SM", "power", "temp", "PCIe in")
+"""The figures that are shown over all GPUs together."""
 _LABELS_OF_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
 """The word after "GPU 2" in a label. Figures that are not listed can be told apart by their units."""
 _LABELS_OF_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}

@@ -58,6 +58,7 @@ _SLOWED = frozenset(
 _STATE_CELLS = 9
 """The columns of the words on the left: the state, "because" and "and"."""
 _MOST_SENTENCES = 4
+"""The largest number of sentences below the identity."""
 
 
 def next_gpu(frame: Frame, view: View, uuid: str, step: int) -> str:

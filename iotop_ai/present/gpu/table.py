@@ -58,6 +58,7 @@ _WIDE = 140
 and the job.
 """
 _WIDE_DROP = {"process": 99, "user": 98, "graph": 91}
+"""The ``drop`` numbers on a wide screen, where they differ from those of COLUMNS."""
 _Groups = tuple[tuple[Gpu, ...], ...]
 _PLAIN_THROTTLE = ("none", "power", UNKNOWN)
 """The throttle words that need no attention. "none": nothing lowers the clocks; "power": only the power limit does,

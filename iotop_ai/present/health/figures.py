@@ -9,8 +9,11 @@ from iotop_ai.present.text.table import rule
 from iotop_ai.present.text.units import size
 
 _YEAR_H = 8766
+"""The hours of a year."""
 _LABEL = 19
+"""The column at which a figure begins after its label."""
 _WITH_HISTORY = tuple(name for name in HealthPoint._fields if name != "wall_s")
+"""The figures of which earlier values are kept."""
 
 
 def figure_rows(state: SmartState, width: int) -> list[Line]:

@@ -54,6 +54,7 @@ COLUMNS = (
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
 _WIDE = 120
+"""The width of a screen from which a job's name gets more room."""
 _HIGH_WAIT = 0.2
 """The share of time without data from which on a job's row highlights it."""
 _QUIET = 100_000.0

@@ -19,6 +19,7 @@ _NAMES = {
     "data_cpu": "data: CPU",
     "data_other": "data: other",
 }
+"""The words for the shares whose own names are not words."""
 
 
 class Part(NamedTuple):

@@ -23,6 +23,7 @@ FIRST_USER = 1000
 """The smallest uid of a person, as in login.defs; smaller uids belong to the system."""
 _NOBODY = 65534
 _MOST_NAMED = 4
+"""The largest number of jobs, and of users, that are named."""
 
 
 def level_text(level: int, levels: Levels) -> str:

@@ -63,12 +63,14 @@ _NUMBERS: dict[str, Callable[[Subject], float | None]] = {
     "pid": lambda subject: subject.key.pid,
     "ppid": lambda subject: None if subject.stat is None else subject.stat.ppid,
 }
+"""The fields that hold numbers."""
 _WORDS: dict[str, Callable[[Subject], str | None]] = {
     "name": lambda subject: subject.info.name,
     "user": lambda subject: subject.info.user,
     "command": lambda subject: _line(subject.info),
     "state": lambda subject: None if subject.stat is None else subject.stat.state,
 }
+"""The fields that hold words."""
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
 FIELDS = (*_NUMBERS, *_WORDS)
 _COMPARE: dict[str, Callable[[float, float], bool]] = {

@@ -16,6 +16,7 @@ from iotop_ai.present.process.names import listed_name
 MANY = 64
 """The stats of a group with at least this many members are kept."""
 _MOST_GROUPS = 8
+"""The largest number of groups whose stats are kept."""
 _RANK = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 """The rank of each process state; the lowest rank is the most important."""
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))

@@ -21,6 +21,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.frame_cache import cache_part, cached_per_frame
 
 _ACTIVE, _IDLE = "process:active:", "process:idle:"
+"""The beginning of the row key of an active and of an idle group."""
 
 
 class Group(NamedTuple):

@@ -217,6 +217,7 @@ def _files(frame: Frame, width: int, open_files: OpenFiles) -> list[Line]:
 
 _CODE = (".so", ".py", ".pyc")
 _SYSTEM = ("/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:")
+"""The ends and the beginnings of the paths of files other than data files."""
 
 
 def _file_order(file: OpenFile) -> tuple[bool, bool, str]:

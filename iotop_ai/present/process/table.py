@@ -64,6 +64,7 @@ COLUMNS = (
 """For a group, a column of bytes shows the sum of its members; cpu% and IO-wait% show the largest value among them."""
 
 SHOWN = "shown"
+"""The ``column_state`` of a column that is on the screen."""
 _NAME, _NARROW_NAME = 24, 20
 """The columns of the name, and its columns on a narrow screen."""
 _ALWAYS = ("read", "write", "pid")
@@ -75,6 +76,7 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
     "rchar": lambda g: g.rates.rchar_bytes_per_s,
     "wchar": lambda g: g.rates.wchar_bytes_per_s,
 }
+"""The figures of the columns of bytes."""
 _MARKED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
 """The columns whose titles are marked, by sort order. Any other sort order marks the column of the same name."""
 FRESH = 2
@@ -325,6 +327,7 @@ def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) 
 
 
 _STATES = {"D": "blocked", "R": "running"}
+"""The words for the states of which a row counts the members."""
 
 
 def _of_members(state: str, count_: int, members: int, room: int) -> str:
