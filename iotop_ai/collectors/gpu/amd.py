@@ -12,7 +12,7 @@ from iotop_ai.collectors.gpu.amd_metrics import ThrottleDecoder
 from iotop_ai.collectors.gpu.topology import AMD, DEVICES, DRM, drm_cards, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.pcie import parse_generation
+from iotop_ai.collectors.pcie import known_width, parse_generation
 from iotop_ai.model.clean import clean
 from iotop_ai.model.gpu.amd_throttle import OTHER, clock_reasons
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -87,9 +87,9 @@ class AmdCards:
             memory_mhz=_divided(self._sensor(hwmon, self._labelled(hwmon, "freq", "mclk")), _HERTZ_TO_MEGA),
             fan_percent=self._fan(hwmon),
             pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
-            pcie_width=number(f"{link}/current_link_width"),
+            pcie_width=known_width(number(f"{link}/current_link_width")),
             pcie_max_generation=parse_generation(self._root.text_or(f"{link}/max_link_speed")),
-            pcie_max_width=number(f"{link}/max_link_width"),
+            pcie_max_width=known_width(number(f"{link}/max_link_width")),
             pcie_replays=number(f"{folder}/pcie_replay_count"),
             bus_id=slot,
             energy_at_ns=energy_at_ns,

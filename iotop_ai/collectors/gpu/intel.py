@@ -10,7 +10,7 @@ from __future__ import annotations
 from iotop_ai.collectors.gpu.topology import DEVICES, DRM, drm_cards, edge_of
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.pcie import parse_generation
+from iotop_ai.collectors.pcie import known_width, parse_generation
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuState
 
@@ -66,9 +66,9 @@ class IntelCards:
             sm_max_mhz=self._first_number(f"{xe}/rp0_freq", f"{i915}/rps_RP0_freq_mhz"),
             clock_reasons=self._reasons(f"{xe}/throttle/", "reason_", f"{i915}/throttle_reason_", ""),
             pcie_generation=parse_generation(self._root.text_or(f"{link}/current_link_speed")),
-            pcie_width=number(f"{link}/current_link_width"),
+            pcie_width=known_width(number(f"{link}/current_link_width")),
             pcie_max_generation=parse_generation(self._root.text_or(f"{link}/max_link_speed")),
-            pcie_max_width=number(f"{link}/max_link_width"),
+            pcie_max_width=known_width(number(f"{link}/max_link_width")),
             bus_id=card.removeprefix("Intel-"),
             energy_at_ns=energy_at_ns,
         )

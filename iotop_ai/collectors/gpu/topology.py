@@ -9,7 +9,7 @@ does (amdgpu_device_partner_bandwidth).
 from __future__ import annotations
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.pcie import parse_generation
+from iotop_ai.collectors.pcie import known_width, parse_generation
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.lazy.regex import pattern
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -81,9 +81,9 @@ def read_topology(root: Root, bus_id: str) -> PciTopology:
     return PciTopology(
         None if node is None or node < 0 else node,
         root.text_or(f"{device}/local_cpulist"),
-        _width(root, f"{DEVICES}/{edge}"),
+        known_width(root.number_or_none(f"{DEVICES}/{edge}/max_link_width")),
         parse_generation(root.text_or(f"{DEVICES}/{bridge}/max_link_speed")) if bridge else None,
-        _width(root, f"{DEVICES}/{bridge}") if bridge else None,
+        known_width(root.number_or_none(f"{DEVICES}/{bridge}/max_link_width")) if bridge else None,
     )
 
 
@@ -98,8 +98,3 @@ def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
         slot_max_width=topology.slot_max_width,
     )
 
-
-def _width(root: Root, folder: str) -> int | None:
-    width = root.number_or_none(f"{folder}/max_link_width")
-    # The kernel writes 255 for an unknown width.
-    return width if width and 0 < width < 255 else None

@@ -109,3 +109,12 @@ def test_cards_of_two_makers_have_different_numbers(tmp_path: Path) -> None:
     table = DrmSweep(build(amd | intel, tmp_path), Clock()).read(first=2)
     numbers = {uuid.partition("-")[0]: one.value.number for uuid, one in table.items() if one.value is not None}
     assert numbers == {"AMD": 2, "Intel": 3}  # they come after two GPUs of the NVIDIA driver
+
+
+def test_a_width_that_the_kernel_does_not_know_is_unknown(tmp_path: Path) -> None:
+    entries = machine("xe")
+    for path in entries:
+        if path.endswith("_link_width"):
+            entries[path] = b"255\n"
+    state = read(tmp_path, entries)
+    assert (state.pcie_width, state.pcie_max_width) == (None, None)
