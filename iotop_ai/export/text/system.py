@@ -106,11 +106,13 @@ def smart_lines(frame: Frame, devices: Sequence[str] = ()) -> list[str]:
     """A row per disk: its health and key figures, or the reason why they are missing and the remedy."""
     rows = []
     for disk in smart_objects(frame, devices):
-        if disk["status"] != Status.OK.value or "severity" not in disk:
+        if "severity" not in disk:
             words = "; ".join(part for part in (disk["reason"], disk["remedy"]) if part)
             rows.append([field(disk["name"]), disk["status"], UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, words or UNDEFINED])
             continue
-        words = "; ".join(filter(None, (disk["model"], *disk["reasons"]))) or UNDEFINED
+        # The figures of a disk that does not answer now, for instance because it sleeps, are from its last answer.
+        status = "" if disk["status"] == Status.OK.value else disk["status"]
+        words = "; ".join(filter(None, (status, disk["model"], *disk["reasons"]))) or UNDEFINED
         figures = [disk[name] for name in ("temperature_celsius", "power_on_hours", "reallocated", "media_errors")]
         cells = [UNKNOWN if figure is None else str(figure) for figure in figures]
         rows.append([field(disk["name"]), disk["severity"], *cells, words])

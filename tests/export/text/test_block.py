@@ -6,6 +6,7 @@ from iotop_ai.export.text.block import Block, render_block
 from iotop_ai.export.text.system import smart_lines
 from iotop_ai.model.health.smart import SmartState
 from iotop_ai.model.process.records import ProcessInfo
+from iotop_ai.model.reading import Reading, Status
 from iotop_ai.pipeline import frames
 from tests.export.make import IDLE, LOOP0, SDA, SDA1, S, first_frame, frame, io, ok, pair, process_table
 
@@ -125,3 +126,12 @@ def test_a_disk_without_a_model_has_only_its_reasons() -> None:
         held = (before, after._replace(smart=ok({"sda": ok(state, after.at_ns)}, after.at_ns)))
         found.append(smart_lines(list(frames(held))[-1])[1].split(maxsplit=6)[6:])
     assert found == [["-"], ["312 reallocated sectors"]]
+
+
+def test_a_failing_disk_is_failing_while_it_sleeps() -> None:
+    before, after = pair()
+    state = SmartState("sda", "ata", "X1", "S1", "F1", "FAILED", "critical", ("312 reallocated sectors",), 41)
+    asleep = Reading(state, Status.ASLEEP, "the disk sleeps", at_ns=after.at_ns)
+    held = (before, after._replace(smart=ok({"sda": asleep}, after.at_ns)))
+    row = smart_lines(list(frames(held))[-1])[1].split(maxsplit=6)
+    assert (row[1], row[2], row[6]) == ("critical", "41", "asleep; X1; 312 reallocated sectors")
