@@ -78,11 +78,16 @@ class Grid:
         return max(1, max((len(series.sums) for series in self._series), default=1))
 
     def interval(self, end_ns: int, seconds: float) -> Interval | None:
-        """The interval of ``seconds`` before the wall time ``end_ns``; None if it is before the start of the grid.
+        """The interval of ``seconds`` before the wall time ``end_ns``, cut at the start of the grid.
+
+        None if it is before the start of the grid.
 
         If the interval needs more than ``most`` points, the step of the grid is doubled.
         """
-        begin_ns = max(end_ns - round(seconds * _SECOND), self.begin_ns)
+        begin_ns = end_ns - round(seconds * _SECOND)
+        if begin_ns < self.begin_ns:
+            begin_ns = self.begin_ns
+            seconds = (end_ns - begin_ns) / _SECOND
         if end_ns <= begin_ns:
             return None
         while (end_ns - 1 - self.begin_ns) // self.step_ns >= self._most:

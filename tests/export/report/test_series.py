@@ -82,7 +82,7 @@ def test_an_interval_before_the_begin_is_cut_or_left_out() -> None:
     assert grid.interval(10 * S, 5.0) is None
     interval = grid.interval(12 * S, 5.0)
     assert interval is not None
-    assert sum(seconds for _, seconds in interval.spans) == 2.0
+    assert sum(seconds for _, seconds in interval.spans) == interval.seconds == 2.0
 
 
 def test_points_that_are_joined_are_weighted() -> None:
