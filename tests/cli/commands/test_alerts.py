@@ -114,6 +114,7 @@ def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
             "deliver.a: smtp: 'mail:smtp' is not a server; write 'host:587'",
         ),
         ('[deliver.a]\nmail = "a@b"\nsmtp = "mail:99999"', "deliver.a: smtp: 'mail:99999' is not a server"),
+        ('[deliver.a]\nmail = "a@b"\nsmtp = "mail host:25"', "deliver.a: smtp: 'mail host:25' is not a server"),
         ('[deliver.a]\nmail = "a@b"\nsmtp = "::1"', "deliver.a: smtp: '::1' is not a server"),
         ("rule = 3", "write [[rule]] for each rule"),
         ("[[rule", "not TOML"),
