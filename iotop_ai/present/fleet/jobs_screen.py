@@ -88,7 +88,7 @@ def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) ->
         "machines": str(len(job.parts)),
         "gpus": UNKNOWN if job.gpus is None else str(job.gpus),
         "ranks": UNKNOWN if job.ranks is None else str(job.ranks),
-        "lost": UNDEFINED if job.lost_gpu_h is None else figure(job.lost_gpu_h),
+        "lost": _lost_text(job.gpus, job.lost_gpu_h),
         "wait": percent(_wait_ratio(job.seconds)),
         "late": UNDEFINED if straggler is None else straggler.machine,
     }
@@ -101,6 +101,11 @@ def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) ->
     return place(width, *out, background="sel" if marked else "", key=f"{PREFIX}{job.name}")
 
 
+def _lost_text(gpus: int | None, lost_gpu_h: float | None) -> str:
+    """The GPU-hours lost; "-" without a GPU."""
+    return UNDEFINED if gpus == 0 else figure(lost_gpu_h)
+
+
 def _part(part: JobPart, slots: list[ColumnSlot], width: int, *, late: bool) -> Line:
     out = [
         Cell(0, ">" if late else " ", "strong"),
@@ -109,7 +114,7 @@ def _part(part: JobPart, slots: list[ColumnSlot], width: int, *, late: bool) -> 
     texts = {
         "gpus": UNKNOWN if part.gpus is None else str(part.gpus),
         "ranks": UNKNOWN if part.ranks is None else str(part.ranks),
-        "lost": UNDEFINED if part.lost_gpu_h is None else figure(part.lost_gpu_h),
+        "lost": _lost_text(part.gpus, part.lost_gpu_h),
         "wait": percent(_wait_ratio(part.seconds)),
     }
     for slot in slots:

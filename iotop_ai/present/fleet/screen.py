@@ -136,7 +136,7 @@ def _list(
     if len(machines) > visible:
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
     order = f"by {SORTS[fleet_view.sort]}{', reversed' if fleet_view.view.reverse else ''}"
-    note = order if len(order) < note_room(width, title, slots) else ""
+    note = order if len(order) <= note_room(width, title, slots) else ""
     out = [head(width, title, slots, focus=True, marked=(SORTED_BY.get(fleet_view.sort, ""),), note=note)]
     out += [machine_row(machine, width, marked=machine is current) for machine in machines[first : first + visible]]
     if fleet is not None and fleet.machines and not machines:

@@ -15,6 +15,7 @@ from iotop_ai.present.fleet.words import (
     cause_words,
     gpu_words,
     health_words,
+    has_no_job,
     lost_words,
 )
 from iotop_ai.present.job.time_bar import bar_spans
@@ -124,8 +125,7 @@ def _bar(machine: FleetMachine, first: int, room: int) -> list[Cell]:
     """How the machine's jobs spent their time, as a bar."""
     seconds = machine.seconds
     if not seconds or not sum(seconds):
-        without_job = machine.state and not machine.job_parts and "job time" not in machine.unanswered
-        text = UNDEFINED if without_job else UNKNOWN
+        text = UNDEFINED if has_no_job(machine) else UNKNOWN
         return [Cell(first, text, "none" if text == UNDEFINED else "unsure")]
     return span_cells(bar_spans(seconds, room, State(machine.state) if machine.state in HUE else State.UNSURE), first)
 

@@ -49,10 +49,17 @@ def cause_words(machine: FleetMachine) -> str:
 
 
 def lost_words(machine: FleetMachine) -> str:
-    """The GPU-hours lost; "-" for jobs without a GPU, "?" when unknown or without a job."""
+    """The GPU-hours lost; "-" without a job or for jobs without a GPU, "?" when unknown."""
     if machine.lost_gpu_h is not None:
         return figure(machine.lost_gpu_h)
+    if has_no_job(machine):
+        return UNDEFINED
     return UNKNOWN if machine.seconds is None or "job GPUs" in machine.unanswered else UNDEFINED
+
+
+def has_no_job(machine: FleetMachine) -> bool:
+    """Whether the machine runs iotop-ai and is known to have no job."""
+    return bool(machine.state) and not machine.job_parts and "job time" not in machine.unanswered
 
 
 def await_words(machine: FleetMachine) -> str:

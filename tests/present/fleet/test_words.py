@@ -106,6 +106,12 @@ def test_what_was_not_asked_is_unknown_and_not_none() -> None:
     assert machine["disk"]["await_ms"] is None
 
 
+def test_a_machine_without_a_job_lost_nothing() -> None:
+    calm = FleetMachine("a", "a:1", ("iotop",), state="CALM")
+    assert lost_words(calm) == "-"
+    assert lost_words(calm._replace(unanswered=("job time",))) == "?"
+
+
 @pytest.mark.parametrize(
     ("changes", "gpus"), [({}, None), ({"no_gpu": True}, 0), ({"gpus": 8}, 8), ({"no_gpu": True, "gpus": 8}, 8)]
 )
