@@ -156,10 +156,10 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
         shares = (instance.sm_percent, instance.occupancy_percent, instance.tensor_percent, instance.dram_percent)
         memory = f"{size(instance.memory_used_bytes)}/{size(instance.memory_total_bytes)}"
         texts = [UNKNOWN if share is None else percent(share / 100) for share in shares]
-        ends = (width - 39, width - 27, width - 18, width - 11)  # each three columns to the right of its title's end
+        ends = (width - 42, width - 30, width - 21, width - 14)
         figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
-        name = cut(f"{instance.number}  {short_model(instance.name)}", max(4, width - 45))
-        out.append(place(width, Cell(1, name), *figures, Cell(width - 2, memory, right=True)))
+        name = cut(f"{instance.number}  {short_model(instance.name)}", max(4, width - 48))
+        out.append(place(width, Cell(1, name), *figures, Cell(width - 5, memory, right=True)))
     return out
 
 

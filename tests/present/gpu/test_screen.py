@@ -251,7 +251,12 @@ def test_mig_instances_have_rows() -> None:
     made = frame(snapshots(lambda _: Machine(gpus=(gpu(0, 0, instances=parts)._replace(utilization_percent=None),)), 3))
     lines = [line.text for line in gpu_screen_rows(made, VIEW, 80, 24, "")]
     assert "MIG: 2 instances; the GPU as a whole has no utilisation" in lines[2]
+    (titles,) = [line for line in lines if "2 MIG instances" in line]
     (first,) = [line for line in lines if line.startswith(" 1  H100 MIG 3g.40gb")]
+    for title, figure in (("SM%", "72"), ("occupancy%", "40"), ("tensor%", "22"), ("DRAM%", "35"), ("mem", "30G/40G")):
+        end = titles.index(title) + len(title)
+        assert first[:end].endswith(figure)
+        assert first[end] == " "
     assert first.split()[-5:] == ["72", "40", "22", "35", "30G/40G"]
     (second,) = [line for line in lines if line.startswith(" 2  ")]
     assert second.split()[-5:] == ["?", "?", "?", "?", "0/10G"]
