@@ -21,6 +21,8 @@ from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.job.records import Job, JobMount, JobPlace
 from iotop_ai.model.process.records import ProcessKey
 
+MOST_BYTES = 1 << 18
+"""The most bytes of a file that are read. A table of TCP sockets of this size has about 1,700 of them."""
 MOST_FILES = 256
 MOST_READERS = 4
 """The most processes of a job whose open files or sockets one read lists."""
@@ -106,9 +108,9 @@ class EnvironmentReader:
         self.keep_only(frozenset())
 
     def _raw(self, relative: str) -> bytes:
-        """Return the first 256 KiB of a file; b"" when it cannot be read."""
+        """Return the first bytes of a file, at most MOST_BYTES; b"" when it cannot be read."""
         try:
-            return self._root.read(relative, 1 << 18)
+            return self._root.read(relative, MOST_BYTES)
         except OSError:
             return b""
 
@@ -203,8 +205,11 @@ class EnvironmentReader:
         own_inodes = frozenset(link[8:-1] for link in links if link.startswith("socket:["))
         if not own_inodes:
             return 0, 0
-        rows = [row for file in ("tcp", "tcp6") for row in parse_tcp(self._raw(f"{folder}/net/{file}"))]
+        tables = [self._raw(f"{folder}/net/{file}") for file in ("tcp", "tcp6")]
+        rows = [row for table in tables for row in parse_tcp(table)]
         ports = {port for port, state, inode in rows if state == _LISTEN and inode in own_inodes}
+        if any(len(table) == MOST_BYTES for table in tables):  # the listening sockets come first in each table
+            return len(ports), None
         connections = [row for row in rows if row[1] == _ESTABLISHED and row[0] in ports]
         return len(ports), len(connections)
 

@@ -218,6 +218,17 @@ def test_a_real_server_listens_and_a_client_is_connected() -> None:
     assert (place.listening, place.connections) == (None, None)
 
 
+def test_the_connections_of_a_table_that_is_too_long_are_unknown(tmp_path: Path) -> None:
+    row = TCP.splitlines(keepends=True)[2]
+    put(tmp_path, {"proc/10/net/tcp6": "", "proc/10/cgroup": "0::/\n"})
+    (tmp_path / "proc/10/fd").mkdir()
+    (tmp_path / "proc/10/fd/3").symlink_to("socket:[5127]")
+    for rows, connections in ((1000, 1001), (5000, None)):
+        (tmp_path / "proc/10/net/tcp").write_bytes(TCP + rows * row)
+        place = EnvironmentReader(Root(str(tmp_path))).read(JOB)
+        assert (place.listening, place.connections) == (1, connections)
+
+
 def test_a_hung_shm_is_unknown_and_queried_once(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/cgroup": "0::/\n", "proc/10/status": "Name:\tpython\nCpus_allowed_list:\t0-3\n"})
     released, asked = threading.Event(), []
