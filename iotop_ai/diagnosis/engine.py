@@ -37,7 +37,7 @@ _ACTIVE_NS = 60_000_000_000
 _CHANGES_NS = 3_600_000_000_000
 """How long a change of the verdict's state or class is kept, in nanoseconds."""
 _MOST_CHANGES = 120
-_MOST_ENDED = 64
+_MOST_ENDED = 512  # a trainer and the workers that end with it
 """The most events in ``FoldState.ended``."""
 
 
