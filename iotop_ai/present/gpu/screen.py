@@ -159,7 +159,7 @@ def _instance_rows(width: int, instances: tuple[GpuInstance, ...] | None) -> lis
         ends = (width - 42, width - 30, width - 21, width - 14)
         figures = [Cell(end, text, right=True) for end, text in zip(ends, texts, strict=True)]
         name = cut(f"{instance.number}  {short_model(instance.name)}", max(4, width - 48))
-        out.append(place(width, Cell(1, name), *figures, Cell(width - 5, memory, right=True)))
+        out.append(place(width, Cell(1, name), *figures, Cell(width - 4, memory, right=True)))
     return out
 
 
