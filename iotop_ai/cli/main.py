@@ -120,7 +120,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
         if command.name in argv:
             import_module(command.module).add_arguments(sub)
         if command.name == called:
-            parser.asked = sub
+            parser.called_parser = sub
     return parser
 
 
@@ -130,9 +130,9 @@ def run(argv: Sequence[str]) -> int:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
     _mute_log()
-    text = args.command or ("-b" if _wants_text(args) else "")
-    if args.host is not None and text:  # this machine's figures would look like the other machine's
-        raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {text}")
+    words = args.command or ("-b" if _wants_text(args) else "")
+    if args.host is not None and words:  # this machine's figures would look like the other machine's
+        raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {words}")
     for command in COMMANDS:
         if command.name == args.command:
             # imported here, because the start without a command does not need importlib
@@ -296,9 +296,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
             return _fail("unknown", f"{NO_THREAD}: end processes, or raise ulimit -u or the cgroup's pids.max", 2)
-        what = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
-        where = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
-        return _fail("unknown", f"{what} ({where})", 2)
+        description = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
+        hint = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows hint"
+        return _fail("unknown", f"{description} ({hint})", 2)
 
 
 def _fail(word: str, text: str, code: int) -> int:

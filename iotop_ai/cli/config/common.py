@@ -1,4 +1,4 @@
-"""Names that both the start and the settings' table need. The module is small, because every start loads it."""
+"""Names that the start, the settings' table and some commands share. It is small, because every start loads it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from iotop_ai.model.settings import Settings
 DEFAULT = "default"
 """The origin of a setting that neither a flag, a variable nor the file sets."""
 READ_ONLY = "read-only (--readonly, --procfs, --sysfs or the settings)"
+"""The subject of the error message of a command that read-only mode refuses."""
 PREFIX = "IOTOP_AI_"
 """The prefix of the environment variables that hold a setting."""
 

@@ -53,6 +53,7 @@ def _combined(flags: Mapping[str, object], environ: Mapping[str, str], file: Con
         if setting.field in flags:
             origin = "flag"
             if setting.name == "smart_types" and setting.name in in_file:
+                # The flag sets the types of single disks. The file's other disks keep their types.
                 values[setting.field] = tuple((dict(in_file[setting.name]) | dict(flags[setting.field])).items())  # type: ignore[call-overload]
         elif setting.variable and setting.variable in environ:
             values[setting.field] = _from_environment(setting, environ)

@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.toml_text import TomlError, parse_toml
 
-LONGEST = 256 * 1024
+LARGEST_BYTES = 256 * 1024
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 _LINE = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 _PART = re.compile(r"""\s*("[^"]*"|'[^']*'|[\w-]+)\s*\.?""")
@@ -77,14 +77,14 @@ def _read_text(path: Path, *, required: bool) -> str | None:
         if why := _why_untrusted(path, os.fstat(handle)):
             raise UsageError(f"{shown_path} is not read: {why}")
         raw = b""
-        while len(raw) <= LONGEST and (part := os.read(handle, LONGEST + 1)):
+        while len(raw) <= LARGEST_BYTES and (part := os.read(handle, LARGEST_BYTES + 1)):
             raw += part
     except OSError as error:
         raise UsageError(f"{shown_path}: {error.strerror}") from None
     finally:
         os.close(handle)
-    if len(raw) > LONGEST:
-        raise UsageError(f"{shown_path} is not read: it has more than {LONGEST // 1024} KiB")
+    if len(raw) > LARGEST_BYTES:
+        raise UsageError(f"{shown_path} is not read: it has more than {LARGEST_BYTES // 1024} KiB")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -92,12 +92,12 @@ def _read_text(path: Path, *, required: bool) -> str | None:
         raise UsageError(f"{shown_path}:{line}: not UTF-8") from None
 
 
-def _why_untrusted(path: Path, found: os.stat_result) -> str:
+def _why_untrusted(path: Path, status: os.stat_result) -> str:
     """Return why the file is not trusted; "" for a trusted file.
 
     The file names programs to run, so root trusts only files that root owns.
     """
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "it is not a regular file"
     if os.geteuid() == 0:
         why = why_untrusted(str(path))
@@ -106,9 +106,9 @@ def _why_untrusted(path: Path, found: os.stat_result) -> str:
             if why
             else ""
         )
-    if found.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to user {found.st_uid}, not to you (chown it, or name your own with --config)"
-    if found.st_mode & stat.S_IWOTH:
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to user {status.st_uid}, not to you (chown it, or name your own with --config)"
+    if status.st_mode & stat.S_IWOTH:
         return "every user can write to it (chmod o-w)"
     return ""
 

@@ -175,10 +175,11 @@ def read_keys(value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
                 raise PartError(name, f"{name}: {_quoted(word)} is not a key; write F11, Ctrl+T, Space, R or >")
         keys_by_action[name] = tuple(key for key in key_names if key)
     keymap, conflicts = remapped(keys_by_action)
-    for one in conflicts:
-        if one.both_remapped:
-            both = f"{one.remapped_action} and to {one.other_action}"
-            raise PartError(one.other_action, f"{key_label(one.key)} is bound to {both}, which share a screen")
+    for conflict in conflicts:
+        if conflict.both_remapped:
+            both = f"{conflict.remapped_action} and to {conflict.other_action}"
+            text = f"{key_label(conflict.key)} is bound to {both}, which share a screen"
+            raise PartError(conflict.other_action, text)
     return keymap
 
 

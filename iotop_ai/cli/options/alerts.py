@@ -69,7 +69,10 @@ def find_alerts(given: str | None, say: Callable[[str], object] = print_notice) 
 def start_alerts(
     config: AlertConfig | None, note: Callable[[str, str], None], say: Callable[[str], None]
 ) -> RunningAlerts | None:
-    """Return the alerts of a run, already started; None if no rule is enabled."""
+    """Return the alerts of a run, already started; None without a config or if no rule is enabled.
+
+    note, say: as in RunningAlerts.
+    """
     if config is None or not any(rule.enabled for rule in config.rules):
         return None
     from iotop_ai.alerts.running import RunningAlerts

@@ -36,7 +36,7 @@ _MAY_BE_EMPTY = ("procfs", "sysfs", "smartctl", "find", "host_name")
 class Parser(argparse.ArgumentParser):
     """An argument parser that raises UsageError for a wrong argument: one line of text and exit code 2."""
 
-    asked: Parser | None = None
+    called_parser: Parser | None = None
     """The parser of the command that the user calls.
 
     The parser is kept, because argparse reports unknown words to the outer parser.
@@ -61,10 +61,10 @@ class Parser(argparse.ArgumentParser):
         """Raise UsageError. argparse would print the whole usage text."""
         from iotop_ai.cli.options.wrong_words import explained  # imported only on an error
 
-        of = self.asked or self
-        flags = [flag for flag in of._option_string_actions if flag[:2] == "--"]
-        text = explained(message, self.argv, flags, self.commands, of.other_command_hint)
-        raise UsageError(f"{text} (see {of.prog} --help)")
+        parser = self.called_parser or self
+        flags = [flag for flag in parser._option_string_actions if flag[:2] == "--"]
+        text = explained(message, self.argv, flags, self.commands, parser.other_command_hint)
+        raise UsageError(f"{text} (see {parser.prog} --help)")
 
 
 def parse_interval(text: str) -> float:
@@ -115,7 +115,7 @@ def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = N
 
     absent: the value of a flag that is not given.
     """
-    smart = argparse.BooleanOptionalAction
+    switch = argparse.BooleanOptionalAction
     parser.add_argument(
         "--procfs",
         metavar="DIR",
@@ -125,7 +125,7 @@ def add_machine_flags(parser: argparse._ActionsContainer, absent: str | None = N
     parser.add_argument(
         "--sysfs", metavar="DIR", default=absent, help="read this /sys, in a container that watches its host"
     )
-    parser.add_argument("--smart", action=smart, default=absent, help="run smartctl (default yes)")
+    parser.add_argument("--smart", action=switch, default=absent, help="run smartctl (default yes)")
     parser.add_argument(
         "--smartctl", metavar="PATH", default=absent, help="the smartctl to run (default: the system's)"
     )
@@ -155,18 +155,18 @@ def add_smart_type(parser: argparse.ArgumentParser) -> None:
         "--smart-type",
         metavar="DISK=TYPE",
         action="append",
-        type=smart_type,
+        type=parse_smart_type,
         default=argparse.SUPPRESS,
         help="type for smartctl -d: sda=megaraid,3, sdb=sntjmicron (repeatable)",
     )
 
 
-def smart_type(text: str) -> tuple[str, str]:
+def parse_smart_type(text: str) -> tuple[str, str]:
     """Return the disk and the type in DISK=TYPE. Raises ArgumentTypeError."""
-    disk, equals, kind = text.partition("=")
-    if not (disk and equals and kind):
+    disk, equals, type_name = text.partition("=")
+    if not (disk and equals and type_name):
         raise argparse.ArgumentTypeError(f"{text!r} is not DISK=TYPE; write sda=megaraid,3")
-    return disk, kind
+    return disk, type_name
 
 
 def add_screen_flags(parser: argparse.ArgumentParser) -> None:
@@ -205,21 +205,24 @@ def add_screen_flags(parser: argparse.ArgumentParser) -> None:
 
 def settings_of(args: argparse.Namespace) -> Settings:
     """Return the Settings of flags, environment and file. ``devices`` are as typed, for ``resolve_devices``."""
-    found = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
-    return found._replace(job=getattr(args, "job", 0))
+    settings = settings_now(flags_of(args), os.environ, getattr(args, "config", None))
+    return settings._replace(job=getattr(args, "job", 0))
 
 
 def settings_elsewhere(args: argparse.Namespace) -> Settings:
-    """Return the Settings for a recording or another machine: without the file's devices, which are this machine's."""
-    found = settings_of(args)
-    return found if getattr(args, "device", None) else found._replace(devices=())
+    """Return the Settings for a recording or another machine: without devices of this machine.
+
+    The devices that the file or the environment names are devices of this machine; those of a flag are kept.
+    """
+    settings = settings_of(args)
+    return settings if getattr(args, "device", None) else settings._replace(devices=())
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
     """Return the values of the flags that are given, by the field of Settings."""
     device_lists = getattr(args, "device", None)
     types = getattr(args, "smart_type", None)
-    found: dict[str, object] = {
+    values: dict[str, object] = {
         "interval_s": getattr(args, "delay", None),
         "devices": parse_names(",".join(device_lists)) if device_lists else None,
         "path": getattr(args, "path", None),
@@ -237,4 +240,4 @@ def flags_of(args: argparse.Namespace) -> dict[str, object]:
         "smartctl": getattr(args, "smartctl", None),
         "smart_types": tuple(types) if types else None,
     }
-    return {name: value for name, value in found.items() if value is not None and value != ""}
+    return {name: value for name, value in values.items() if value is not None and value != ""}

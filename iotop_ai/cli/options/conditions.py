@@ -32,7 +32,7 @@ def conditions_of(args: argparse.Namespace, extra: Mapping[str, str] | None = No
 
 def fail_lines(outcomes: Iterable[ConditionResult]) -> list[str]:
     """Return a line about each condition."""
-    return [f"fail-if   {outcome_text(one)}" for one in outcomes]
+    return [f"fail-if   {outcome_text(outcome)}" for outcome in outcomes]
 
 
 def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
@@ -40,9 +40,9 @@ def exit_code_if(outcomes: Sequence[ConditionResult]) -> int:
 
     Raises UnknownError if no condition is met and a condition is unknown, so call this function after all output.
     """
-    if any(one.met for one in outcomes):
+    if any(outcome.met for outcome in outcomes):
         return 1
-    for one in outcomes:
-        if one.met is None:
-            raise UnknownError(f"no answer to --fail-if {outcome_text(one)}")
+    for outcome in outcomes:
+        if outcome.met is None:
+            raise UnknownError(f"no answer to --fail-if {outcome_text(outcome)}")
     return 0

@@ -17,16 +17,16 @@ from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.settings import Settings
 
 ALL = "ALL"
-_LISTED = 12
+_MOST_LISTED = 12
 _QUIET_KINDS = ("ram", "loop", "zram", "rom", "floppy", "nvme-path")
 
 
 def resolve_devices(settings: Settings, root: Root | None = None) -> Settings:
     """Return the Settings with the kernel names of their ``devices`` and of the devices that hold ``path``.
 
-    Reads nothing if the Settings have neither. Raises UsageError for a device or folder that does not exist; for a
-    device, the message lists the existing devices. Raises UnknownError if the folder is not on a disk or the devices
-    cannot be listed.
+    Reads nothing if the Settings have neither. Raises UsageError for a device or folder that does not exist (for a
+    device, the message lists the existing devices), and for a folder together with another /proc or /sys. Raises
+    UnknownError if the folder is not on a disk or the devices cannot be listed.
     """
     if not settings.devices and not settings.path:
         return settings
@@ -62,14 +62,17 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
     plain = os.path.basename(os.path.realpath(word)) if word.startswith("/dev/") else word
     if plain in infos:
         return [plain]
-    found = [name for name, info in infos.items() if word == info.label or fnmatch.fnmatchcase(name, plain)]
-    if not found:
+    matches = [name for name, info in infos.items() if word == info.label or fnmatch.fnmatchcase(name, plain)]
+    if not matches:
         raise UsageError(f"no device {clean(word)!r}; {_existing(infos)}")
-    return found
+    return matches
 
 
 def _existing(infos: Mapping[str, BlockInfo]) -> str:
-    """Return a list of the devices, as text. Those of a quiet kind, of which there are many, come last if in use."""
+    """Return a list of the devices, as text.
+
+    A device of a quiet kind, of which there are many, comes last if it is in use, and is left out otherwise.
+    """
     quiet = {name for name, info in infos.items() if info.kind in _QUIET_KINDS}
     used = [name for name in infos if name in quiet and (infos[name].mounts or infos[name].holders)]
     names = [
@@ -78,8 +81,8 @@ def _existing(infos: Mapping[str, BlockInfo]) -> str:
     ]
     if not names:
         return "this machine has none"
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return f"devices: {', '.join(names[:_LISTED])}{more}"
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return f"devices: {', '.join(names[:_MOST_LISTED])}{more}"
 
 
 def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, BlockInfo], root: Root) -> list[str]:
@@ -88,12 +91,12 @@ def devices_of_path(path: str, mounts: Sequence[Mount], infos: Mapping[str, Bloc
     Partitions are left out. Raises FileNotFoundError for a path that does not exist, and UnknownError for a path that
     is not on a block device.
     """
-    found = resolve_path_devices(absolute_path(path), mounts, infos, root)
-    if not found.devices:
-        raise UnknownError(f"{clean(path)} is not on a disk that can be watched here: {found.reason}")
-    if found.mount is not None and is_of_another_mount(os.stat(path).st_dev, found.mount):
+    location = resolve_path_devices(absolute_path(path), mounts, infos, root)
+    if not location.devices:
+        raise UnknownError(f"{clean(path)} is not on a disk that can be watched here: {location.reason}")
+    if location.mount is not None and is_of_another_mount(os.stat(path).st_dev, location.mount):
         raise UnknownError(
             f"{clean(path)} is not on a disk that can be watched here: it belongs to the kernel or to another mount"
         )
-    between = [name for name in found.chain if name in infos and infos[name].kind != "partition"]
-    return list(dict.fromkeys((*between, *found.devices)))
+    between = [name for name in location.chain if name in infos and infos[name].kind != "partition"]
+    return list(dict.fromkeys((*between, *location.devices)))

@@ -1,4 +1,4 @@
-"""Explains an unknown word of the command line: with the nearest flag or command, or the command that has the flag."""
+"""Explains an unknown word of the command line: names the nearest flag or command, or the command that has the flag."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from iotop_ai.model.clean import clean
 _UNKNOWN = "unrecognized arguments: "
 _NO_COMMAND = re.compile(r"argument COMMAND: invalid choice: '([^']*)'")
 _ALIKE = 0.75
-RECORDING = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-"""The suffixes of a recording's name."""
+RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 def explained(
@@ -31,16 +30,16 @@ def explained(
     if not message.startswith(_UNKNOWN):
         return message
     words = message.removeprefix(_UNKNOWN).split()
-    near = next((hint for word in words if word[:1] == "-" and (hint := _near(word, flags))), "")
-    return clean(message, 300) + (near or (f"; {other_command_hint}" if other_command_hint else ""))
+    hint = next((text for word in words if word[:1] == "-" and (text := _nearest_hint(word, flags))), "")
+    return clean(message, 300) + (hint or (f"; {other_command_hint}" if other_command_hint else ""))
 
 
 def _no_command(word: str, commands: Sequence[str]) -> str:
-    if word.endswith(RECORDING):
+    if word.endswith(RECORDING_SUFFIXES):
         return f"{word!r} is not a command; iotop-ai replay {word} shows a recording"
-    return f"{word!r} is not a command{_near(word, commands) or '; choose from ' + ', '.join(commands)}"
+    return f"{word!r} is not a command{_nearest_hint(word, commands) or '; choose from ' + ', '.join(commands)}"
 
 
-def _near(word: str, known: Sequence[str]) -> str:
-    found = difflib.get_close_matches(word, known, 1, _ALIKE)
-    return f"; did you mean {found[0]}?" if found else ""
+def _nearest_hint(word: str, known: Sequence[str]) -> str:
+    matches = difflib.get_close_matches(word, known, 1, _ALIKE)
+    return f"; did you mean {matches[0]}?" if matches else ""

@@ -19,7 +19,7 @@ _SIGCHLD = 17
 _CLONE = {"x86_64": 56, "aarch64": 220}
 """The system call number of clone(2). On both architectures a child without its own stack continues as after fork."""
 _POLL_MS = 10
-_TERMINAL = (0, 1, 2)
+_STANDARD_STREAMS = (0, 1, 2)
 
 
 class _PollFd(ctypes.Structure):
@@ -44,7 +44,7 @@ def abandon_files() -> bool:
     # The child inherits our signal handlers, and an exception from a handler would continue our program in the child.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1000.0)
+    sys.setswitchinterval(1000.0)  # from here to the clone, no waiting thread requests the lock
     time.sleep(0)  # a thread that waits for the lock gets it before the clone
     child = libc.syscall(number, CLONE_FILES | _SIGCHLD, 0, 0, 0, 0)
     if child == 0:
@@ -54,7 +54,7 @@ def abandon_files() -> bool:
             libc.poll(ctypes.byref(parent_exit), 1, -1)
         while parent_exit.fd < 0 and libc.getppid() == parent:
             libc.poll(None, 0, _POLL_MS)
-        for handle in _TERMINAL:  # a reader of our output must not wait for the server
+        for handle in _STANDARD_STREAMS:  # a reader of our output must not wait for the server
             libc.close(handle)
         libc._exit(0)
     sys.setswitchinterval(interval_s)

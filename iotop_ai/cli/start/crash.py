@@ -21,7 +21,7 @@ def note_crash(error: BaseException) -> BaseException:
 
     The note is missing if the error is an expected one, or if the log cannot be written.
 
-    The next crash replaces the log. It holds no values of variables and no text that looks like a secret.
+    The next crash replaces the log. It holds no values of local variables and no text that looks like a secret.
     """
     if isinstance(error, IotopError | KeyboardInterrupt):
         return error

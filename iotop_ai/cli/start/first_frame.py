@@ -17,11 +17,14 @@ from iotop_ai.present.text.line import Line
 from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
+"""The codes that switch to the alternate screen, hide the cursor and turn line wrapping off."""
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
 """The codes for synchronised output: a terminal that knows them shows everything between them at once."""
 LEAVE = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+"""The codes that undo ENTER and reset the text style."""
 GREY_SATURATION = 0.15
 IFLAG, LFLAG, CONTROLS = 0, 3, 6
+"""The positions in the list of ``termios.tcgetattr``."""
 
 
 def paint(lines: Iterable[Line], theme: str, colours: int) -> str:

@@ -27,7 +27,7 @@ class Terminal(NamedTuple):
 
 
 def terminal(settings: Settings, environ: Mapping[str, str]) -> Terminal:
-    """Return the capabilities of this terminal. The user's settings override the environment, including NO_COLOR."""
+    """Return the capabilities of this terminal. A theme in the settings overrides the environment, even NO_COLOR."""
     if settings.theme:
         environ = {name: value for name, value in environ.items() if name != "NO_COLOR"}
     colours = _colours(environ)
