@@ -297,7 +297,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, RuntimeError) and str(error) == NO_THREAD:
             return _fail("unknown", f"{NO_THREAD}: end processes, or raise ulimit -u or the cgroup's pids.max", 2)
         description = f"{error.filename or 'I/O'}: {error.strerror}" if isinstance(error, OSError) else repr(error)
-        hint = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows hint"
+        hint = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
         return _fail("unknown", f"{description} ({hint})", 2)
 
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if config is None or not config.deliveries:
         raise UsageError(f"{clean(args.alerts or alerts_path())} has no [deliver.NAME]; docs/alerts.md has examples")
-    names = [one.name for one in config.deliveries]
+    names = [delivery.name for delivery in config.deliveries]
     if unknown := [name for name in args.names if name not in names]:
         raise UsageError(f"{clean(unknown[0])} is not one of {', '.join(names)}")
     return _test(config, args.names)
@@ -48,13 +48,13 @@ def _list(config: AlertConfig | None) -> None:
     deliveries = () if config is None else config.deliveries
     print(clean(alerts_path() + " is missing: the rules are off" if config is None else config.path, 300))
     rows = [("STATE", "RULE", "SEVERITY", "DELIVERED TO", "WHEN")]
-    every = ", ".join(one.name for one in deliveries) or "the event log"
+    all_deliveries = ", ".join(delivery.name for delivery in deliveries) or "the event log"
     rows += [
         (
             "on" if rule.enabled else "off",
             rule.name,
             rule.severity.value,
-            ", ".join(rule.deliver) or every,
+            ", ".join(rule.deliver) or all_deliveries,
             rule.when.text,
         )
         for rule in rules
@@ -62,8 +62,8 @@ def _list(config: AlertConfig | None) -> None:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
-    for one in deliveries:
-        print(f"{one.name}: {one.describe()}, at most {one.at_most} an hour")
+    for delivery in deliveries:
+        print(f"{delivery.name}: {delivery.describe()}, at most {delivery.at_most} an hour")
     if lines := drop_in(deliveries):
         print(
             "the system services are not permitted to send these; to permit it, run"
@@ -78,12 +78,12 @@ def _test(config: AlertConfig, names: list[str]) -> int:
         *(clean(os.uname().nodename), "", Clock().wall_ns()),
     )
     failed = 0
-    for one in config.deliveries:
-        if not names or one.name in names:
+    for delivery in config.deliveries:
+        if not names or delivery.name in names:
             try:
-                try_to_send(one, alert, threading.Event())
-                print(f"{one.name}: sent ({one.describe()})")
-            except NotDelivered as why:
+                try_to_send(delivery, alert, threading.Event())
+                print(f"{delivery.name}: sent ({delivery.describe()})")
+            except NotDelivered as error:
                 failed = 1
-                print(f"{one.name}: not sent: {why}")
+                print(f"{delivery.name}: not sent: {error}")
     return failed

@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_parser("list", help="list the files")
     show = actions.add_parser("show", help="print one file")
     install = actions.add_parser("install", help="write one file, or all files, into a folder")
-    for one in (show, install):
-        names = [asset.name for asset in ASSETS] + (["all"] if one is install else [])
-        one.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
+    for action_parser in (show, install):
+        names = [asset.name for asset in ASSETS] + (["all"] if action_parser is install else [])
+        action_parser.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))
     install.add_argument("folder", metavar="DIR", help="an existing folder")
     install.add_argument("--force", action="store_true", help="replace existing files")
 

@@ -19,7 +19,7 @@ from iotop_ai.store.source import Source, stop
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print blocks until the count is reached or Ctrl-C is pressed; return 0 if a block was printed."""
+    """Print blocks until the count is reached or Ctrl-C is pressed; return 0."""
     if args.json:
         for flag, given in (("-t", args.timestamps), ("-a", args.accumulated)):
             if given:
@@ -42,7 +42,7 @@ def print_blocks(
     """Print a block at the end of each interval.
 
     count: the number of blocks to print; None prints blocks without end. Ctrl-C after the first block is the usual way
-    to end the command, so the exit code is 0 then too.
+    to end the command, so the exit code is 0 then too. Ctrl-C before the first block raises KeyboardInterrupt.
     """
     printed = 0
     first: Frame | None = None

@@ -21,7 +21,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.store.source import Source, stop
 
 WATCH_S = 15.0
-LONGEST_S = 60.0
+LONGEST_WATCH_S = 60.0
 """The longest time to watch while measuring, or while the state is UNSURE or STARTING.
 
 Some causes show only after 30 s or more.
@@ -36,7 +36,7 @@ def add_watch_flags(parser: argparse.ArgumentParser) -> None:
         "--duration",
         metavar="SEC",
         type=parse_duration,
-        help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_S:g} while the verdict is unsure)",
+        help=f"seconds to watch (default {WATCH_S:g}, up to {LONGEST_WATCH_S:g} while the verdict is unsure)",
     )
     add_job_flag(parser)
 
@@ -60,7 +60,7 @@ class SelectedJob:
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
-        self._found = not pid
+        self._job_seen = not pid
         self.top_pid = 0
         """The pid of the job's top process; 0 until a Frame has contained the job."""
         self._jobs_seen: dict[int, str] = {}
@@ -76,7 +76,7 @@ class SelectedJob:
         if self.pid:
             own = self._job_in(frame)
             if own is not None:
-                self._found, self.top_pid = True, own.key.pid
+                self._job_seen, self.top_pid = True, own.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
@@ -90,8 +90,8 @@ class SelectedJob:
         """
         if self.is_in(judged):
             return judged
-        own = tuple(one for one in judged.verdict.findings if job_pid(one) in (None, self.top_pid))
-        if not self._found or not own:
+        own = tuple(finding for finding in judged.verdict.findings if job_pid(finding) in (None, self.top_pid))
+        if not self._job_seen or not own:
             return None
         return judged._replace(verdict=judged.verdict._replace(findings=own, job_pid=self.top_pid))
 
@@ -105,17 +105,21 @@ class SelectedJob:
 
     def check(self) -> None:
         """Raise UsageError, which lists the jobs seen, when no Frame contained the selected job."""
-        if not self._found:
-            seen = ", ".join(self._jobs_seen.values())
-            raise UsageError(f"process {self.pid} is not part of a training job; jobs: {seen or 'none'}")
+        if not self._job_seen:
+            jobs = ", ".join(self._jobs_seen.values())
+            raise UsageError(f"process {self.pid} is not part of a training job; jobs: {jobs or 'none'}")
 
 
 def watch(
     source: Source, seconds: float | None, job: SelectedJob, on_frame: Callable[[Frame], None] = lambda frame: None
 ) -> Frame | None:
-    """Watch for a while and return the last Frame, or None when there was none. Ctrl-C stops early.
+    """Watch for a while and return the last Frame, or None when there was none.
 
-    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_S while measuring or undecided.
+    Ctrl-C stops early, and raises KeyboardInterrupt before the first Frame. Raises UsageError if the first Frame lacks
+    the process that --job names.
+
+    seconds: the time to watch; None watches for WATCH_S, and for up to LONGEST_WATCH_S while measuring or undecided.
+    on_frame: called with each judged Frame.
     """
     last: Frame | None = None
     announced = False
@@ -131,11 +135,11 @@ def watch(
             if passed >= (seconds or WATCH_S):
                 measuring = last.verdict.measuring  # with a long interval, the first window has not ended yet
                 undecided = measuring or last.verdict.state in _UNDECIDED
-                if seconds is not None or not undecided or passed >= LONGEST_S:
+                if seconds is not None or not undecided or passed >= LONGEST_WATCH_S:
                     break
                 if not announced:
                     word = "still measuring" if measuring else "unsure"
-                    print_status(f"{word} after {passed:.0f} s: watching for up to {LONGEST_S:g} s")
+                    print_status(f"{word} after {passed:.0f} s: watching for up to {LONGEST_WATCH_S:g} s")
                 announced = True
     except KeyboardInterrupt:
         if last is None:

@@ -87,43 +87,48 @@ def _rebound_keys(file: ConfigFile) -> list[str]:
     """Return a note for each key that the file assigns to one action although another action has it by default."""
     keymap = dict(file.values.get("keys", ()))  # type: ignore[call-overload]
     actions = all_actions()
+    # An action that only loses some of its default keys takes no key from another action.
     bound = {name: keys for name, keys in keymap.items() if not set(keys) < set(actions[name].keys)}
     return [
-        f"note: {key_label(one.key)} now runs {one.remapped_action}, no longer {one.other_action}"
-        for one in remapped(bound)[1]
-        if not one.both_remapped
+        f"note: {key_label(conflict.key)} now runs {conflict.remapped_action}, no longer {conflict.other_action}"
+        for conflict in remapped(bound)[1]
+        if not conflict.both_remapped
     ]
 
 
 def template() -> str:
     """Return the text of a settings file that holds every setting with its default value, commented out."""
     out = ["# Settings of iotop-ai. A flag overrides the environment, which overrides this file.\n\n"]
-    at = ""
+    current_table = ""
     for setting in SETTINGS:
         table, _ = _table_and_key(setting)
-        if table != at:
+        if table != current_table:
             out.append(f"\n[{table}]\n")
-            at = table
+            current_table = table
         out.append(f"# {setting.text} ({setting.allowed})\n")
         out.append(f"#{setting.example}\n")
     return "".join(out)
 
 
 def _table_and_key(setting: Setting) -> tuple[str, str]:
+    """Return the table and the key of a setting in the file.
+
+    The table is "" for a setting outside of any table, the key is "" for a setting that is a whole table.
+    """
     table, dot, name = setting.name.partition(".")
     return (table, name) if dot else (setting.name, "") if setting.name in TABLES else ("", setting.name)
 
 
-def effective_text(found: Effective) -> str:
+def effective_text(result: Effective) -> str:
     """Return the effective settings as TOML, each with a comment that names its origin."""
     rows: list[tuple[str, str]] = []
-    at = ""
+    current_table = ""
     for setting in SETTINGS:
         table, name = _table_and_key(setting)
-        if table != at:
+        if table != current_table:
             rows += [("", ""), (f"[{table}]", "")]
-            at = table
-        value, origin = value_of(found.settings, setting), found.origins[setting.name]
+            current_table = table
+        value, origin = value_of(result.settings, setting), result.origins[setting.name]
         if not name:
             rows += [(f"{_toml_key(key)} = {_toml(part)}", origin) for key, part in value]  # type: ignore[attr-defined]
         elif origin == DEFAULT and setting.name == "devices":

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     Without --fail-if, the code is as in ``exit_code_of``: 1 for a problem of the job or the hardware, 2 without a clear
     verdict. With --fail-if it is 1 when a condition is met.
     """
-    conditions = [ConditionOverRun(one) for one in conditions_of(args)]
+    conditions = [ConditionOverRun(condition) for condition in conditions_of(args)]
     job, diagnosis = SelectedJob(getattr(args, "job", 0)), Diagnosis(conditions)
     last = _recorded(args, job, diagnosis) if args.file is not None else _live(args, job, diagnosis)
     if last is None:
@@ -80,19 +80,19 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
         raise UsageError("--duration works with this machine only; for a recording use --begin and --end")
     last = None
     with corrupt_input_as_error(args.file), Progress(after_s=1.0) as show:
-        played = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
-        warn_of_truncation(played)
+        recorded = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
+        warn_of_truncation(recorded)
         # The totals stored in the recording are those of its leading job, so another job needs every Frame.
-        for part in played if job.given or diagnosis.needs_frames else played.frames_or_totals():
+        for part in recorded if job.given or diagnosis.needs_frames else recorded.frames_or_totals():
             if isinstance(part, TotalsLine):
                 diagnosis.join(part.tally)
-                show(f"diagnosing {played.progress(part.wall_ns)}")
+                show(f"diagnosing {recorded.progress(part.wall_ns)}")
                 continue
             last = job.judge(part)
             if (own := job.frame_about_job(last)) is not None:
                 diagnosis.add(own)
-            show(f"diagnosing {played.progress(last.snapshot.wall_ns)}")
-    for event in islice(chain.from_iterable(played.source.times.set_backs.values()), _MOST_CHANGES):
+            show(f"diagnosing {recorded.progress(last.snapshot.wall_ns)}")
+    for event in islice(chain.from_iterable(recorded.source.times.set_backs.values()), _MOST_CHANGES):
         print_notice(f"diagnose: {clock(event.wall_ns)}: {event.text}")
     return last
 
@@ -103,12 +103,12 @@ def _text(diagnosis: Diagnosis, last: Frame, pid: int) -> list[str]:
 
 
 def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
-    """Yield each finding with its evidence, how the jobs spent their time, and the verdicts over time."""
+    """Yield the findings with their evidence, the data stall, the jobs' time, missing parts, and verdicts over time."""
     findings = diagnosis.findings
     if not findings:
         yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
-    for number, one in enumerate(findings):
-        yield from _finding(one, findings[number + 1 :], last)
+    for number, finding in enumerate(findings):
+        yield from _finding(finding, findings[number + 1 :], last)
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)
@@ -142,9 +142,9 @@ def _job_time(job: JobTime) -> Iterator[str]:
         yield _line("", f"{part.name:<14}{part.figure:>6} %{seconds:>12.1f} s")
 
 
-def _finding(one: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
-    verdict = last.verdict._replace(findings=(one, *others), watched_s=last.verdict.needed_s)
-    yield _line(one.state.value, _sentence(verdict))
+def _finding(finding: Finding, others: tuple[Finding, ...], last: Frame) -> Iterator[str]:
+    verdict = last.verdict._replace(findings=(finding, *others), watched_s=last.verdict.needed_s)
+    yield _line(finding.state.value, _sentence(verdict))
     texts = (
         ("because", text_of(because(verdict))),
         ("not", ruled_out_text(verdict)),

@@ -103,13 +103,13 @@ def format_of(named: str | None, output: str) -> str:
     return kind
 
 
-def targets_of(kind: str, output: str, names: Sequence[str], every: Sequence[Table]) -> list[Target]:
+def targets_of(kind: str, output: str, names: Sequence[str], all_tables: Sequence[Table]) -> list[Target]:
     """Return the outputs and their tables.
 
-    every: all tables that exist. Raises UsageError for an unknown table, for several tables in a format that holds one
-    table per file, and for a folder with sqlite.
+    Raises UsageError for an unknown table, for several tables in a format that holds one table per file, and for a
+    folder with sqlite.
     """
-    by_name = {table.name: table for table in every}
+    by_name = {table.name: table for table in all_tables}
     for name in names:
         if name not in by_name:
             raise UsageError(f"no table {name!r}; tables: {', '.join(by_name)}")

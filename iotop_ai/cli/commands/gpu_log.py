@@ -46,36 +46,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print until the count is reached or Ctrl-C is pressed.
 
-    Raises UnknownError where GPUs cannot be read, and KeyboardInterrupt for a Ctrl-C before the first round is printed.
+    Raises UsageError for an invalid --format or --query, UnknownError where GPUs cannot be read, and KeyboardInterrupt
+    for a Ctrl-C before the first round is printed.
     """
     if args.help_query:
         sys.stdout.write("\n".join(FIELDS) + "\n")
         return 0
-    wanted = args.format.split(",")
-    if any(word not in _FORMATS for word in wanted) or ("csv" in wanted) == ("json" in wanted):
+    formats = args.format.split(",")
+    if any(word not in _FORMATS for word in formats) or ("csv" in formats) == ("json" in formats):
         raise UsageError(f"--format {args.format}: must be csv[,noheader][,nounits] or json")
     fields = fields_of(args.query)
     clock = Clock()
     collector = GpuCollector(clock, every_s=args.delay, root=Root("/"))
     try:
         collector.wait(FIRST_WAIT_S)
-        return _print(collector, clock, args, fields, wanted)
+        return _print(collector, clock, args, fields, formats)
     finally:
         collector.close()
 
 
 def _print(
-    collector: GpuCollector, clock: Clock, args: argparse.Namespace, fields: list[Field], wanted: list[str]
+    collector: GpuCollector, clock: Clock, args: argparse.Namespace, fields: list[Field], formats: list[str]
 ) -> int:
-    units = "nounits" not in wanted
+    units = "nounits" not in formats
     lines = _lines(collector, clock)
-    if "csv" in wanted and "noheader" not in wanted:
+    if "csv" in formats and "noheader" not in formats:
         sys.stdout.write(csv_header(fields, units=units) + "\n")
     due_ns, rounds, pause = clock.monotonic_ns(), 0, threading.Event()
     try:
         while True:
             for line in lines:
-                if "json" in wanted:
+                if "json" in formats:
                     sys.stdout.write(json.dumps(json_object(fields, line), ensure_ascii=False) + "\n")
                 else:
                     sys.stdout.write(csv_line(fields, line, units=units) + "\n")
@@ -95,7 +96,7 @@ def _print(
 
 
 def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
-    """Return one line per GPU, in the order of the NVML index."""
+    """Return one line per GPU, in the order of the NVML index. Raises UnknownError where GPUs cannot be read."""
     try:
         table = collector.read()
         details, _ = collector.details()
@@ -105,7 +106,8 @@ def _lines(collector: GpuCollector, clock: Clock) -> list[GpuLine]:
     if not table:
         raise UnknownError("no GPU found")
     wall_ns = clock.wall_ns()
-    order = sorted(table.items(), key=lambda one: (one[1].value.number if one[1].value else 1 << 20, one[0]))
+    # A GPU that did not answer has no index and comes last.
+    order = sorted(table.items(), key=lambda item: (item[1].value.number if item[1].value else 1 << 20, item[0]))
     out = []
     for uuid, reading in order:
         detail = details.get(uuid)

@@ -81,11 +81,11 @@ def _column(name: str) -> Iterator[str]:
 
     seen: set[tuple[str, str]] = set()
     for screen, entries in COLUMN_HELP.items():
-        found = [entry for entry in entries if _is_about(entry, name) and entry not in seen]
-        seen.update(found)
-        if found:
+        matches = [entry for entry in entries if _is_about(entry, name) and entry not in seen]
+        seen.update(matches)
+        if matches:
             yield f"{TITLES.get(screen, 'main screen')}:"
-            yield from _table(found)
+            yield from _table(matches)
 
 
 def _figures() -> Iterator[str]:
@@ -93,9 +93,9 @@ def _figures() -> Iterator[str]:
 
     yield "Figures of a condition (--fail-if, alerts.toml); docs/conditions.md has the grammar."
     yield from _table([("shares", ", ".join(SHARE_NAMES))])
-    for family, kind in FAMILIES.items():
-        name = family if kind.alone else f"{family}.NAME"
-        yield from _table([(f"{name}.", ", ".join(fields_of(family)))])
+    for name, family in FAMILIES.items():
+        prefix = name if family.alone else f"{name}.NAME"
+        yield from _table([(f"{prefix}.", ", ".join(fields_of(name)))])
 
 
 def _is_about(entry: tuple[str, str], name: str) -> bool:
@@ -117,8 +117,10 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``help``."""
-    what = "a command, a column of the screen, or one of "
-    parser.add_argument("topic", metavar="TOPIC", nargs="*", help=what + ", ".join(TOPICS))
+    topics = ", ".join(TOPICS)
+    parser.add_argument(
+        "topic", metavar="TOPIC", nargs="*", help=f"a command, a column of the screen, or one of {topics}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -33,9 +33,9 @@ STDOUT = "-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``import``."""
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--iostat", metavar="FILE", help="a log of iostat -x, as text or JSON")
-    which.add_argument("--nvidia-smi", metavar="FILE", help="a log of nvidia-smi --query-gpu=... --format=csv -l 1")
+    log_group = parser.add_mutually_exclusive_group(required=True)
+    log_group.add_argument("--iostat", metavar="FILE", help="a log of iostat -x, as text or JSON")
+    log_group.add_argument("--nvidia-smi", metavar="FILE", help="a log of nvidia-smi --query-gpu=... --format=csv -l 1")
     parser.add_argument(
         "-o", "--output", metavar="OUT", help="the recording to write (default ./FILE.iotop.jsonl; - is stdout)"
     )
@@ -49,16 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the recording and print its name to stderr; return 0. OUT appears only when it is complete."""
+    """Write the recording and return 0. A file appears only when it is complete; its name is then printed to stderr."""
     log = args.iostat or args.nvidia_smi
     start_ns = None if args.start is None else parse_moment_ns(args.start)
-    wanted = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
+    options = ImportOptions(start_ns, args.interval, args.keep_first, args.host_name)
     if args.iostat:
-        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, wanted, print_notice)
+        origin, snapshots = import_iostat.ORIGIN, import_iostat.iostat_snapshots(log, options, print_notice)
     else:
         if args.keep_first:
             raise UsageError("--keep-first works with --iostat only")
-        origin, snapshots = import_nvidia_smi.ORIGIN, import_nvidia_smi.nvidia_smi_snapshots(log, wanted)
+        origin, snapshots = import_nvidia_smi.ORIGIN, import_nvidia_smi.nvidia_smi_snapshots(log, options)
     output = args.output or default_name(log)
     writer = Writer(origin)
     with contextlib.ExitStack() as stack:

@@ -8,18 +8,20 @@ import os
 from iotop_ai.collectors.io.monitor_sockets import LONGEST_TEXT, SOCKET_VARIABLE, send_mark
 from iotop_ai.model.errors import UnknownError
 
-_NO_TEXT = "by command"
-"""The text of a mark if the user gives none. The key on the screen writes "by key" instead."""
+_DEFAULT_TEXT = "by command"
+"""The text of a mark for which the user gives none. The key on the screen writes "by key" instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``mark``."""
-    parser.add_argument("text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most (default "{_NO_TEXT}")')
+    parser.add_argument(
+        "text", nargs="*", help=f'the text, {LONGEST_TEXT} characters at most (default "{_DEFAULT_TEXT}")'
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the mark; return 0 when at least one monitor received it."""
-    if not send_mark(" ".join(args.text).strip() or _NO_TEXT, os.environ):
+    """Send the mark and return 0. Raises UnknownError when no monitor received it."""
+    if not send_mark(" ".join(args.text).strip() or _DEFAULT_TEXT, os.environ):
         raise UnknownError(
             f"no monitor of this user took the mark (set {SOCKET_VARIABLE} to the socket of another monitor)"
         )

@@ -1,4 +1,4 @@
-"""``iotop-ai replay``: show a recording on the live screen with a timeline, or a stream from another machine."""
+"""``iotop-ai replay``: show a recording with a timeline on the screen, or a live stream from another machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from iotop_ai.store.read.file import FileRecording
 
 STDIN = "-"
 GROWS_S = 15.0
-"""A file without an end line counts as still being written if its newest Snapshot is younger than this."""
+"""A file without an end line counts as still being written if its newest Snapshot is younger than this.
+
+With long intervals, the limit is 3 intervals.
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
     parser.add_argument("--at", metavar="T", help=f"start at: {when}")
-    parser.add_argument("--speed", metavar="X", type=speed, help="start playing at this speed: 0.25 to 64")
+    parser.add_argument("--speed", metavar="X", type=parse_speed, help="start playing at this speed: 0.25 to 64")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
     add_job_flag(parser)
     screen = parser.add_argument_group("the screen")
@@ -38,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def speed(text: str) -> float:
+def parse_speed(text: str) -> float:
     """Return a factor from 0.25 to 64; the text may end with an x. Raises ArgumentTypeError."""
     try:
         factor = float(text.lower().removesuffix("x"))
@@ -105,7 +108,8 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         from iotop_ai.model.keyframe import Keyframe
 
         items = (item for part in chain.parts for item in part.items())
-        check_recorded_job((one.snapshot if isinstance(one, Keyframe) else one for one in items), settings.job)
+        snapshots = (item.snapshot if isinstance(item, Keyframe) else item for item in items)
+        check_recorded_job(snapshots, settings.job)
     begin, end = cursor.begin_wall_ns, cursor.end_wall_ns()
     grows = args.file != STDIN and chain.grows(clock.wall_ns() - end)
     chain.follows = grows
@@ -133,7 +137,10 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
 
 
 class Chain:
-    """The parts of a recording. While the recording is written, this includes the parts that rotation adds."""
+    """The parts of a recording. ``next_part`` adds the parts that rotation makes.
+
+    follows: whether ``next_part`` looks for another part.
+    """
 
     def __init__(self, path: str, *, allow_root: bool = False) -> None:
         from iotop_ai.sources.recorded.rotated_parts import open_chain
@@ -142,6 +149,7 @@ class Chain:
         self.parts = list(open_chain(path, allow_root=allow_root))
         self.follows = False
         self._file = self._named()
+        """The device and the inode of the file that had the recording's name when the last part was opened."""
 
     def _named(self) -> tuple[int, int] | None:
         """Return the device and the inode of the file that the path names now; None if there is none."""
@@ -160,7 +168,10 @@ class Chain:
         return age_ns < max(GROWS_S, 3 * last.header.interval_s) * 1e9 and not last.closed()
 
     def next_part(self) -> FileRecording | None:
-        """Return the part after the last one if rotation has put another file under the recording's name, else None."""
+        """Return the part after the last one, or None.
+
+        There is one if ``follows`` is set and rotation has put another file under the recording's name.
+        """
         from iotop_ai.sources.recorded.rotated_parts import next_part
 
         named = self._named() if self.follows else None
@@ -172,7 +183,8 @@ class Chain:
             return None
         if following is not None:
             self.parts.append(following)
-            self._file = named if following.path == self._path else self._file
+            if following.path == self._path:  # otherwise more parts follow before the file of this name
+                self._file = named
         return following
 
     def close(self) -> None:

@@ -34,7 +34,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def program() -> list[str]:
-    """Return the command that starts this program, as words: its script, or else this Python with the package."""
+    """Return the command that starts this program, as words: its script, or else this Python with the package.
+
+    Raises UnknownError when Python does not know its own path.
+    """
     try:
         return own_program()
     except FileNotFoundError as error:
@@ -87,16 +90,19 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """Return the first part of the resolved path that users other than root can change; "" if there is none."""
+    """Return the file, or the lowest folder above it, that users other than root can change; "" if there is none.
+
+    Links are followed first. A file or folder that cannot be examined counts too.
+    """
     part = os.path.realpath(path)
     while True:
         try:
-            found = os.stat(part)
+            status = os.stat(part)
         except OSError:
             return part
-        if found.st_uid != 0 or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX):
+        if status.st_uid != 0 or (status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX):
             return part
-        above = os.path.dirname(part)
-        if above == part:
+        parent = os.path.dirname(part)
+        if parent == part:
             return ""
-        part = above
+        part = parent

@@ -65,7 +65,7 @@ def take_frame(source: LiveSource) -> Frame:
             after = completed(after, later)
     finally:
         source.close()
-        for _ in stream:
+        for _ in stream:  # to its end, which releases the source's resources
             pass
     return judged_frame(before, after)
 

@@ -37,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", metavar="TEXT", help=f"fields: {', '.join(f'{{{name}}}' for name in FIELD_MEANINGS)}"
     )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument(
         "--follow", action="store_true", help="print a line per interval, without end; tmux shows the newest"
     )
-    how.add_argument(
+    mode.add_argument(
         "--duration", metavar="SEC", type=parse_duration, help="watch this long before printing; the verdict needs 10 s"
     )
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one line, or one line per interval with --follow; return 0 in every state."""
-    form = None if args.format is None else checked_format(args.format)
+    line_format = None if args.format is None else checked_format(args.format)
     job = SelectedJob(getattr(args, "job", 0))
     if args.file is not None:
         if args.follow or args.duration is not None:
@@ -60,18 +60,18 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--path is a folder of this machine; with FILE use --device")
         newest = job.judge(_newest(args.file, allow_root=args.allow_root))
         job.check()
-        return _print(newest, form, _recorded_devices(newest, settings_elsewhere(args).devices))
+        return _print(newest, line_format, _recorded_devices(newest, settings_elsewhere(args).devices))
     settings = resolve_devices(settings_of(args))._replace(smart=False)
     source = LiveSource(settings)
     if args.follow:
-        return _follow(source, settings, job, form)
+        return _follow(source, settings, job, line_format)
     frame = take_frame(source) if args.duration is None else watch(source, args.duration, job)
     if frame is None:
         raise UnknownError("no data could be read")
     check_job(frame.snapshot, job.pid)
     judged = job.judge(frame)
     job.check()
-    return _print(judged, form, settings.devices)
+    return _print(judged, line_format, settings.devices)
 
 
 def _newest(path: str, *, allow_root: bool) -> Frame:
@@ -90,14 +90,14 @@ def _recorded_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for word in words for name in matching_devices(word, infos)))
 
 
-def _follow(source: LiveSource, settings: Settings, job: SelectedJob, form: str | None) -> int:
+def _follow(source: LiveSource, settings: Settings, job: SelectedJob, line_format: str | None) -> int:
     stream = frames(source)
     begun = False
     try:
         for frame in stream:
-            if begun:
+            if begun:  # the first Frame has no rates
                 judged = job.judge(frame)
-                _print(judged, form, settings.devices, judged_job=job.is_in(frame))
+                _print(judged, line_format, settings.devices, has_job=job.is_in(frame))
             else:
                 check_job(frame.snapshot, job.pid)
             begun = True
@@ -108,10 +108,10 @@ def _follow(source: LiveSource, settings: Settings, job: SelectedJob, form: str 
     return 0
 
 
-def _print(frame: Frame, form: str | None, devices: tuple[str, ...], *, judged_job: bool = True) -> int:
+def _print(frame: Frame, line_format: str | None, devices: tuple[str, ...], *, has_job: bool = True) -> int:
     fields = status_fields(frame, View(devices=devices))
-    if not judged_job:
+    if not has_job:
         fields |= NO_STATE
-    sys.stdout.write((default_line(fields) if form is None else formatted(form, fields)) + "\n")
+    sys.stdout.write((default_line(fields) if line_format is None else formatted(line_format, fields)) + "\n")
     sys.stdout.flush()
     return 0

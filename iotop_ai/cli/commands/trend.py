@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watch(source: Source, trend: Trend, intervals: int) -> Trend:
-    """Add up to ``intervals`` Frames of the source to the trend; Ctrl-C stops early.
+    """Add the Frames of up to ``intervals`` intervals to the trend and return it; Ctrl-C stops early.
 
-    Raises UnknownError if the source yields no Frame with rates.
+    Raises UnknownError if the source ends before the first interval does, and KeyboardInterrupt for a Ctrl-C in it.
     """
     stream = frames(source)
     try:

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watch and print the verdict; return 1 when something slows the job, 2 when the verdict is unknown."""
+    """Watch and print the verdict; return the code of ``exit_code_of``. Raises UnknownError if it is unknown."""
     settings = resolve_devices(settings_of(args))
     job = SelectedJob(getattr(args, "job", 0))
     source = LiveSource(settings, marks=True)
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     job.check()
     lines = verdict_block(last, View(devices=settings.devices))
     if args.stack:
-        lines.insert(-1, code_line(source.root, last))
+        lines.insert(-1, code_line(source.root, last))  # the last line says where and when the verdict was seen
     print_lines(fenced(lines) if args.md else lines)
     return exit_code_of(
         None if last.verdict.measuring and not last.verdict.primary.lost_ratio else last.verdict.primary
