@@ -42,7 +42,7 @@ SHORTEST_S, LONGEST_S = 2.0, 600.0
 MOST_WORKERS = 256
 LEAST_SAMPLE, MOST_SAMPLE = 4096, 4 << 20
 _WIDTH = 80
-_GONE = (2, 20)
+_MISSING = (2, 20)
 """The numbers of ENOENT and ENOTDIR."""
 
 
@@ -123,20 +123,20 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
     python = user_python(args.python) if args.dataset else ""
     request = Request(absolute_path(args.path), phases, args.engine, not args.no_write, python=python)
-    others = OtherReads(place, root)
-    running = StorageCheck(request, clock)
+    other_reads = OtherReads(place, root)
+    storage_check = StorageCheck(request, clock)
     try:
         with Progress(clock) as show:
             report, end = gather(
                 Report(place, 0),
-                running.messages(),
+                storage_check.messages(),
                 clock,
                 lambda so_far, step: show(f"{len(so_far.results) + 1}/{len(phases)} {progress_text(*step)}"),
             )
     finally:
-        running.close()
-    report = report._replace(other_ratio=others.ratio())
-    if not report.results and end.number in _GONE:
+        storage_check.close()
+    report = report._replace(other_ratio=other_reads.ratio())
+    if not report.results and end.number in _MISSING:
         raise InputError(end.error)
     if rate or report.dataset is not None:
         report = report._replace(room_bytes=room_for_data(read_levels(root), read_memory_room(root)))
@@ -165,26 +165,27 @@ def wanted_rate(args: argparse.Namespace) -> float:
 
 def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
     results, share = report.results, None if report.forecast is None else report.forecast.first
-    asked = (
+    thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
         Threshold("--min-gpu", args.min_gpu or 0.0, share),
     )
-    return tuple(one for one in asked if getattr(args, one.flag[2:].replace("-", "_")) is not None)
+    return tuple(each for each in thresholds if getattr(args, each.flag[2:].replace("-", "_")) is not None)
 
 
 def _seconds(text: str) -> float:
-    seconds = _typed(parse_duration_s, text)
+    seconds = _parse_argument(parse_duration_s, text)
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
     return seconds
 
 
 def _rate(text: str) -> float:
+    """Return the bytes per second of a rate that has a unit."""
     if text.removesuffix("/s").replace(".", "", 1).isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 500MB/s")
-    return float(_typed(parse_size_bytes, text.removesuffix("/s")))
+    return float(_parse_argument(parse_size_bytes, text.removesuffix("/s")))
 
 
 def _per_s(text: str) -> float:
@@ -205,7 +206,7 @@ def _await(text: str) -> float:
     """Return the milliseconds of a latency that has a unit."""
     if text[-1:].isdigit():  # a number without a unit would mean seconds, which the user probably does not intend
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
-    return _typed(parse_duration_s, text) * 1000
+    return _parse_argument(parse_duration_s, text) * 1000
 
 
 def _workers(text: str) -> int:
@@ -215,7 +216,7 @@ def _workers(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    size = _typed(parse_size_bytes, text)
+    size = _parse_argument(parse_size_bytes, text)
     if not LEAST_SAMPLE <= size <= MOST_SAMPLE:
         raise argparse.ArgumentTypeError(f"{text} is outside 4k to 4M")
     return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads read whole blocks
@@ -230,13 +231,15 @@ def _step(text: str) -> float:
 
 
 def _share(text: str) -> float:
+    """Return the ratio, above 0 and up to 1, of a share in percent."""
     number = text.removesuffix("%")
     if not (number.isascii() and number.replace(".", "", 1).isdigit() and 0 < float(number) <= 100):
         raise argparse.ArgumentTypeError(f"{text!r} is not a share; write 90%")
     return float(number) / 100
 
 
-def _typed(parse: Callable[[str], N], text: str) -> N:
+def _parse_argument(parse: Callable[[str], N], text: str) -> N:
+    """Return the number that ``parse`` finds in the text. Raises ArgumentTypeError."""
     try:
         return parse(text)
     except UsageError as error:

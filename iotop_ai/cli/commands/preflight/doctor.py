@@ -29,7 +29,7 @@ from iotop_ai.sources.live.source import LiveSource
 
 INTERVAL_S = 0.2
 """The interval between two Snapshots, in seconds. It is short, because the checks use no rate."""
-_LARGEST = 16 << 20
+_LARGEST_BYTES = 16 << 20
 _ENDINGS = (".txt", ".yml", ".yaml")
 
 
@@ -63,15 +63,15 @@ def run(args: argparse.Namespace) -> int:
         return _export(args, folder, clock)
     python = user_python(args.python)
     source = LiveSource(settings._replace(interval_s=INTERVAL_S), clock=clock)
-    found = examine(first_answered_snapshot(source), source.root, python, folder, clock, args.script)
+    diagnosis = examine(first_answered_snapshot(source), source.root, python, folder, clock, args.script)
     if args.json:
-        print(render_doctor_json(found))
-    elif text := doctor_text(found, args.quiet):
+        print(render_doctor_json(diagnosis))
+    elif text := doctor_text(diagnosis, args.quiet):
         print(text)
-    if found.exit_code == 2:
-        names = [check.name for check in found.checks if check.state is State.UNKNOWN]
+    if diagnosis.exit_code == 2:
+        names = [check.name for check in diagnosis.checks if check.state is State.UNKNOWN]
         print_notice(f"unknown: {', '.join(names)}")
-    return found.exit_code
+    return diagnosis.exit_code
 
 
 def first_answered_snapshot(source: LiveSource) -> Snapshot:
@@ -99,26 +99,26 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
     path: str = args.export
     if not path.endswith(_ENDINGS):
         raise UsageError(f"--export {clean(path)}: the name must end in .txt (pip) or .yml (conda)")
-    found = read_python(user_python(args.python), folder, clock)
-    if found.error:
-        raise UnknownError(f"{found.executable or 'python3'}: {found.error}")
-    name = os.path.basename(os.path.normpath(found.prefix)) if found.conda else "training"
-    text = requirements_text(found) if path.endswith(".txt") else environment_text(found, name)
+    python = read_python(user_python(args.python), folder, clock)
+    if python.error:
+        raise UnknownError(f"{python.executable or 'python3'}: {python.error}")
+    name = os.path.basename(os.path.normpath(python.prefix)) if python.conda else "training"
+    text = requirements_text(python) if path.endswith(".txt") else environment_text(python, name)
     with OutFile(path, force=args.force) as out:
         with out.stream() as stream:
             stream.write(text.encode())
         out.commit()
-    print_notice(f"wrote {clean(path)}: {plural(len(found.imported), 'package')} of {found.executable}")
+    print_notice(f"wrote {clean(path)}: {plural(len(python.imported), 'package')} of {python.executable}")
     return 0
 
 
 def _compare(first: str, second: str, *, as_json: bool) -> int:
-    found = list(differences(*(_saved(path) for path in (first, second))))
+    different = list(differences(*(_saved(path) for path in (first, second))))
     if as_json:
-        print(render_differences_json(found))
+        print(render_differences_json(different))
     else:
-        print(differences_text(found, (clean(os.path.basename(first)), clean(os.path.basename(second)))))
-    return 1 if found else 0
+        print(differences_text(different, (clean(os.path.basename(first)), clean(os.path.basename(second)))))
+    return 1 if different else 0
 
 
 def _saved(path: str) -> dict[str, Any]:
@@ -127,25 +127,25 @@ def _saved(path: str) -> dict[str, Any]:
     def read() -> bytes:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
-            return file.read(_LARGEST + 1) or b""
+            return file.read(_LARGEST_BYTES + 1) or b""  # a pipe without data gives None
 
     try:
         raw = call_with_timeout(10 * HOME_TIMEOUT_S, path, read)
     except OSError as error:
         raise InputError(f"{clean(path)}: {error.strerror}") from None
     try:
-        found = json.loads(raw) if len(raw) <= _LARGEST else None
+        saved = json.loads(raw) if len(raw) <= _LARGEST_BYTES else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or "checks" not in found:
+        saved = None
+    if not isinstance(saved, dict) or saved.get("format") != FORMAT or "checks" not in saved:
         raise InputError(f"{clean(path)} was not saved with iotop-ai doctor --json")
-    cleaned: dict[str, Any] = _cleaned(found)
+    cleaned: dict[str, Any] = _cleaned(saved)
     return cleaned
 
 
-def _cleaned(found: object) -> Any:
-    if isinstance(found, dict):
-        return {clean(str(key)): _cleaned(value) for key, value in found.items()}
-    if isinstance(found, list):
-        return [_cleaned(one) for one in found]
-    return clean(found) if isinstance(found, str) else found
+def _cleaned(value: object) -> Any:
+    if isinstance(value, dict):
+        return {clean(str(key)): _cleaned(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(part) for part in value]
+    return clean(value) if isinstance(value, str) else value

@@ -74,9 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--cold", metavar="PATH", help="evict this dataset from the page cache before each run")
     parser.add_argument("--python", metavar="PATH", help="the Python that trains (default: the active environment's)")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print a JSON object instead of text")
-    how.add_argument("--patch", action="store_true", help="print only the recommended arguments of the loader")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    form.add_argument("--patch", action="store_true", help="print only the recommended arguments of the loader")
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     environment = child_environment(os.environ, folder)
     request = Request(python, module, factory, folder, environment, args.seconds, args.timeout, bool(args.cold))
     with Progress(clock) as show:
-        report = sweep(request, grid, args.cold or "", clock, lambda *at: show(progress_text(*at)))
+        report = sweep(request, grid, args.cold or "", clock, lambda *progress: show(progress_text(*progress)))
     if args.json:
         print(render_loader_json(report))
     elif args.patch and report.choice is not None:
@@ -114,10 +114,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _explain(report: Report) -> None:
-    """Print the first failure to standard error."""
-    failed = next((one.failure for one in report.runs if one.failure is not None), None)
-    if failed is not None:
-        print_notice(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failed.text}")
+    """Print the first failure, if any, to standard error."""
+    failure = next((run.failure for run in report.runs if run.failure is not None), None)
+    if failure is not None:
+        print_notice(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failure.text}")
 
 
 def _numbers(text: str, least: int, most: int) -> list[int]:
@@ -136,10 +136,10 @@ def _positive(text: str) -> list[int]:
 
 
 def _starts(text: str) -> list[str]:
-    found = list(dict.fromkeys(text.split(",")))
-    if unknown := [word for word in found if word not in STARTS]:
+    starts = list(dict.fromkeys(text.split(",")))
+    if unknown := [word for word in starts if word not in STARTS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(STARTS)}")
-    return found
+    return starts
 
 
 def _seconds(text: str) -> float:

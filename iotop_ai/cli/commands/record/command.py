@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record until a signal arrives, or while the command runs; return the exit code."""
+    """Record while the command runs, or until a signal or the end of --duration; return the exit code."""
     if os.environ.get(OFF_VARIABLE) == "0":
         words = args.words[1:] if args.words[:1] == ["--"] else args.words
         if words:
@@ -95,12 +95,13 @@ class Session:
         self._burst = Burst()
         self._bursting = False
         self._code: int | None = None
+        """The exit code of the command, or the negative number of its signal; None until its end."""
         self._newest: Frame | None = None
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Forward the signal to the command, unless the terminal has sent it there already.
 
-        Without a command, end the recording.
+        Without a command, end the recording. An end signal after that also ends the wait for a disk or hook.
         """
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()
@@ -115,9 +116,9 @@ class Session:
                 self._source.close()
 
     def run(self, signals: Signals) -> int:
-        """Open the outputs, start the command, record, and print a summary; return the exit code.
+        """Open the outputs, start the command and record; print a summary of a command's run; return the exit code.
 
-        Raises IotopError when the recording cannot start.
+        Raises IotopError when the recording cannot start, or when an output failed and no command ran.
         """
         options = self._options
         if options.csv:
@@ -177,7 +178,7 @@ class Session:
     def _status(self) -> dict[str, Any]:
         """Return the answer to a status request: the state of the job of the program that started this recorder."""
         path = "" if self._output is None else self._output.path
-        pid = 0 if self._control is None else self._control.starter
+        pid = 0 if self._control is None else self._control.starter_pid
         return {"path": path, **status_object(self._newest, pid, self._comparison)}
 
     def _open_source(self) -> LiveSource:

@@ -33,7 +33,7 @@ class Control:
     """
 
     def __init__(self, clock: Clock, status: Callable[[], Mapping[str, Any]], on_end: Callable[[], None]) -> None:
-        self.starter = os.getppid()
+        self.starter_pid = os.getppid()
         self._clock = clock
         self._status = status
         self._on_end = on_end
@@ -42,7 +42,7 @@ class Control:
         """The marks and steps that arrived before ``connect``."""
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
-        for descriptor in (1, 2):
+        for descriptor in (1, 2):  # a full pipe must not stop the recording
             os.set_blocking(descriptor, False)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
         self._thread.start()
@@ -64,29 +64,29 @@ class Control:
                 os.write(1, b"\n")
 
     def _run(self) -> None:
-        waiting = select.poll()
-        waiting.register(0, select.POLLIN)
-        ended = -1
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        starter_fd = -1
         with contextlib.suppress(OSError):  # the program has ended already
-            ended = os.pidfd_open(self.starter)
-            waiting.register(ended, select.POLLIN)
+            starter_fd = os.pidfd_open(self.starter_pid)
+            poll.register(starter_fd, select.POLLIN)
         rest = b""
         while True:
-            ready = dict(waiting.poll())
+            ready = dict(poll.poll())
             if 0 in ready:
-                read = os.read(0, _BLOCK)
-                if not read:
+                data = os.read(0, _BLOCK)
+                if not data:
                     break
-                *lines, rest = (rest + read).split(b"\n")
+                *lines, rest = (rest + data).split(b"\n")
                 rest = rest[-LARGEST_BYTES:]
                 for line in lines:
                     self._answer(line)
                 if any(line.translate(None, _BLANKS) == _END for line in lines):
                     break
-            elif ended in ready:  # a child of that program may still hold its end of the pipe
+            elif starter_fd in ready:  # a child of that program may still hold its end of the pipe
                 break
-        if ended >= 0:
-            os.close(ended)
+        if starter_fd >= 0:
+            os.close(starter_fd)
         self._on_end()
 
     def _answer(self, line: bytes) -> None:
@@ -101,7 +101,7 @@ class Control:
         with self._lock:
             source = self._source
             if source is None:
-                self._early = [*self._early[-_MOST_EARLY:], message]
+                self._early = [*self._early, message][-_MOST_EARLY:]
                 return
         self._pass_on(source, message)
 
@@ -109,4 +109,4 @@ class Control:
         if isinstance(message, str):
             source.add_mark(message)
         else:
-            source.take_steps(self.starter, message)
+            source.take_steps(self.starter_pid, message)

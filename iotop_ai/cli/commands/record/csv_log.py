@@ -17,7 +17,8 @@ from iotop_ai.store.write.sink import TextSink
 class CsvLog:
     """Writes the CSV log of a recording.
 
-    say: prints a line. on_end: called when the log ends because of an error. Raises InputError or UsageError.
+    say: prints a line. on_end: called when a write fails or the reader of the pipe has gone. Raises InputError or
+    UsageError.
     """
 
     def __init__(self, path: str, *, append: bool, say: Callable[[str], None], on_end: Callable[[], None]) -> None:

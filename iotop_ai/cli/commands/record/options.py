@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iotop_ai.alerts.config import AlertConfig
 
 STREAM = "-"
-_SECONDS = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
+_DURATION = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
 
 
 class RecordOptions(NamedTuple):
@@ -119,11 +119,11 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
 def parse_rotation(text: str) -> Rotation:
     """Return the limits in a text such as "512M", "24h" or "1G,24h": a size, an age, or both.
 
-    A lower-case m stands for minutes, an upper-case M for MiB.
+    A lower-case m stands for minutes, an upper-case M for MiB. Raises UsageError.
     """
     size, seconds = None, None
     for word in text.split(","):
-        if _SECONDS.fullmatch(word.strip()):
+        if _DURATION.fullmatch(word.strip()):
             seconds = _positive(parse_duration_s(word))
         else:
             size = parse_size_bytes(word)
@@ -133,7 +133,7 @@ def parse_rotation(text: str) -> Rotation:
 
 
 def parse_hook(text: str | None) -> tuple[str, ...]:
-    """Return the words of the hook's command line, split by a shell's rules."""
+    """Return the words of the hook's command line, split by a shell's rules; () for None. Raises UsageError."""
     try:
         argv = tuple(shlex.split(text or ""))
     except ValueError as error:

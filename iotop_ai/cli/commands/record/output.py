@@ -22,8 +22,11 @@ from iotop_ai.store.write.rotation import HOOK_S, Rotator
 from iotop_ai.store.write.sink import FileSink, PipeSink
 
 CLOSE_S = 20.0
+"""The longest wait for the last lines to be written."""
 OPEN_S = 5.0
+"""The longest wait for a file to be opened."""
 _STEP_S = 0.2
+"""How often the wait at the close checks for a second end signal."""
 T = TypeVar("T")
 
 
@@ -39,7 +42,7 @@ def open_sink(path: str, make: Callable[[], T]) -> T:
 
 
 class Output:
-    """A recording in progress. say: prints a line. on_end: called when the recording ends because of an error.
+    """A recording in progress. say: prints a line. on_end: called on the recorder's thread when the recording ends.
 
     Raises InputError or UsageError when the file cannot be opened.
     """

@@ -1,4 +1,4 @@
-"""Receives signals while a command runs, and finds the sender of each signal: the terminal or a process."""
+"""Receives signals on a thread, and finds out whether the terminal or a process has sent a signal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Signals:
 
     Enter the block before other threads start, so that every thread blocks these signals.
 
-    on_signal: called with the signal, and with True if the terminal sent it to this process and its children alike.
+    on_signal: called with the signal, and with True if the terminal sent it to this process and its children alike. It
+    is called with False if the sender is unknown.
     """
 
     def __init__(self, numbers: Iterable[signal.Signals], on_signal: Callable[[signal.Signals, bool], None]) -> None:
@@ -30,14 +31,14 @@ class Signals:
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="signals", daemon=True)
         self._old_mask: set[signal.Signals | int] = set()
-        self._handlers: dict[signal.Signals, Any] = {}
+        self._old_handlers: dict[signal.Signals, Any] = {}
         self._unblocked: deque[signal.Signals] = deque()
         """The signals that arrived while a thread had them unblocked."""
 
     def __enter__(self) -> Signals:
         # A thread that starts a child unblocks all signals for a moment. With a handler, a signal in that moment is
         # neither lost nor fatal.
-        self._handlers = {number: signal.signal(number, self._handle) for number in self._numbers}
+        self._old_handlers = {number: signal.signal(number, self._handle) for number in self._numbers}
         self._old_mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers))
         self._thread.start()
         return self
@@ -48,12 +49,12 @@ class Signals:
         self._stopping = True
         self._thread.join(5 * _POLL_S)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
-        for number, handler in self._handlers.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
 
     def unblock(self) -> None:
         """Restore the handlers and the signal mask in a child, between fork and exec."""
-        for number, handler in self._handlers.items():
+        for number, handler in self._old_handlers.items():
             signal.signal(number, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._old_mask)
 

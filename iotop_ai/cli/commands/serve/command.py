@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until a signal ends it; return 0."""
+    """Serve until a signal arrives or the time of --duration has passed; return 0."""
     options = serve_options(args)
     quiet_log()
     session = ServeSession(options)
@@ -54,11 +54,12 @@ class ServeSession:
         devices = options.record.settings.devices
         self._scrape = ScrapeText(devices)
         self._textfile = Textfile(options.textfile, devices) if options.textfile else None
-        self._sockets: VerdictServer | None = None
+        self._verdict_server: VerdictServer | None = None
         self._output: Output | None = None
         self._source: LiveSource | None = None
         self._stopping = threading.Event()
         self._trouble = ""
+        """The error of the last attempt to write the text file; "" after a success."""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Stop serving. A second signal also ends the wait for the recording's disk."""
@@ -72,7 +73,7 @@ class ServeSession:
             self._source.close()
 
     def run(self) -> int:
-        """Listen, read and record; return the exit code. Raises IotopError when it cannot start."""
+        """Listen, read and record; return 0. Raises IotopError when it cannot start, or when the recording failed."""
         options = self._options
         with contextlib.ExitStack() as parts:  # every part is closed, even if closing another part fails
             parts.callback(self._close_output)  # closed last, because it may wait for a disk
@@ -82,8 +83,8 @@ class ServeSession:
             if server is not None:
                 parts.callback(server.stop)
             if options.socket:
-                self._sockets = self._open_socket(options.socket)
-                parts.callback(self._sockets.stop)
+                self._verdict_server = self._open_socket(options.socket)
+                parts.callback(self._verdict_server.stop)
             if options.record.output:
                 self._output = Output(options.record, Clock(), say, lambda: None)
             if server is not None:
@@ -121,12 +122,12 @@ class ServeSession:
 
     def _open_socket(self, path: str) -> VerdictServer:
         try:
-            found = VerdictServer(path, Root())
+            server = VerdictServer(path, Root())
         except OSError as error:
             raise InputError(f"--socket {clean(path)}: {error.strerror}") from None
-        found.start()
+        server.start()
         say(f"the verdict on one's own jobs: curl --unix-socket {path} http://localhost/")
-        return found
+        return server
 
     def _serve(self) -> None:
         settings = self._options.record.settings
@@ -160,8 +161,8 @@ class ServeSession:
 
     def _take(self, frame: Frame) -> None:
         self._scrape.put(frame)
-        if self._sockets is not None:
-            self._sockets.put(frame)
+        if self._verdict_server is not None:
+            self._verdict_server.put(frame)
         if self._output is not None:
             self._output.put(frame)
         if self._textfile is not None:

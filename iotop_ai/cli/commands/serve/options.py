@@ -23,7 +23,8 @@ LISTEN = "127.0.0.1:9743"
 class ServeOptions(NamedTuple):
     """The values of the flags of ``serve``, already checked.
 
-    listen: the address and port to listen on; None if only --textfile is used. socket: a path, or "" for no socket.
+    listen: the address and port to listen on; None if only --textfile is used. textfile, socket: a path; "" for none.
+    token: the bearer token that requests need; "" for none. hosts: the host names that requests may use in addition.
     record: the options of the recording; their ``output`` is empty when nothing is recorded.
     """
 
@@ -95,7 +96,8 @@ def serve_options(args: argparse.Namespace) -> ServeOptions:
 def parse_listen(text: str) -> tuple[str, int]:
     """Return the address and the port that a text names. Raises UsageError.
 
-    "127.0.0.1:9743" and "[::1]:9743" name both. ":9743" stands for every address of this machine, "9743" for loopback.
+    "127.0.0.1:9743" and "[::1]:9743" name both. ":9743" stands for every IPv4 address of this machine, "9743" for
+    loopback.
     """
     host, colon, port = text.rpartition(":")
     if not (port.isascii() and port.isdecimal() and int(port) <= 65535):

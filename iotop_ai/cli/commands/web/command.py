@@ -24,13 +24,15 @@ PORT = 8137
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``web``."""
-    parser.add_argument("--port", metavar="PORT", type=port, default=PORT, help=f"port on 127.0.0.1 (default {PORT})")
+    parser.add_argument(
+        "--port", metavar="PORT", type=parse_port, default=PORT, help=f"port on 127.0.0.1 (default {PORT})"
+    )
     add_source_flags(parser, sub=True)
     parser.add_argument("--theme", choices=THEMES, default=argparse.SUPPRESS, help="one of " + ", ".join(THEMES))
 
 
-def port(text: str) -> int:
-    """Return a port from 1024 to 65535, because lower ports are privileged. Raises ArgumentTypeError."""
+def parse_port(text: str) -> int:
+    """Return a port from 1024 to 65535; lower ports are privileged. Raises ArgumentTypeError."""
     if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
     return int(text)

@@ -30,8 +30,8 @@ def die_with(parent: int) -> None:
 def limit_memory() -> None:
     """Limit the address space of this process and its children."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    most = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    limit = MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
 def main(argv: Sequence[str]) -> int:
