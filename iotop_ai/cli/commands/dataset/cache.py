@@ -71,44 +71,44 @@ def _status(args: argparse.Namespace) -> int:
     root = Root("/")
     with Progress() as show:
         try:
-            found = read_cached(
+            cached = read_cached(
                 args.path, PageCache(), lambda c: show(f"{plural(c.files, 'file')}, {amount(c.size_bytes)} ...")
             )
         except OSError as error:
             raise InputError(f"{clean(args.path)}: {error.strerror}") from None
     room = room_for_data(read_levels(root), read_memory_room(root))
-    fits = caches.fits_in_memory(found, room)
+    fits = caches.fits_in_memory(cached, room)
     if args.json:
-        _json({**found._asdict(), "resident_ratio": found.resident_ratio, "room_bytes": room, "fits": fits})
+        _json({**cached._asdict(), "resident_ratio": cached.resident_ratio, "room_bytes": room, "fits": fits})
     else:
-        print("\n".join(caches.cached_text(found, room)))
+        print("\n".join(caches.cached_text(cached, room)))
     if fits is False:
         return PROBLEM
-    return NO_ANSWER if fits is None or (found.files and found.unknown_files == found.files) else FINE
+    return NO_ANSWER if fits is None or (cached.files and cached.unknown_files == cached.files) else FINE
 
 
 def _evict(args: argparse.Namespace) -> int:
     with Progress() as show:
-        outcome, done = evict(
+        outcome, evicted = evict(
             args.path,
             Audit(Clock()),
             PageCache(),
             lambda e: show(f"{plural(e.files, 'file')}, {amount(e.size_bytes)} ..."),
         )
-    if done is None:
+    if evicted is None:
         raise NotDoneError(outcome.text)
     if args.json:
-        _json(done._asdict())
+        _json(evicted._asdict())
     else:
-        gaps = caches.gaps_text(done.unreadable, done.first_unreadable, done.elsewhere, done.unknown_files)
-        print("\n".join([caches.evicted_text(done), *gaps]))
-    if done.files:
-        mark_everywhere(caches.evicted_text(done))
-    if (done.files or done.unreadable) and done.unknown_files == done.files:
+        gaps = caches.gaps_text(evicted.unreadable, evicted.first_unreadable, evicted.elsewhere, evicted.unknown_files)
+        print("\n".join([caches.evicted_text(evicted), *gaps]))
+    if evicted.files:
+        mark_everywhere(caches.evicted_text(evicted))
+    if (evicted.files or evicted.unreadable) and evicted.unknown_files == evicted.files:
         return NO_ANSWER
-    if done.after_bytes or done.unreadable or done.elsewhere:
+    if evicted.after_bytes or evicted.unreadable or evicted.elsewhere:
         return PROBLEM
-    return NO_ANSWER if done.unknown_files else FINE
+    return NO_ANSWER if evicted.unknown_files else FINE
 
 
 def _drop(args: argparse.Namespace, settings: Settings) -> int:

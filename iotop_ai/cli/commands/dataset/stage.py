@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print only the new path to stdout, and return the exit code.
+    """Print only the new path, or with --json only an object, to stdout, and return the exit code.
 
     0: the dataset is copied and verified, or a dry run found nothing against it. 1: a copy is refused (no room, not
     faster, other files in the way), or it differs. 2: it failed or was not confirmed.
@@ -117,10 +117,10 @@ class Stage:
         outcome = audited(Audit(self._clock), "stage", where, act)
         if not outcome.done:
             raise failed[0] if failed else NotDoneError(outcome.text)
-        done = self._verify()
-        print_notice(stage.verified_text(done))
-        self._report(done, "")
-        if done.wrong:
+        verified = self._verify()
+        print_notice(stage.verified_text(verified))
+        self._report(verified, "")
+        if verified.wrong:
             return PROBLEM
         mark_everywhere(f"staged {amount(self._plan.size_bytes)}: {where}")
         return FINE
@@ -184,7 +184,7 @@ class Stage:
         print_notice(erase + "\n".join(lines))
 
     def _report(self, done: Verified | None, refused: str) -> None:
-        """Print the new path to stdout if the copy is correct; with --json, print the JSON object instead."""
+        """Print the new path to stdout if the copy is correct; with --json, always print the JSON object instead."""
         if self._args.json:
             speed = None if self._speed is None else self._speed._asdict()
             verified = None if done is None else done._asdict()

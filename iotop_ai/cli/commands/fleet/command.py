@@ -19,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show or print the machines; return 0 if all are well, 1 if any is not, 2 if machines or answers are missing."""
+    """Show the machines until the user leaves the screen, or print them once; return the exit code.
+
+    After printing: 1 if a machine or an alert reports trouble, 2 if machines or answers are missing, else 0.
+    """
     options = fleet_options(args)
     if options.once:
         quiet_log()
@@ -39,7 +42,7 @@ def _print_once(options: FleetOptions) -> int:
         fleet = ask_fleet(options.server, options.window_s)
     finally:
         options.server.close()
-    machines = [one for one in sort_machines(fleet.machines, options.sort) if matches(one, options.pattern)]
+    machines = [machine for machine in sort_machines(fleet.machines, options.sort) if matches(machine, options.pattern)]
     if options.json:
         from iotop_ai.export.json.fleet import render_fleet_json
 
@@ -53,8 +56,8 @@ def _print_once(options: FleetOptions) -> int:
     if not machines:
         words = f" has {clean(options.pattern)!r}" if options.pattern and fleet.machines else " is known to that server"
         print_notice(f"unknown: no machine{words}")
-    if any(one.troubled for one in machines) or (
-        any(one.reports_trouble for one in fleet.alerts) and not options.pattern
+    if any(machine.troubled for machine in machines) or (
+        any(alert.reports_trouble for alert in fleet.alerts) and not options.pattern
     ):
         return 1
     return 2 if not machines or fleet.unanswered else 0

@@ -39,12 +39,12 @@ def run(args: argparse.Namespace) -> int:
             return _undo(store, acknowledged, args.id)
         print_status("reading the health of disks and GPUs ...")
         frame = take_frame(LiveSource(settings_of(args)._replace(devices=(), path="")))
-        found = lasting_findings(frame)
+        findings = lasting_findings(frame)
         if args.id is None:
-            print_lines(_list_lines(found, acknowledged))
+            print_lines(_list_lines(findings, acknowledged))
             return 0
-        name = matching_id(args.id, found)
-        value, wall_s = value_of(found[name]), Clock().wall_ns() // 10**9
+        name = matching_id(args.id, findings)
+        value, wall_s = value_of(findings[name]), Clock().wall_ns() // 10**9
         call_with_timeout(HOME_TIMEOUT_S, store.path, lambda: store.add(name, value, wall_s))
     except ValueError as error:
         raise InputError(f"{store.path}: {error}; remove the file to start afresh") from None
@@ -56,17 +56,17 @@ def run(args: argparse.Namespace) -> int:
 
 def lasting_findings(frame: Frame) -> dict[str, Finding]:
     """Return the active findings that never clear by themselves, acknowledged or not, by their identity."""
-    found = (held.finding for held in frame.carry.held.values())
-    return {name: one for one in found if (name := identity(one, frame.snapshot))}
+    active = (held.finding for held in frame.carry.held.values())
+    return {name: finding for finding in active if (name := identity(finding, frame.snapshot))}
 
 
-def matching_id(word: str, found: dict[str, Finding]) -> str:
+def matching_id(word: str, findings: dict[str, Finding]) -> str:
     """Return the identity of the finding that the word names. Raises UsageError when it names none."""
     plain = word.removeprefix("/dev/")
-    for name, one in found.items():
-        if plain in (name, name.partition(":")[2], one.subject):
+    for name, finding in findings.items():
+        if plain in (name, name.partition(":")[2], finding.subject):
             return name
-    ids = ", ".join(found) or "none now (SMART may need root)"
+    ids = ", ".join(findings) or "none now (SMART may need root)"
     raise UsageError(f"{clean(word)!r} is not a finding to acknowledge; findings: {ids}")
 
 
@@ -80,11 +80,11 @@ def _undo(store: Acknowledged, acknowledged: dict[str, str], word: str | None) -
     return 0
 
 
-def _list_lines(found: dict[str, Finding], acknowledged: dict[str, str]) -> list[str]:
+def _list_lines(findings: dict[str, Finding], acknowledged: dict[str, str]) -> list[str]:
     out = []
-    for name, one in found.items():
+    for name, finding in findings.items():
         value = acknowledged.get(name)
-        word = "open" if value is None else "worse" if worse(one, value) else "acknowledged"
-        out.append(f"{word:<13} {name}  {text_of(headline_of(one))}")
-    out += [f"{'acknowledged':<13} {name}  not active" for name in acknowledged if name not in found]
+        status = "open" if value is None else "worse" if worse(finding, value) else "acknowledged"
+        out.append(f"{status:<13} {name}  {text_of(headline_of(finding))}")
+    out += [f"{'acknowledged':<13} {name}  not active" for name in acknowledged if name not in findings]
     return out or ["no failing disk or GPU"]

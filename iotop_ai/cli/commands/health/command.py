@@ -34,7 +34,7 @@ from iotop_ai.present.screen.bounds import bounded
 HEALTHY, PROBLEM, UNKNOWN = 0, 1, 2
 POLL_S = 5.0
 """The time between two queries for a self-test's progress, in seconds."""
-LOST_POLLS = 12
+MOST_UNANSWERED = 12
 """The number of unanswered queries in a row after which --wait gives up."""
 _NEUTRAL = (Status.ASLEEP, Status.UNSUPPORTED)
 Table = dict[str, Reading[SmartState]]
@@ -81,13 +81,13 @@ class Health:
     def __init__(self, settings: Settings, args: argparse.Namespace, clock: Clock, root: Root) -> None:
         self._settings, self._args, self._clock, self._root = settings, args, clock, root
         self._history = HealthHistory(state_folder(), clock)
-        every = with_given_types(smart_disks(root), settings.smart_types)
+        all_disks = with_given_types(smart_disks(root), settings.smart_types)
         self._unmatched: list[str] = []
         self._disks: dict[str, Disk] = {}
-        for word in args.disk or [disk.name for disk in every]:
-            found = disks_named(root, word, every)
-            self._disks |= {disk.name: disk for disk in found}
-            self._unmatched += [] if found else [word]
+        for word in args.disk or [disk.name for disk in all_disks]:
+            matching = disks_named(root, word, all_disks)
+            self._disks |= {disk.name: disk for disk in matching}
+            self._unmatched += [] if matching else [word]
 
     def run(self) -> int:
         """Query the disks and print; return the exit code."""
@@ -177,13 +177,13 @@ class Health:
 
     def _result(self, collector: SmartCollector, name: str, before: SmartState | None) -> int:
         """Wait until a disk's self-test is over and print its result; return the exit code."""
-        lost, last_text = 0, ""
+        unanswered, last_text = 0, ""
         while True:
             reading = self._next_reading(collector, name)
             state = reading.value
             if state is None or reading.status is not Status.OK:
-                lost += 1
-                if lost >= LOST_POLLS:
+                unanswered += 1
+                if unanswered >= MOST_UNANSWERED:
                     print_notice(f"{name}: cannot follow the self-test: {reading.reason}")
                     return UNKNOWN
             elif before is not None and answered_identity(before).is_other(answered_identity(state)):
@@ -192,7 +192,7 @@ class Health:
             elif not state.self_test_runs:
                 break
             else:
-                lost = 0
+                unanswered = 0
                 text = f"{name}: {state.self_test_progress}"
                 if text != last_text:
                     print_status(text)
@@ -217,13 +217,13 @@ class Health:
         return Reading(None, Status.FAILED, "no answer")
 
     def _show_history(self) -> int:
-        """Plot the histories, or print them as JSON; return 2 when a disk has none."""
-        found: list[History] = []
+        """Plot the histories, or print them as JSON; return 2 when a disk has none, else 0."""
+        histories: list[History] = []
         missing: list[str] = []
-        for known in self._history.all_histories():
-            if not self._args.disk or known.serial in self._unmatched:
-                self._add(found, missing, known.serial, known)
-        serials = {serial for _, serial, _, _ in found}
+        for stored in self._history.all_histories():
+            if not self._args.disk or stored.serial in self._unmatched:
+                self._add_history(histories, missing, stored.serial, stored)
+        serials = {serial for _, serial, _, _ in histories}
         self._unmatched = [word for word in self._unmatched if word not in serials]
         table: Table = {}
         if self._args.disk:
@@ -237,27 +237,28 @@ class Health:
                 missing.append(f"{name}: {reading.reason or 'it reports no serial number'}")
             else:
                 try:
-                    self._add(found, missing, name, self._history.history_of(reading.value))
+                    self._add_history(histories, missing, name, self._history.history_of(reading.value))
                 except OSError as error:
                     missing.append(f"{name}: {error.strerror}")
-        if not (found or missing):
+        if not (histories or missing):
             missing.append("no disk has a history yet")
         if self._args.json:
-            sys.stdout.write(render_history_json(found) + "\n")
+            sys.stdout.write(render_history_json(histories) + "\n")
         else:
             plain = self._settings.ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
             width, _ = bounded(*shutil.get_terminal_size((80, 24)))
-            texts = [history_text(name, model, points, width, plain) for name, _, model, points in found if points]
+            texts = [history_text(name, model, points, width, plain) for name, _, model, points in histories if points]
             sys.stdout.write("\n\n".join(texts) + ("\n" if texts else ""))
         if missing:
             print_notice(f"unknown: {clean('; '.join(missing))}")
-        return UNKNOWN if missing or not found else HEALTHY
+        return UNKNOWN if missing or not histories else HEALTHY
 
-    def _add(self, found: list[History], missing: list[str], name: str, stored: DiskHistory | None) -> None:
+    def _add_history(self, histories: list[History], missing: list[str], name: str, stored: DiskHistory | None) -> None:
+        """Add the stored history to ``histories``, or the reason why there is none to ``missing``."""
         if stored is None or not stored.points:
             missing.append(f"{name}: {stored.note if stored is not None and stored.note else 'no history yet'}")
         else:
-            found.append((name, stored.serial, stored.model, stored.points))
+            histories.append((name, stored.serial, stored.model, stored.points))
 
 
 def _duration_text(test: str, state: SmartState) -> str:
@@ -270,30 +271,33 @@ def _duration_text(test: str, state: SmartState) -> str:
 def exit_code(readings: Iterable[Reading[SmartState]]) -> int:
     """Return 1 for a warning or worse, else 2 when a disk could not be read or judged, else 0.
 
-    A disk that is asleep or has no SMART is ignored; if every disk is ignored, the code is 2.
+    A disk without SMART is ignored. A disk that is asleep counts only by its last values, if it has any. If no disk
+    answered now and no warning is known, the code is 2.
     """
     disks = tuple(readings)
     severities = [
-        one.value.severity for one in disks if one.value is not None and one.status in (Status.OK, Status.ASLEEP)
+        reading.value.severity
+        for reading in disks
+        if reading.value is not None and reading.status in (Status.OK, Status.ASLEEP)
     ]
     if any(severity in ("warning", "critical") for severity in severities):
         return PROBLEM
-    unread = [one for one in disks if one.status is not Status.OK and one.status not in _NEUTRAL]
-    if unread or "unknown" in severities or not any(one.status is Status.OK for one in disks):
+    unread = [reading for reading in disks if reading.status is not Status.OK and reading.status not in _NEUTRAL]
+    if unread or "unknown" in severities or not any(reading.status is Status.OK for reading in disks):
         return UNKNOWN
     return HEALTHY
 
 
 def none_has_smart(readings: Iterable[Reading[SmartState]]) -> bool:
     """Whether no disk supports SMART; also True when the machine has no disk."""
-    return all(one.status is Status.UNSUPPORTED for one in readings)
+    return all(reading.status is Status.UNSUPPORTED for reading in readings)
 
 
 def why_unknown(table: Table) -> str:
     """Return the reason for exit code 2, in one line."""
     reasons = [
-        f"{name}: {one.reason or 'no attribute to judge by'}"
-        for name, one in table.items()
-        if one.status is not Status.OK or one.value is None or one.value.severity == "unknown"
+        f"{name}: {reading.reason or 'no attribute to judge by'}"
+        for name, reading in table.items()
+        if reading.status is not Status.OK or reading.value is None or reading.value.severity == "unknown"
     ]
     return "; ".join(reasons) or "no disk to query"

@@ -107,8 +107,8 @@ def run_monitor(
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
-    before, trouble = read_view(state_path()) if settings.remember else (RememberedView(), "")
-    start = restored_settings(settings, _without_unusable_theme(before))
+    remembered, trouble = read_view(state_path()) if settings.remember else (RememberedView(), "")
+    restored = restored_settings(settings, _without_unusable_theme(remembered))
 
     def make_screen_start() -> ScreenStart:
         snapshots = iter(source)
@@ -118,9 +118,9 @@ def run_monitor(
         base = snapshot if settings.accumulated else None
         changes = {
             "base": base,
-            "device": restored_device(first, before),
+            "device": restored_device(first, remembered),
             "message": trouble,
-            "dismissed": before.dismissed or frozenset(),
+            "dismissed": remembered.dismissed or frozenset(),
         }
         keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
         alerts = None if in_browser() else partial(make_alerts or _default_alerts, source)
@@ -133,12 +133,12 @@ def run_monitor(
         from iotop_ai.cli.commands.monitor.save_baselines import save_baselines
 
         save_baselines(settings, newest, limit_s)
-        now = view_to_remember(view, theme, newest, start, before)
-        if settings.remember and (now != before or trouble):
+        now = view_to_remember(view, theme, newest, restored, remembered)
+        if settings.remember and (now != remembered or trouble):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
-    return run_screen(start, make_screen_start, source.close)
+    return run_screen(restored, make_screen_start, source.close)
 
 
 def _default_alerts(source: LiveSource, app: MessageReceiver) -> LiveAlerts:

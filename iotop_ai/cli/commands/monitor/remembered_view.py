@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = "screen.json"
-LONGEST = 64 * 1024
+LARGEST_BYTES = 64 * 1024
 BROKEN = "failed: the remembered view is unreadable; the defaults are used"
 _VERSION = 1
 
@@ -69,7 +69,7 @@ def _read(folder: Path | str) -> tuple[RememberedView, str]:
                 RememberedView(),
                 f"failed: {shown_path} belongs to another user and is not read",
             )
-        return _parse(os.read(handle, LONGEST)), ""
+        return _parse(os.read(handle, LARGEST_BYTES)), ""
     except (OSError, ValueError, RecursionError):
         return RememberedView(), BROKEN
     finally:
@@ -82,8 +82,8 @@ def _parse(raw: bytes) -> RememberedView:
     if not isinstance(stored, dict) or stored.get("version") != _VERSION:
         raise ValueError("another version")
     sort, theme, hidden, device = (stored.get(name) for name in ("sort", "theme", "hidden", "device"))
-    reverse, only, tree = (stored.get(name) for name in ("reverse", "only_active", "tree"))
-    without = stored.get("no_columns")
+    reverse, only_active, tree = (stored.get(name) for name in ("reverse", "only_active", "tree"))
+    no_columns = stored.get("no_columns")
     units, dismissed = stored.get("units"), stored.get("dismissed")
     if units not in (None, *UNITS):
         raise ValueError("unknown units")
@@ -91,19 +91,19 @@ def _parse(raw: bytes) -> RememberedView:
         raise ValueError("not names")
     if sort not in (None, *SORT_KEYS) or theme not in (None, *THEMES):
         raise ValueError("unknown words")
-    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only, tree)):
+    if not all(switch is None or isinstance(switch, bool) for switch in (reverse, only_active, tree)):
         raise ValueError("not a switch")
     if hidden is not None and not (isinstance(hidden, list) and all(name in PANEL_KEYS for name in hidden)):
         raise ValueError("not panels")
-    if without is not None and not (isinstance(without, list) and all(name in _columns() for name in without)):
+    if no_columns is not None and not (isinstance(no_columns, list) and all(name in _columns() for name in no_columns)):
         raise ValueError("not columns")
     if device is not None:
         if not (isinstance(device, list) and len(device) == 4 and all(isinstance(part, str) for part in device)):
             raise ValueError("not a device")
         device = tuple(clean(part) for part in device)
-    panels, columns = (None if names is None else frozenset(names) for names in (hidden, without))
-    names = None if dismissed is None else frozenset(clean(name) for name in dismissed)
-    return RememberedView(sort, reverse, only, panels, theme, device, tree, columns, units, names)
+    panels, columns = (None if names is None else frozenset(names) for names in (hidden, no_columns))
+    dismissed_names = None if dismissed is None else frozenset(clean(name) for name in dismissed)
+    return RememberedView(sort, reverse, only_active, panels, theme, device, tree, columns, units, dismissed_names)
 
 
 def _columns() -> list[str]:
@@ -120,55 +120,58 @@ def write_view(folder: Path, view: RememberedView) -> None:
     keep_file(folder, NAME, text.encode() + b"\n")
 
 
-def restored_settings(settings: Settings, before: RememberedView) -> Settings:
+def restored_settings(settings: Settings, remembered: RememberedView) -> Settings:
     """Return the Settings with the remembered value of each field that no flag, variable or settings file sets."""
-    values: dict[str, object] = {name: getattr(before, name) for name in ("sort", "theme", "tree", "units")}
+    values: dict[str, object] = {name: getattr(remembered, name) for name in ("sort", "theme", "tree", "units")}
     for name in ("hidden", "no_columns"):
-        if (names := getattr(before, name)) is not None:
+        if (names := getattr(remembered, name)) is not None:
             values[name] = tuple(sorted(names))
     changes = {name: value for name, value in values.items() if value is not None and name not in settings.chosen}
     return settings._replace(**changes)  # type: ignore[arg-type]
 
 
-def restored_device(frame: Frame, before: RememberedView) -> str:
+def restored_device(frame: Frame, remembered: RememberedView) -> str:
     """Return the current kernel name of the remembered device; "" when none was selected or the device is absent.
 
-    A device with a serial number is found under any kernel name. A device without one is found by its name and model,
-    or by its label.
+    A device with a serial number is found by serial number and model, under any kernel name. A device without one is
+    found by kernel name, model and label together, or else by its label alone.
     """
-    if before.device is None:
+    if remembered.device is None:
         return ""
-    name, serial, model, label = before.device
+    name, serial, model, label = remembered.device
     devices = infos(frame)
     if serial:
-        found = [info.name for info in devices.values() if info.serial == serial and info.model == model]
-        return name if name in found else found[0] if found else ""
-    same = devices.get(name)
-    if same is not None and (same.serial, same.model, same.label) == ("", model, label):
+        names = [info.name for info in devices.values() if info.serial == serial and info.model == model]
+        return name if name in names else names[0] if names else ""
+    info = devices.get(name)
+    if info is not None and (info.serial, info.model, info.label) == ("", model, label):
         return name
     # The number in a volume's kernel name may change, but its label does not.
     return next((info.name for info in devices.values() if label not in ("", name) and info.label == label), "")
 
 
 def view_to_remember(
-    view: View, chosen_theme: str, frame: Frame, settings: Settings, before: RememberedView
+    view: View, chosen_theme: str, frame: Frame, settings: Settings, remembered: RememberedView
 ) -> RememberedView:
-    """Return the view to remember at exit. A field that only this run's flags or settings set keeps its old value.
+    """Return the view to remember at exit.
+
+    A field that did not change in this run keeps its remembered value if a flag or setting had set it, or if nothing
+    was remembered.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """
     info: BlockInfo | None = infos(frame).get(view.device)
     device = None if info is None else (info.name, info.serial, info.model, info.label)
     if view.device and info is None:
-        device = before.device
-    theme = chosen_theme or before.theme
+        device = remembered.device
+    theme = chosen_theme or remembered.theme
     now = RememberedView(view.sort, None, None, view.hidden, theme, device, view.tree, view.no_columns, view.units)
     now = now._replace(dismissed=view.dismissed or None)
     start = RememberedView(settings.sort, None, None, frozenset(settings.hidden))
     start = start._replace(tree=settings.tree, no_columns=frozenset(settings.no_columns), units=settings.units)
     unchanged = {
-        name: getattr(before, name)
+        name: getattr(remembered, name)
         for name in ("sort", "hidden", "tree", "no_columns", "units")
-        if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(before, name) is None)
+        if getattr(now, name) == getattr(start, name) and (name in settings.chosen or getattr(remembered, name) is None)
     }
     return now._replace(**unchanged)

@@ -91,8 +91,8 @@ def find_ssh() -> str:
         return given
     if found := find_user_program("ssh"):
         return found
-    where = "the system's folders" if os.geteuid() == 0 else "the PATH"
-    raise InputError(f"no ssh in {where}; install the OpenSSH client, or set {SSH_VARIABLE} to its path")
+    searched = "the system's folders" if os.geteuid() == 0 else "the PATH"
+    raise InputError(f"no ssh in {searched}; install the OpenSSH client, or set {SSH_VARIABLE} to its path")
 
 
 class Ssh:

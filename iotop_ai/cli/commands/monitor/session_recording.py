@@ -30,12 +30,12 @@ def live_recorder(settings: Settings, pending: Callable[[int], tuple[Event, ...]
     """Return the SessionRecorder of a live session. pending: as in SessionRecorder."""
     clock = Clock()
 
-    def record(preroll: tuple[str, ...]) -> Recorder:
+    def make_recorder(preroll: tuple[str, ...]) -> Recorder:
         from iotop_ai.store.write.recorder import Recorder
 
         return Recorder(open_file(clock), clock, cmdline=settings.cmdline, preroll=preroll)
 
-    return SessionRecorder(clock, new_ring, record, settings.cmdline, pending, why_other_folder)
+    return SessionRecorder(clock, new_ring, make_recorder, settings.cmdline, pending, why_other_folder)
 
 
 def new_ring() -> Ring:
@@ -58,8 +58,8 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     try:
         if call_with_timeout(OPEN_S, path, lambda: private(folder)):
             return call_with_timeout(OPEN_S, path, lambda: FileSink.new(os.path.join(folder, name)))
-        elsewhere = recordings_folder()
-        return call_with_timeout(OPEN_S, elsewhere, lambda: FileSink.new(os.path.join(writable(folder), name)))
+        fallback = recordings_folder()
+        return call_with_timeout(OPEN_S, fallback, lambda: FileSink.new(os.path.join(writable(folder), name)))
     except TimeoutError as error:
         raise InputError(f"{clean(str(error.filename))}: {error.strerror}") from None
 

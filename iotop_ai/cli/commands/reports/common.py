@@ -27,8 +27,8 @@ from iotop_ai.present.screen.bounds import bounded
 
 STDOUT = "-"
 _SIZE = (100, 45)
-_OTHERS_S = 5.0
-"""The shortest time for which a job must have been watched to count, unless it is the recorded command's job."""
+_LEAST_JOB_S = 5.0
+"""A job that was watched for no longer than this does not count as another job beside the recorded command's job."""
 
 
 def add_reading_flags(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
     form.add_argument("--html", metavar="OUT", help="write one self-contained HTML file; - is standard output")
 
 
-def text_width(args: argparse.Namespace) -> tuple[int, bool]:
+def text_layout(args: argparse.Namespace) -> tuple[int, bool]:
     """Return the width of standard output in columns, and whether it accepts only ASCII."""
     plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
     width, _ = bounded(*shutil.get_terminal_size(_SIZE))
@@ -59,7 +59,7 @@ class HtmlOut:
 
     The file appears only when it is complete.
 
-    An existing file is refused at once, because reading the recording first may take a long time.
+    Without --force, an existing file is refused at once, because reading the recording first may take a long time.
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -97,7 +97,7 @@ def judged_story(
     """
     story, builder = _read(file, args, conditions, pid)
     main = story.main_job
-    others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _OTHERS_S * 1000]
+    others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _LEAST_JOB_S * 1000]
     if not pid and main is not None and main.is_recorded_command and others and file != STDOUT:
         # The verdict may be about another job of the machine, so the file is read again for the command's job.
         return _read(file, args, conditions, main.pid, again=True)
@@ -107,15 +107,15 @@ def judged_story(
 def _read(
     file: str, args: argparse.Namespace, conditions: list[Condition], pid: int, *, again: bool = False
 ) -> tuple[Story, StoryBuilder]:
-    watched = tuple(ConditionOverRun(one) for one in conditions)
+    watches = tuple(ConditionOverRun(condition) for condition in conditions)
     job = SelectedJob(pid)
     with corrupt_input_as_error(file), Progress(after_s=1.0) as show:
         recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
         if not again:
             warn_of_truncation(recorded)
-        folded = job.given or any(one.needs_frames for one in watched)
+        folded = job.given or any(condition.needs_frames for condition in watches)
         reader = RunReader(recorded, every=True if args.every else None, folded=folded)
-        builder = StoryBuilder(*_span(recorded), watched)
+        builder = StoryBuilder(*_span(recorded), watches)
         for item in _items(reader, job):
             builder.add(item)
             if not isinstance(item, JudgedSpan):
@@ -140,6 +140,7 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
 
 
 def _span(recorded: RecordedFrames) -> tuple[int | None, int | None]:
+    """Return the begin and the end of the selected part; None without --begin, and for a stream without --end."""
     if recorded.source.is_stream:
         return recorded.begin_ns, recorded.end_ns
     first_ns, last_ns = recorded.source.span()

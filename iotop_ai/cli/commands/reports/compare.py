@@ -11,7 +11,7 @@ from iotop_ai.cli.commands.reports.common import (
     add_html_flag,
     add_reading_flags,
     judged_story,
-    text_width,
+    text_layout,
 )
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.stdout import print_lines
@@ -24,7 +24,7 @@ from iotop_ai.playback.selection import ALLOW_ROOT
 from iotop_ai.sources.imports.step_log import read_step_log
 
 _CHANGE = "change."
-_OWN = {STEPS: "1/s", GPU_BUSY: "ratio"}
+_OWN_UNITS = {STEPS: "1/s", GPU_BUSY: "ratio"}
 """The figures that only a comparison has, with their units. --fail-if accepts them and the common figures."""
 
 
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Read both runs, compare them and print; return 0, or the result of --fail-if for AFTER and the changes."""
     changes = _change_figures(args.fail_if)
-    conditions = conditions_of(args, {**_OWN, **changes})
+    conditions = conditions_of(args, {**_OWN_UNITS, **changes})
     if args.before == STDOUT or args.after == STDOUT:
         raise UsageError("compare reads each file more than once; save the stream to a file first")
     with HtmlOut(args) as out:
@@ -69,9 +69,9 @@ def run(args: argparse.Namespace) -> int:
         before, _ = judged_story(args.before, args, [], args.before_job)
         after, builder = judged_story(args.after, args, conditions, args.after_job)
         before, after = (s if log is None else with_steps(s, log) for s, log in zip((before, after), logs, strict=True))
-        found = compare_runs(before, after, args.align)
-        outcomes = builder.diagnosis.outcomes(_values(found, changes))
-        out.put(_rendered(args, found, outcomes))
+        comparison = compare_runs(before, after, args.align)
+        outcomes = builder.diagnosis.outcomes(_values(comparison, changes))
+        out.put(_rendered(args, comparison, outcomes))
     if not args.json and args.html != STDOUT:
         print_lines(fail_lines(outcomes))
     return exit_code_if(outcomes)
@@ -84,39 +84,40 @@ def _change_figures(texts: list[str]) -> dict[str, str]:
     """
     out = {}
     for name in re.findall(r"change\.([^\s<>=]+)", " ".join(texts)):
-        if name not in _OWN:
+        if name not in _OWN_UNITS:
             figure_of(name)
         out[f"{_CHANGE}{name}"] = "ratio"
     return out
 
 
-def _values(found: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
+def _values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
     """Return the figures of AFTER and the changes, by name: 0 if a change is not clear, None if it is unknown."""
     out: dict[str, float | None] = {}
-    for name in _OWN:
-        one = found.change(name)
-        out[name] = None if one is None else one.after
+    for name in _OWN_UNITS:
+        change = comparison.change(name)
+        out[name] = None if change is None else change.after
     for name in changes:
         figure = name.removeprefix(_CHANGE)
-        if figure not in _OWN:
+        if figure not in _OWN_UNITS:
             parsed = figure_of(figure)
             figure = f"{parsed.family}.{parsed.name}.{parsed.field}" if parsed.family else parsed.field
-        one = found.change({"goodput": "compute"}.get(figure, figure))
-        known = one is not None and one.interval is not None
-        out[name] = None if one is None or not known else one.relative if one.clear else 0.0
+        # A comparison has the share goodput under the name compute.
+        change = comparison.change({"goodput": "compute"}.get(figure, figure))
+        known = change is not None and change.interval is not None
+        out[name] = None if change is None or not known else change.relative if change.clear else 0.0
     return out
 
 
-def _rendered(args: argparse.Namespace, found: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:
+def _rendered(args: argparse.Namespace, comparison: Comparison, outcomes: tuple[ConditionResult, ...]) -> str:
     if args.json:
         from iotop_ai.export.compare.text import render_compare_json
 
-        return render_compare_json(found, outcomes)
+        return render_compare_json(comparison, outcomes)
     if args.html is not None:
         from iotop_ai.export.html.compare import render_compare_html
 
-        return render_compare_html(found)
+        return render_compare_html(comparison)
     from iotop_ai.export.compare.text import render_compare_text
 
-    width, plain = text_width(args)
-    return render_compare_text(found, width, ascii_only=plain)
+    width, plain = text_layout(args)
+    return render_compare_text(comparison, width, ascii_only=plain)

@@ -10,7 +10,7 @@ from iotop_ai.cli.commands.reports.common import (
     add_html_flag,
     add_reading_flags,
     judged_story,
-    text_width,
+    text_layout,
 )
 from iotop_ai.cli.options.common import add_job_flag
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
@@ -73,5 +73,5 @@ def _rendered(
         return render_report_markdown(story, price)
     from iotop_ai.export.report.text import render_report_text
 
-    width, plain = text_width(args)
+    width, plain = text_layout(args)
     return render_report_text(story, width, ascii_only=plain, price=price)
