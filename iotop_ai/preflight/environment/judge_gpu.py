@@ -32,25 +32,27 @@ OK, WARN, FAIL, UNKNOWN = State
 
 def judge_gpu(snapshot: Snapshot, facts: HostFacts, python: PythonFacts) -> list[Check]:
     """Return checks of the driver, of each GPU with a fault, of hidden GPUs, and of torch's build for these GPUs."""
-    found = snapshot.gpu.value or {}
-    details = {uuid: one.value for uuid, one in (snapshot.gpu_slow.value or {}).items() if one.value is not None}
-    driver = next((one.driver for one in details.values() if one.driver), "")
-    states = [one.value for one in found.values() if one.value is not None]
-    nvidia = [uuid for uuid in found if _platform_of(uuid) == CUDA]
+    readings = snapshot.gpu.value or {}
+    slow_readings = snapshot.gpu_slow.value or {}
+    details = {uuid: reading.value for uuid, reading in slow_readings.items() if reading.value is not None}
+    driver = next((detail.driver for detail in details.values() if detail.driver), "")
+    states = [reading.value for reading in readings.values() if reading.value is not None]
+    nvidia = [uuid for uuid in readings if _platform_of(uuid) == CUDA]
     out = [_driver(snapshot, facts, driver, bool(nvidia))]
-    for uuid, one in found.items():
-        if one.value is None:
-            out.append(Check("gpu", f"GPU {uuid}", FAIL, one.reason or one.status.value, one.remedy))
-    for state in sorted(states, key=lambda one: one.number):
+    for uuid, reading in readings.items():
+        if reading.value is None:
+            out.append(Check("gpu", f"GPU {uuid}", FAIL, reading.reason or reading.status.value, reading.remedy))
+    for state in sorted(states, key=lambda state: state.number):
         out += _checks_of_gpu(state, details.get(state.uuid))
     if nvidia and (
-        hidden := _visible_devices(facts, nvidia, [one for one in states if _platform_of(one.uuid) == CUDA])
+        hidden := _visible_devices(facts, nvidia, [state for state in states if _platform_of(state.uuid) == CUDA])
     ):
         out.append(hidden)
     # amdgpu reports a power cap only for cards. An integrated GPU, which has none, is not used for training.
-    kinds = sorted({_platform_of(one.uuid) for one in states if _platform_of(one.uuid) != ROCM or one.power_limit_mw})
-    if kinds and python.torches:
-        out.append(_build(python, python.torches[0], driver, kinds))
+    used = [state for state in states if _platform_of(state.uuid) != ROCM or state.power_limit_mw]
+    platforms = sorted({_platform_of(state.uuid) for state in used})
+    if platforms and python.torches:
+        out.append(_build(python, python.torches[0], driver, platforms))
     return out
 
 
@@ -80,18 +82,18 @@ def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> 
 
 
 def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
-    """Return checks of a GPU's link, power limit, memory and mode, if they are worse than the GPU allows."""
+    """Return a check for each fault of a GPU's link, power limit, memory and compute mode."""
     out = []
-    width, number = state.pcie_width, state.number
-    most = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
-    card = _least(state.pcie_max_width, detail and detail.device_max_width)
-    if width and most is not None and width < most:
-        text = f"PCIe x{width} of x{most}: copies to the GPU take {most // width} times as long"
+    lanes, number = state.pcie_width, state.number
+    possible_lanes = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
+    card_lanes = _least(state.pcie_max_width, detail and detail.device_max_width)
+    if lanes and possible_lanes is not None and lanes < possible_lanes:
+        text = f"PCIe x{lanes} of x{possible_lanes}: copies to the GPU take {possible_lanes // lanes} times as long"
         out.append(
             Check("gpu", f"GPU {number} link", WARN, text, "reseat the card or its riser; sudo dmesg | grep -i pcie")
         )
-    elif width and card is not None and width < card:
-        text = f"PCIe x{width}: the slot has no more lanes; the card could use x{card}"
+    elif lanes and card_lanes is not None and lanes < card_lanes:
+        text = f"PCIe x{lanes}: the slot has no more lanes; the card could use x{card_lanes}"
         out.append(Check("gpu", f"GPU {number} link", WARN, text, "move the card to a wider slot"))
     if detail is None:
         return out
@@ -105,7 +107,7 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
         text = "damaged memory is replaced at the GPU's next reset"
         reset = f"when GPU {number} is idle: sudo nvidia-smi -i {number} --gpu-reset"
         out.append(Check("gpu", f"GPU {number} memory", WARN, text, reset))
-    if detail.compute_mode == 2:
+    if detail.compute_mode == 2:  # NVML_COMPUTEMODE_PROHIBITED
         text = "compute mode PROHIBITED: CUDA programs cannot use it"
         out.append(Check("gpu", f"GPU {number} mode", FAIL, text, f"sudo nvidia-smi -i {number} -c DEFAULT"))
     return out
@@ -124,60 +126,60 @@ def _visible_devices(facts: HostFacts, uuids: Sequence[str], states: Sequence[Gp
     value = facts.variables.get(name)
     if value is None:
         return None
-    chosen = [one.strip() for one in value.split(",")]
+    entries = [word.strip() for word in value.split(",")]
     text, remedy = f"{value!r}", f"export {name}={','.join(map(str, range(len(uuids))))}"
-    if _ends_list(chosen[0]):
+    if _ends_list(entries[0]):
         return Check("gpu", name, FAIL, f"{text} hides every GPU", f"unset {name}")
-    mig = [one.uuid for state in states for one in state.instances or ()]
+    mig = [instance.uuid for state in states for instance in state.instances or ()]
     no_mig = len(states) == len(uuids) and all(state.mig is False for state in states)
-    for at, one in enumerate(chosen):
-        if _ends_list(one):
+    for position, entry in enumerate(entries):
+        if _ends_list(entry):
             break
-        if int(one) < len(uuids) if one.isdecimal() else _is_uuid_prefix(one, (*uuids, *mig)):
+        if int(entry) < len(uuids) if entry.isdecimal() else _is_uuid_prefix(entry, (*uuids, *mig)):
             continue
-        if one.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
-            return Check("gpu", name, UNKNOWN, f"{text}: whether {one} exists is unknown", "nvidia-smi -L")
-        wrong = f"GPU {one}" if one.isdecimal() else one
-        effect = "and CUDA ignores it and all after it" if at else "so CUDA sees no GPU"
+        if entry.startswith("MIG-") and not no_mig:  # NVML lists one compute instance of each GPU instance
+            return Check("gpu", name, UNKNOWN, f"{text}: whether {entry} exists is unknown", "nvidia-smi -L")
+        wrong = f"GPU {entry}" if entry.isdecimal() else entry
+        effect = "and CUDA ignores it and all after it" if position else "so CUDA sees no GPU"
         return Check("gpu", name, FAIL, f"{text}: {wrong} does not exist, {effect}", remedy)
     return Check("gpu", name, OK, text)
 
 
-def _ends_list(one: str) -> bool:
+def _ends_list(entry: str) -> bool:
     """Whether this entry of the list ends it, as -1 does."""
-    return not one or one.startswith("-")
+    return not entry or entry.startswith("-")
 
 
-def _is_uuid_prefix(one: str, uuids: Sequence[str]) -> bool:
+def _is_uuid_prefix(entry: str, uuids: Sequence[str]) -> bool:
     """Whether this entry is a UUID or the beginning of one of these UUIDs."""
-    return one.startswith(("GPU-", "MIG-")) and any(uuid.startswith(one) for uuid in uuids)
+    return entry.startswith(("GPU-", "MIG-")) and any(uuid.startswith(entry) for uuid in uuids)
 
 
-def _build(python: PythonFacts, torch: Torch, driver: str, kinds: Sequence[str]) -> Check:
+def _build(python: PythonFacts, torch: Torch, driver: str, platforms: Sequence[str]) -> Check:
     """Return a check of torch's build against the GPUs and the driver.
 
-    kinds: the platforms of the GPUs in this machine.
+    platforms: the platforms of the GPUs in this machine.
     """
     pip = f"{python.pip_install} --force-reinstall torch --index-url {_INDEX}"
-    kind = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
-    have = release(driver)
-    if kind not in kinds:
-        fits = next((cuda for cuda in (13, 12, 11) if have >= DRIVERS[cuda]), 12)
-        text = f"torch {torch.version or '?'} is built without {' or '.join(kinds)}: it trains on the CPU"
+    platform = CUDA if torch.cuda else ROCM if torch.hip else XPU if "+xpu" in torch.version else ""
+    installed = release(driver)
+    if platform not in platforms:
+        fits = next((cuda for cuda in (13, 12, 11) if installed >= DRIVERS[cuda]), 12)
+        text = f"torch {torch.version or '?'} is built without {' or '.join(platforms)}: it trains on the CPU"
         remedy = f"choose ROCm at {_SELECTOR}"
-        if kinds[0] != ROCM:
-            remedy = f"{pip}/{'xpu' if kinds[0] == XPU else INDICES[fits]}"
+        if platforms[0] != ROCM:
+            remedy = f"{pip}/{'xpu' if platforms[0] == XPU else INDICES[fits]}"
         return Check("gpu", "torch build", FAIL, text, remedy)
-    if kind != CUDA:
-        return Check("gpu", "torch build", OK, f"torch {torch.version} for {kind} {torch.hip}".rstrip())
+    if platform != CUDA:
+        return Check("gpu", "torch build", OK, f"torch {torch.version} for {platform} {torch.hip}".rstrip())
     built = release(torch.cuda)
     needed = DRIVERS.get(built[0]) if built else None
-    if needed is None or not have:
+    if needed is None or not installed:
         return Check("gpu", "torch build", UNKNOWN, f"torch for CUDA {torch.cuda}, driver {driver or 'unknown'}")
-    if have < needed:
+    if installed < needed:
         words = ".".join(f"{part:02}" if at else str(part) for at, part in enumerate(needed))
         text = f"torch is built for CUDA {torch.cuda}, which needs driver {words} or newer; the driver is {driver}"
-        older = next((cuda for cuda in (12, 11) if have >= DRIVERS[cuda]), None)
+        older = next((cuda for cuda in (12, 11) if installed >= DRIVERS[cuda]), None)
         remedy = "upgrade the driver" + ("" if older is None else f", or {pip}/{INDICES[older]}")
         return Check("gpu", "torch build", FAIL, text, remedy)
     return Check("gpu", "torch build", OK, f"torch {torch.version} for CUDA {torch.cuda}, driver {driver}")

@@ -12,14 +12,14 @@ from iotop_ai.model.preflight.environment.host import INFINITE, HostFacts
 from iotop_ai.present.text.units import GIB, MIB, amount, plural
 
 SHM_FAIL_BYTES = 128 * MIB
-"""Below this size the check fails. A container has 64 MB by default. A batch of 64 images of 3x224x224 floats takes
-37 MB, and each worker holds two batches.
+"""With less free space than this, the check fails. A container has 64 MB by default. A batch of 64 images of 3x224x224
+floats takes 37 MB, and each worker holds two batches.
 """
 SHM_WARN_BYTES = GIB
 FILES_FAIL, FILES_WARN, FILES_WANTED = 256, 1024, 65536
 PROCESSES_WARN = 2048
 LOCKED_FAIL_BYTES = 512 * MIB
-"""Below this limit the check fails, because UCX does not work. The kernel's default of 8 MB is too little for NCCL."""
+"""With RDMA, a lower limit fails the check, because UCX does not use InfiniBand then. The kernel's default is 8 MB."""
 MEMORY_FAIL_BYTES, MEMORY_WARN_BYTES = GIB, 4 * GIB
 OK, WARN, FAIL, UNKNOWN = State
 
@@ -44,7 +44,7 @@ def _container(facts: HostFacts, container: str) -> list[Check]:
 
 
 def larger_shm(container: str) -> str:
-    """Return what makes /dev/shm larger. An LXC container mounts it itself, so it can remount it like a machine."""
+    """Return the remedy that makes /dev/shm larger. An LXC container mounts it itself, so it can remount it."""
     if container in ("", "lxc"):
         return "mount -o remount,size=50% /dev/shm"
     return "docker run --shm-size=8g, or --ipc=host"
@@ -59,8 +59,8 @@ def _shm(facts: HostFacts, container: str) -> Check:
         return Check("container", "shared memory", OK, "/dev/shm has no limit")
     free = "" if facts.shm_free_bytes is None else f", {amount(facts.shm_free_bytes)} free"
     text = f"/dev/shm has {amount(size)}{free}"
-    least = size if facts.shm_free_bytes is None else facts.shm_free_bytes
-    state = FAIL if least < SHM_FAIL_BYTES else WARN if least < SHM_WARN_BYTES else OK
+    usable_bytes = size if facts.shm_free_bytes is None else facts.shm_free_bytes
+    state = FAIL if usable_bytes < SHM_FAIL_BYTES else WARN if usable_bytes < SHM_WARN_BYTES else OK
     if state is OK:
         return Check("container", "shared memory", OK, text)
     remedy = larger_shm(container) if size < SHM_WARN_BYTES else "ls -lhS /dev/shm | head"
@@ -71,11 +71,11 @@ def _cpu(facts: HostFacts) -> Check:
     cores, quota, machine = facts.cores, facts.quota_cores, facts.machine_cores
     if cores is None:
         return Check("container", "cores", UNKNOWN, "the number of cores is unknown")
-    given = min(float(cores), quota) if quota is not None else float(cores)
+    usable_cores = min(float(cores), quota) if quota is not None else float(cores)
     text = plural(cores, "core") + (f" of {machine}" if machine and machine != cores else "")
     if quota is not None and quota < cores:
         text += f", a quota of {quota:g}"
-    if given < 2:
+    if usable_cores < 2:
         remedy = "" if machine and machine < 2 else "raise the cgroup's cpu.max or the affinity"
         return Check("container", "cores", WARN, f"{text}: a trainer and its workers share it", remedy)
     return Check("container", "cores", OK, text)

@@ -84,10 +84,10 @@ def _frequency(facts: HostFacts) -> Iterator[Check]:
     text = f"governor {', '.join(governors)}" + (f" ({facts.frequency_driver})" if facts.frequency_driver else "")
     remedy = "sudo cpupower frequency-set -g performance"
     # With intel_pstate and amd-pstate in active mode, the governor powersave also reaches the highest clock.
-    scales = facts.frequency_driver in ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
-    if "powersave" in governors and not scales:
+    reaches_highest = facts.frequency_driver in ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
+    if "powersave" in governors and not reaches_highest:
         yield Check("machine", "CPU clock", WARN, f"{text}: all cores stay at their lowest clock", remedy)
-    elif scales and "power" in facts.energy_preferences:
+    elif reaches_highest and "power" in facts.energy_preferences:
         yield Check("machine", "CPU clock", WARN, f"{text}, energy preference power: clocks rise late", remedy)
     else:
         yield Check("machine", "CPU clock", OK, text)

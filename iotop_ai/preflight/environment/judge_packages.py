@@ -51,27 +51,30 @@ def _requirements(facts: PythonFacts) -> Check:
                  f"{facts.pip_install} {wanted}")  # fmt: skip
 
 
-def _is_core(one: Unmet) -> bool:
-    return canonical(one.package) in CORE
+def _is_core(requirement: Unmet) -> bool:
+    return canonical(requirement.package) in CORE
 
 
 def _wheels(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks of packages that were built for another Python, machine or C library."""
     this_python = "cp" + "".join(map(str, release(facts.version)[:2]))
     libc = release(facts.libc.removeprefix("glibc ")) if facts.libc.startswith("glibc ") else ()
-    wheels = [one for one in facts.imported if one.tags and facts.implementation == "CPython"]
-    wrong = [(one, why) for one in wheels if (why := _why_not(one, this_python, facts.machine, libc))]
+    wheels = [package for package in facts.imported if package.tags and facts.implementation == "CPython"]
+    wrong = [(package, why) for package in wheels if (why := _why_not(package, this_python, facts.machine, libc))]
     if not wrong:
         return
-    words = "; ".join(f"{one.name} is built for {why}" for one, why in wrong[:_SHOWN])
+    words = "; ".join(f"{package.name} is built for {why}" for package, why in wrong[:_SHOWN])
     more = f"; {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-    names = " ".join(shlex.quote(f"{one.name}=={one.version}") for one, _ in wrong)
+    names = " ".join(shlex.quote(f"{package.name}=={package.version}") for package, _ in wrong)
     text = f"{words}{more}; this Python is {this_python} on {facts.machine}" + (f", {facts.libc}" if libc else "")
     yield Check("python", "wheels", FAIL, text, f"{facts.pip_install} --force-reinstall {names}")
 
 
 def _why_not(package: Package, this_python: str, machine: str, libc: tuple[int, ...]) -> str:
-    """Return the part of the wheel's first tag that this Python does not match; "" if it matches one of the tags."""
+    """Return the part of the wheel's first tag that this Python does not match.
+
+    Returns "" if this Python matches one of the tags, or if a tag is not of the usual form.
+    """
     why = ""
     for tag in package.tags:
         parts = tag.split("-")
@@ -86,11 +89,11 @@ def _why_not(package: Package, this_python: str, machine: str, libc: tuple[int, 
 
 
 def _why_not_python(python: str, abi: str, this_python: str) -> str:
-    for one in python.split("."):
-        if not one.startswith("cp") or one == this_python or one == "cp3":
+    for tag in python.split("."):
+        if not tag.startswith("cp") or tag == this_python or tag == "cp3":
             return ""
         # An extension with the stable ABI works with all later versions of Python.
-        if "abi3" in abi and one[2:3] == "3" and one[3:].isdecimal() and int(one[3:]) <= int(this_python[3:]):
+        if "abi3" in abi and tag[2:3] == "3" and tag[3:].isdecimal() and int(tag[3:]) <= int(this_python[3:]):
             return ""
         if abi == "none":
             return ""
@@ -100,10 +103,10 @@ def _why_not_python(python: str, abi: str, this_python: str) -> str:
 def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str:
     if platform == "any" or not machine:
         return ""
-    for one in platform.split("."):
-        if not one.endswith(machine):
+    for tag in platform.split("."):
+        if not tag.endswith(machine):
             continue
-        kind = one.removesuffix("_" + machine)
+        kind = tag.removesuffix("_" + machine)
         need = _LEGACY.get(kind)
         if kind.startswith("manylinux_"):
             numbers = kind.removeprefix("manylinux_").split("_")
@@ -115,47 +118,47 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
 
 def _duplicates(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks for the metadata of two versions in one folder, and for two copies of numpy."""
-    folders: dict[tuple[str, str], list[Package]] = {}
-    for one in facts.packages:
-        folders.setdefault((canonical(one.name), one.folder), []).append(one)
-    for (name, folder), found in folders.items():
-        versions = sorted({one.version for one in found})
+    by_name_and_folder: dict[tuple[str, str], list[Package]] = {}
+    for package in facts.packages:
+        by_name_and_folder.setdefault((canonical(package.name), package.folder), []).append(package)
+    for (name, folder), packages in by_name_and_folder.items():
+        versions = sorted({package.version for package in packages})
         if len(versions) > 1:
             text = f"metadata of {' and '.join(versions)} in {folder}: an installation was interrupted"
-            remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(found[0].name)}"
+            remedy = f"{facts.pip_install} --force-reinstall {shlex.quote(packages[0].name)}"
             yield Check("python", f"{name} twice", FAIL if name in CORE else WARN, text, remedy)
     # The numpy of an environment hides the system's numpy on purpose (venv --system-site-packages).
     if len(facts.numpies) > 1 and not (facts.prefix and facts.numpies[0].startswith(f"{facts.prefix}/")):
         text = f"numpy of {facts.numpies[0]} hides that of {', '.join(facts.numpies[1:])}"
-        of_user = "/.local/lib/python" in facts.numpies[0]
-        yield Check("python", "numpy", WARN, text, "export PYTHONNOUSERSITE=1" if of_user else "unset PYTHONPATH")
+        in_user_site = "/.local/lib/python" in facts.numpies[0]
+        yield Check("python", "numpy", WARN, text, "export PYTHONNOUSERSITE=1" if in_user_site else "unset PYTHONPATH")
 
 
 def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
     """Yield a check for CUDA libraries of two major versions, such as nvidia-cudnn-cu11 and nvidia-cudnn-cu12."""
     libraries: dict[str, list[str]] = {}
-    for one in facts.imported:
-        stem, mark, major = canonical(one.name).rpartition("-cu")
+    for package in facts.imported:
+        stem, mark, major = canonical(package.name).rpartition("-cu")
         if mark and stem.startswith("nvidia-") and major.isdecimal():
             libraries.setdefault(stem, []).append(major)
     several = {stem: majors for stem, majors in libraries.items() if len(majors) > 1}
     if several:
         stem, majors = next(iter(several.items()))
         text = f"{stem} is installed for CUDA {' and '.join(sorted(majors))}: the import order decides which loads"
-        of_torch = facts.torches[0].cuda.partition(".")[0] if facts.torches else ""
+        torch_major = facts.torches[0].cuda.partition(".")[0] if facts.torches else ""
         others = [
             shlex.quote(f"{stem}-cu{major}")
             for stem, majors in several.items()
             for major in majors
-            if major != (of_torch if of_torch in majors else max(majors, key=int))
+            if major != (torch_major if torch_major in majors else max(majors, key=int))
         ]
         yield Check("python", "CUDA libraries", WARN, text, f"{facts.pip_uninstall} {' '.join(others)}")
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks for packages that conda and pip both installed, and for channels that must not be mixed."""
-    by_conda = {CONDA_NAMES.get(one.name, canonical(one.name)): one for one in facts.conda_packages}
-    by_pip = {canonical(one.name): one for one in facts.packages if one.installer in ("pip", "uv")}
+    by_conda = {CONDA_NAMES.get(package.name, canonical(package.name)): package for package in facts.conda_packages}
+    by_pip = {canonical(package.name): package for package in facts.packages if package.installer in ("pip", "uv")}
     pip = facts.pip_uninstall
     both = sorted(by_conda.keys() & by_pip.keys(), key=lambda name: (name not in CORE, name))
     if both:
@@ -180,11 +183,11 @@ def _conda(facts: PythonFacts) -> Iterator[Check]:
 
 def _channels(facts: PythonFacts) -> Iterator[Check]:
     """Yield a check for packages of conda-forge mixed with Anaconda's packages."""
-    names = [one.channel for one in facts.conda_packages if one.channel]
-    forge = sum("conda-forge" in name for name in names)
-    defaults = [name for name in names if name.endswith(("pkgs/main", "pkgs/r", "defaults"))]
-    if forge and defaults:
-        counts = f"{plural(forge, 'package')} of conda-forge, {len(defaults)} of {min(defaults)}"
+    channels = [package.channel for package in facts.conda_packages if package.channel]
+    forge_count = sum("conda-forge" in channel for channel in channels)
+    defaults = [channel for channel in channels if channel.endswith(("pkgs/main", "pkgs/r", "defaults"))]
+    if forge_count and defaults:
+        counts = f"{plural(forge_count, 'package')} of conda-forge, {len(defaults)} of {min(defaults)}"
         text = f"{counts}: their libraries may not fit"
         remedy = "conda config --set channel_priority strict; create the environment again"
         yield Check("python", "conda channels", WARN, text, remedy)

@@ -51,7 +51,7 @@ OLD_LOCKS = {
 }
 """The sentence about an old lock, by the program that waits for the lock."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-MANY_CORES = 2
+TOO_MANY_TIMES = 2
 """A library starts too many threads if it starts at least this many times the granted cores."""
 
 
@@ -98,15 +98,15 @@ def judge_threads(host: HostFacts) -> Iterator[Check]:
     """Yield checks of the threads that OpenMP, MKL and OpenBLAS start, against the cores that this process gets."""
     if host.cores is None:
         return
-    given = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
+    granted = host.cores if host.quota_cores is None else max(1, min(host.cores, int(host.quota_cores)))
     for name in THREADS:
         value = host.variables.get(name, "").split(",")[0]
-        if value.isdecimal() and int(value) > given:
-            text = f"{value} threads on {plural(given, 'core')}: they wait for each other"
-            yield Check("python", name, WARN, text, f"export {name}={given}")
-    if host.cores >= MANY_CORES * given and not host.variables.get("OMP_NUM_THREADS"):
+        if value.isdecimal() and int(value) > granted:
+            text = f"{value} threads on {plural(granted, 'core')}: they wait for each other"
+            yield Check("python", name, WARN, text, f"export {name}={granted}")
+    if host.cores >= TOO_MANY_TIMES * granted and not host.variables.get("OMP_NUM_THREADS"):
         text = f"OpenMP and MKL start {host.cores} threads, but the cgroup's quota is {host.quota_cores:g} cores"
-        yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={given} MKL_NUM_THREADS={given}")
+        yield Check("python", "threads", WARN, text, f"export OMP_NUM_THREADS={granted} MKL_NUM_THREADS={granted}")
 
 
 def _torch(facts: PythonFacts) -> Iterator[Check]:
@@ -146,10 +146,10 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
     """Yield checks of other files: libstdc++, the current folder, and lock files."""
     if len(facts.libstdcxx) == 2:
-        (folder, ours), (_, newest) = facts.libstdcxx
-        if ours < newest:
+        (folder, given_n), (_, system_n) = facts.libstdcxx
+        if given_n < system_n:
             text = (
-                f"LD_LIBRARY_PATH puts {folder} (up to GLIBCXX_3.4.{ours}) before the system's (3.4.{newest}): "
+                f"LD_LIBRARY_PATH puts {folder} (up to GLIBCXX_3.4.{given_n}) before the system's (3.4.{system_n}): "
                 "a newer package does not load"
             )
             yield Check("python", "libstdc++", WARN, text, "unset LD_LIBRARY_PATH")

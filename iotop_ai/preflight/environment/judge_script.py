@@ -30,8 +30,8 @@ def judge_script(python: PythonFacts, host: HostFacts, script: ScriptFacts | Non
     method = (script.method if script is not None else "") or python.start_method
     if not method:
         return
-    whose = "set by the script" if script is not None and script.method else "the default of this Python"
-    yield Check("python", "start method", OK, f"workers start by {method}, {whose}")
+    origin = "set by the script" if script is not None and script.method else "the default of this Python"
+    yield Check("python", "start method", OK, f"workers start by {method}, {origin}")
     notebook = host.jupyter if script is None else script.notebook
     if notebook and method != FORK:
         yield from _in_notebook(method, script)

@@ -39,7 +39,7 @@ def parse_locks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
 
 
 def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldLock, ...]:
-    """Return the locks that a process holds on these files (path, inode).
+    """Return the locks that processes hold on these files (path, inode).
 
     An inode number alone does not identify a file, because a file on another disk may have the same number. Therefore a
     descriptor of the process must show the path.

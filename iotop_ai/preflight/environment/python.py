@@ -47,7 +47,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     try:
         return parse_python(name, json.loads(result.stdout), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError):
-        if _SOURCE.read_bytes().splitlines()[0] in result.stderr:  # another program may print its source
+        if _SOURCE.read_bytes().splitlines()[0] in result.stderr:  # a program that is not a Python may print the source
             return PythonFacts(name, "it is not a Python")
         last = result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return PythonFacts(name, f"it does not run: {clean(last, 200) or f'exit {result.returncode}'}")
@@ -56,15 +56,16 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
 def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]:
     """Return the environment for the child: the user's variables, which decide what a training script imports.
 
-    Relative paths start from ``folder``. If root runs iotop-ai for another user (sudo), Python's variables and that
-    user's ~/.local are left out. The child writes no compiled files.
+    The relative paths of PYTHONPATH and LD_LIBRARY_PATH start from ``folder``. If root runs iotop-ai for another user
+    (sudo), the variables of Python and of the dynamic linker and that user's ~/.local are left out. The child writes no
+    compiled files.
     """
     out = dict(environ)
     if invoking_user(environ) is not None:
         out = {key: value for key, value in out.items() if not key.startswith(("PYTHON", "LD_"))}
     for key in _FOLDERS:
         if out.get(key):
-            out[key] = ":".join(os.path.join(folder, one) for one in out[key].split(":") if one)
+            out[key] = ":".join(os.path.join(folder, path) for path in out[key].split(":") if path)
     return {**out, **without_user_site(environ), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -93,7 +94,7 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
         torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in description["torches"]),
         numpies=tuple(map(_word, description["numpies"])),
         shadows=tuple(map(_word, description["shadows"])),
-        locks=tuple((_word(of), _word(path)) for of, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
+        locks=tuple((_word(name), _word(path)) for name, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
         held_locks=tuple((str(path), int(inode)) for path, inode in description["held_locks"]),
         lost_kernels=tuple((_word(name), _word(program)) for name, program in description["lost_kernels"]),
         libstdcxx=tuple((_word(place), int(newest)) for place, newest in description["libstdcxx"]),

@@ -25,7 +25,8 @@ from typing import Any  # noqa: E402
 MOST_ENTRIES = 5000
 LIBRARY = "libstdc++.so.6"
 SYSTEM_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
-COMMON = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PIL", "torchvision", "lightning")
+FRAMEWORKS = ("torch", "numpy", "tensorflow", "jax", "transformers", "datasets", "PIL", "torchvision", "lightning")
+"""The packages that a file in the training script's folder must not hide."""
 
 
 def text_of(path: str, limit: int = 1 << 20) -> str:
@@ -82,7 +83,7 @@ def requirement_class() -> Any:
     with contextlib.suppress(Exception):
         bundled = os.path.dirname(import_module("ensurepip").__file__ or "")
         wheels += glob.glob(os.path.join(bundled, "_bundled", "pip-*.whl"))
-    for place in ["", *wheels]:
+    for place in ["", *wheels]:  # first without a wheel
         if place:
             sys.path.append(place)
         for module in ("packaging.requirements", "pip._vendor.packaging.requirements"):
@@ -96,13 +97,13 @@ def requirement_class() -> Any:
 def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
     """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined."""
     versions: dict[str, str] = {}
-    first = []
-    for entry, one in found:
+    imported = []
+    for entry, distribution in found:
         name = re.sub(r"[-_.]+", "-", entry["name"]).lower()
         if name not in versions:
             versions[name] = entry["version"]
-            first.append((entry, one))
-    lines = [(entry["name"], line) for entry, one in first for line in one.requires or ()]
+            imported.append((entry, distribution))
+    lines = [(entry["name"], line) for entry, distribution in imported for line in distribution.requires or ()]
     if not lines:  # the import of the class is slow, because Python may first have to compile it from pip's wheel
         return []
     requirement = requirement_class()
@@ -141,7 +142,7 @@ def module_folders(name: str) -> list[str]:
     for place in PATH:
         folder = os.path.join(place, name)
         real = os.path.realpath(folder)
-        if os.path.isfile(os.path.join(folder, "__init__.py")) and real not in [os.path.realpath(one) for one in out]:
+        if os.path.isfile(os.path.join(folder, "__init__.py")) and real not in [os.path.realpath(path) for path in out]:
             out.append(folder)
     return out
 
@@ -169,9 +170,10 @@ def shadows(folder: str) -> list[str]:
     installed = [place for place in (*sysconfig.get_paths().values(), *PATH) if "-packages" in os.path.basename(place)]
     if own in map(os.path.realpath, [STANDARD, *installed]):
         return []
+    # Python 3.10 and newer know the names of all standard modules.
     known = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
     others = [place for place in PATH if os.path.realpath(place) != own]
-    for name in COMMON:
+    for name in FRAMEWORKS:
         found = PathFinder.find_spec(name, others)
         if found is not None and found.origin:
             known.add(name)
@@ -188,15 +190,15 @@ def shadows(folder: str) -> list[str]:
     return out
 
 
-def cache(*parts: str) -> str:
+def cache_folder(*parts: str) -> str:
     """Return the path of a folder in the user's cache."""
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), *parts)
 
 
 def locks() -> list[list[Any]]:
     """Return the program, path and time of lock files. A program that finds such a file waits until it is removed."""
-    torch = glob.escape(os.environ.get("TORCH_EXTENSIONS_DIR") or cache("torch_extensions"))
-    plots = glob.escape(os.environ.get("MPLCONFIGDIR") or cache("matplotlib"))
+    torch = glob.escape(os.environ.get("TORCH_EXTENSIONS_DIR") or cache_folder("torch_extensions"))
+    plots = glob.escape(os.environ.get("MPLCONFIGDIR") or cache_folder("matplotlib"))
     prefix = glob.escape(sys.prefix)
     patterns = [("torch", os.path.join(torch, depth, "lock")) for depth in ("*", "*/*")]
     patterns.append(("matplotlib", os.path.join(plots, "*.matplotlib-lock")))
@@ -213,13 +215,13 @@ def locks() -> list[list[Any]]:
 
 def held_locks() -> list[list[Any]]:
     """Return the path and inode of lock files that stay after use. They lock only while a process holds them."""
-    home = os.environ.get("HF_HOME") or cache("huggingface")
+    home = os.environ.get("HF_HOME") or cache_folder("huggingface")
     patterns = [
         os.path.join(glob.escape(os.environ.get("HF_DATASETS_CACHE") or os.path.join(home, "datasets")), "*.lock"),
         os.path.join(glob.escape(os.environ.get("HF_HUB_CACHE") or os.path.join(home, "hub")), ".locks/*/*.lock"),
         os.path.join(glob.escape(sys.prefix), "pkgs/pkgs.lock"),
-        os.path.join(glob.escape(cache("pip")), "*/*.lock"),
-        os.path.join(glob.escape(cache("uv")), ".lock"),
+        os.path.join(glob.escape(cache_folder("pip")), "*/*.lock"),
+        os.path.join(glob.escape(cache_folder("uv")), ".lock"),
     ]
     out = []
     for pattern in patterns:
@@ -240,11 +242,11 @@ def start_method() -> str:
 
 def lost_kernels() -> list[list[str]]:
     """Return the name and program of each Jupyter kernel whose program does not exist."""
-    shared = [one for one in os.environ.get("JUPYTER_PATH", "").split(":") if one]
-    shared += [os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")]
-    shared += [os.path.join(sys.prefix, "share/jupyter")]
+    tops = [folder for folder in os.environ.get("JUPYTER_PATH", "").split(":") if folder]
+    tops += [os.environ.get("JUPYTER_DATA_DIR") or os.path.expanduser("~/.local/share/jupyter")]
+    tops += [os.path.join(sys.prefix, "share/jupyter")]
     out = []
-    for top in shared:
+    for top in tops:
         for path in sorted(glob.glob(os.path.join(glob.escape(top), "kernels/*/kernel.json")))[:MOST_ENTRIES]:
             try:
                 program = str(json.loads(text_of(path))["argv"][0])
@@ -256,7 +258,7 @@ def lost_kernels() -> list[list[str]]:
 
 
 def newest_symbol(path: str) -> int:
-    """Return the N of the newest GLIBCXX_3.4.N that a C++ library has; -1 when the library cannot be read."""
+    """Return the N of the newest GLIBCXX_3.4.N that a C++ library has; -1 if it cannot be read or has none."""
     try:
         with open(path, "rb") as file:
             found = re.findall(rb"GLIBCXX_3\.4\.(\d{1,4})\b", file.read(1 << 26))

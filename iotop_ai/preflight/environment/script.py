@@ -13,7 +13,7 @@ from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeou
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.script import ScriptFacts
 
-LARGEST = 4 << 20
+LARGEST_BYTES = 4 << 20
 STARTS = ("Process", "Pool", "ProcessPoolExecutor", "spawn", "start_processes")
 """The calls that start processes, by the last part of their name."""
 MODULES = ("multiprocessing.", "torch.multiprocessing.", "concurrent.futures.", "multiprocess.")
@@ -37,14 +37,14 @@ def read_script(path: str) -> ScriptFacts:
 
     def read() -> bytes:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(LARGEST + 1) or b""
+            return file.read(LARGEST_BYTES + 1) or b""
 
     name = clean(path)
     try:
         raw = call_with_timeout(10 * HOME_TIMEOUT_S, path, read)
     except OSError as error:
         return ScriptFacts(name, clean(error.strerror or str(error)))
-    if len(raw) > LARGEST:
+    if len(raw) > LARGEST_BYTES:
         return ScriptFacts(name, "larger than 4 MiB")
     text = raw.decode("utf-8", "replace")
     notebook = path.endswith(".ipynb")
@@ -71,7 +71,7 @@ def _without_magics(source: str) -> str:
     """Return the cell with ``pass`` in place of each magic.
 
     A line counts as a magic only if the cell with that line is not valid Python, because ``% (a, b)`` may continue an
-    expression.
+    expression. In a cell that is very large or not valid for another reason, every line that looks like a magic counts.
     """
     lines = source.splitlines()
     for _ in range(MOST_MAGICS if len(source) <= LARGEST_CELL else 0):
@@ -81,16 +81,16 @@ def _without_magics(source: str) -> str:
             at = (error.lineno or 0) - 1
             if not (0 <= at < len(lines) and _MAGIC.match(lines[at])):
                 break
-            _pass(lines, at)
+            _blank_magic(lines, at)
         else:
             return "\n".join(lines)
     for at in range(len(lines)):
         if _MAGIC.match(lines[at]):
-            _pass(lines, at)
+            _blank_magic(lines, at)
     return "\n".join(lines)
 
 
-def _pass(lines: list[str], at: int) -> None:
+def _blank_magic(lines: list[str], at: int) -> None:
     """Replace a magic with ``pass``, and remove the lines that continue it."""
     indent, more = lines[at][: len(lines[at]) - len(lines[at].lstrip())], lines[at].endswith("\\")
     lines[at] = f"{indent}pass"
@@ -126,7 +126,8 @@ class _Module:
         self.tree = tree
         self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.datasets = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and _is_dataset(one)]
-        self.numbers = {
+        # The constants of the module, some of which are numbers of workers.
+        self.constants = {
             target.id: one.value.value
             for one in tree.body
             if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
@@ -165,10 +166,11 @@ class _Module:
     def _loader_made_by(self, part: ast.AST | None) -> str:
         """Return the class of the loader that an expression makes; "" without one."""
         calls = list(_calls(part)) if part is not None else []
-        makers = (_last_name(one.func) if self.makes_loader(one) else self._maker(one) for one in calls)
+        makers = (_last_name(one.func) if self.makes_loader(one) else self._loader_from_function(one) for one in calls)
         return next(filter(None, makers), "")
 
-    def _maker(self, call: ast.Call) -> str:
+    def _loader_from_function(self, call: ast.Call) -> str:
+        """Return the class of the loader that a called function of this module returns; "" without one."""
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         return self.loaders.get(name, "") if name in self.functions else ""
 
@@ -198,7 +200,7 @@ class _Module:
             return False
         workers = next((one.value for one in call.keywords if one.arg == "num_workers"), None)
         if isinstance(workers, ast.Name):
-            return self.numbers.get(workers.id, 1) != 0
+            return self.constants.get(workers.id, 1) != 0
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
 
     def unguarded(self) -> str:
@@ -212,7 +214,7 @@ class _Module:
             if isinstance(node, ast.Call):
                 if self.starts_processes(node):
                     return f"{_last_name(node.func)}() in line {node.lineno}"
-                iterated = _given(node) if _last_name(node.func) in ITERATING_CALLS else []
+                iterated = _arguments(node) if _last_name(node.func) in ITERATING_CALLS else []
             for value in iterated:
                 if loader := self._loader_read_by(value):
                     return f"iteration of {loader} in line {value.lineno}"
@@ -233,7 +235,7 @@ class _Module:
             return ""
         if self.makes_loader(part):
             return _last_name(part.func)
-        return self._maker(part) or next(filter(None, map(self._loader_read_by, _given(part))), "")
+        return self._loader_from_function(part) or next(filter(None, map(self._loader_read_by, _arguments(part))), "")
 
     def method(self) -> str:
         """Return the last start method that the script sets; "" if it sets none."""
@@ -271,7 +273,7 @@ def _is_dataset(one: ast.ClassDef) -> bool:
     return any(_last_name(base).endswith("Dataset") for base in one.bases)
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
+def _arguments(call: ast.Call) -> list[ast.expr]:
     return [*call.args, *(one.value for one in call.keywords)]
 
 
