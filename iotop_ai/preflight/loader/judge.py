@@ -44,21 +44,21 @@ def failure_of(outcome: Outcome) -> Failure:
     return Failure("error", f"{text} ({frame})" if frame else text)
 
 
-def _shared_memory(found: Outcome, output: str) -> Failure | None:
-    full = found.shm_free_bytes is not None and found.shm_free_bytes < SHM_FULL
-    room = found.shm_free_bytes is not None and found.shm_free_bytes > SHM_ROOM
-    bus = any(_signal_of(one) == signal.SIGBUS for one in found.stuck) or "Bus error" in output
+def _shared_memory(outcome: Outcome, output: str) -> Failure | None:
+    full = outcome.shm_free_bytes is not None and outcome.shm_free_bytes < SHM_FULL
+    room = outcome.shm_free_bytes is not None and outcome.shm_free_bytes > SHM_ROOM
+    bus = any(_signal_of(process) == signal.SIGBUS for process in outcome.stuck) or "Bus error" in output
     words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
     # torch attributes every bus error to shared memory, but a mapped file that was truncated causes a bus error too.
     if not ((full and bus) or (words and (not room or NO_SPACE in words.group()))):
         return None
-    size = "" if found.shm_bytes is None else f" of {found.shm_bytes >> 20} MB"
+    size = "" if outcome.shm_bytes is None else f" of {outcome.shm_bytes >> 20} MB"
     text = f"/dev/shm{size} is full: workers pass batches through it"
     fewer = "fewer workers, a smaller prefetch_factor or batch"
-    return Failure("shm", text, f"{larger_shm(found.container)}; else {fewer}")
+    return Failure("shm", text, f"{larger_shm(outcome.container)}; else {fewer}")
 
 
-def _cuda(found: Outcome, output: str) -> Failure | None:
+def _cuda(outcome: Outcome, output: str) -> Failure | None:
     if CUDA_WORDS not in output:
         return None
     return Failure(
@@ -68,16 +68,16 @@ def _cuda(found: Outcome, output: str) -> Failure | None:
     )
 
 
-def _pickle(found: Outcome, output: str) -> Failure | None:
-    if found.start not in ("spawn", "forkserver") or found.phase != "start":
+def _pickle(outcome: Outcome, output: str) -> Failure | None:
+    if outcome.start not in ("spawn", "forkserver") or outcome.phase != "start":
         return None
-    if _PICKLE.search(f"{found.error}: {found.text}"):
-        what = message_line(found.text)
-        text = f"{found.start} cannot send the dataset to a worker: {what}"
+    if _PICKLE.search(f"{outcome.error}: {outcome.text}"):
+        message = message_line(outcome.text)
+        text = f"{outcome.start} cannot send the dataset to a worker: {message}"
         remedy = "define functions and classes at module level, open files in __getitem__ or worker_init_fn, or fork"
         return Failure("pickle", text, remedy)
     if lost := _UNPICKLE.search(output):
-        line = next((one for one in output.splitlines() if lost.group() in one), lost.group())
+        line = next((line for line in output.splitlines() if lost.group() in line), lost.group())
         return Failure(
             "pickle",
             f"a worker cannot rebuild the dataset: {clean(line.strip(), 200)}",
@@ -86,77 +86,78 @@ def _pickle(found: Outcome, output: str) -> Failure | None:
     return None
 
 
-def _killed(found: Outcome, output: str) -> Failure | None:
-    dead = [one for one in found.stuck if one.worker and one.exit_status]
-    named = _SIGNAL.search(f"{found.text} {found.trace} ")
-    name = named.group(1) if named else ""
-    if not name and "exited unexpectedly" not in found.text and not dead:
+def _killed(outcome: Outcome, output: str) -> Failure | None:
+    ended = [process for process in outcome.stuck if process.worker and process.exit_status]
+    match = _SIGNAL.search(f"{outcome.text} {outcome.trace} ")
+    name = match.group(1) if match else ""
+    if not name and "exited unexpectedly" not in outcome.text and not ended:
         return None
-    if not name and dead and (number := _signal_of(dead[0])):
+    if not name and ended and (number := _signal_of(ended[0])):
         name = signal_name(number)
     if name:
         text = f"a worker was killed by a signal: {clean(name)}"
     else:
-        code = f" with exit code {dead[0].exit_status >> 8}" if dead and dead[0].exit_status else ""
-        last = last_line(found.stderr)
+        code = f" with exit code {ended[0].exit_status >> 8}" if ended and ended[0].exit_status else ""
+        last = last_line(outcome.stderr)
         text = f"a worker ended{code}{f': {last}' if last else ''}"
-    waits = f"; the loader waited {found.silent_s:.0f} s for it" if found.silent_s else ""
+    waits = f"; the loader waited {outcome.silent_s:.0f} s for it" if outcome.silent_s else ""
     killed = name in ("Killed", "SIGKILL")
     remedy = "memory is the usual reason: fewer workers, or see dmesg for the OOM killer" if killed else ""
     return Failure("killed", text + waits, remedy)
 
 
-def _broken_pipe(found: Outcome, output: str) -> Failure | None:
-    starting = _STARTING in found.trace
-    passed_on = "Original Traceback" in found.text or user_frame(found.trace + found.text)
+def _broken_pipe(outcome: Outcome, output: str) -> Failure | None:
+    starting = _STARTING in outcome.trace
+    passed_on = "Original Traceback" in outcome.text or user_frame(outcome.trace + outcome.text)
     # The user's code may raise these errors too, as pickle.load() does for an empty file.
-    if found.error not in _PIPE or not (starting or (found.workers and not passed_on)):
+    if outcome.error not in _PIPE or not (starting or (outcome.workers and not passed_on)):
         return None
-    lines = [line for line in found.stderr.splitlines() if line.strip()]
+    lines = [line for line in outcome.stderr.splitlines() if line.strip()]
     why = clean(lines[-1].strip(), 200) if lines else "it printed nothing"
-    text = f"{found.error}: a worker ended while it was {'started' if found.phase == 'start' else 'used'}: {why}"
+    text = f"{outcome.error}: a worker ended while it was {'started' if outcome.phase == 'start' else 'used'}: {why}"
     return Failure(
         "broken_pipe", text, 'the main module needs if __name__ == "__main__" around the code that starts the run'
     )
 
 
-def _crash(found: Outcome, output: str) -> Failure | None:
-    if found.returncode is None or found.error:
+def _crash(outcome: Outcome, output: str) -> Failure | None:
+    if outcome.returncode is None or outcome.error:
         return None
-    during = _PHASES.get(found.phase, "reading batches")
-    if found.returncode < 0:
-        name = signal_name(-found.returncode)
+    during = _PHASES.get(outcome.phase, "reading batches")
+    if outcome.returncode < 0:
+        name = signal_name(-outcome.returncode)
         memory = "memory is the usual reason: see dmesg for the OOM killer" if name == "SIGKILL" else ""
         return Failure("crash", f"the loader's own process was killed by {name} while {during}", memory)
-    last = last_line(found.stderr)
+    last = last_line(outcome.stderr)
     return Failure(
         "crash",
-        f"the loader's own process ended with exit code {found.returncode} while {during}{f': {last}' if last else ''}",
+        f"the loader's own process ended with exit code {outcome.returncode} while {during}"
+        f"{f': {last}' if last else ''}",
     )
 
 
-def _hang(found: Outcome, output: str) -> Failure | None:
-    if not found.silent_s:
+def _hang(outcome: Outcome, output: str) -> Failure | None:
+    if not outcome.silent_s:
         return None
-    missing = "no batch" if found.phase in ("start", "batches") else f"{_PHASES[found.phase]} did not end"
-    spins = found.busy_cores is not None and found.busy_cores > 0.5
-    text = f"hangs: {missing} for {found.silent_s:.0f} s"
-    workers = [one for one in found.stuck if one.worker]
+    missing = "no batch" if outcome.phase in ("start", "batches") else f"{_PHASES[outcome.phase]} did not end"
+    spins = outcome.busy_cores is not None and outcome.busy_cores > 0.5
+    text = f"hangs: {missing} for {outcome.silent_s:.0f} s"
+    workers = [process for process in outcome.stuck if process.worker]
     # A worker that is in the user's code is more informative than a worker that waits for work.
-    ordered = sorted(workers or found.stuck, key=lambda one: (one.state != "D", not one.frame))
+    ordered = sorted(workers or outcome.stuck, key=lambda process: (process.state != "D", not process.frame))
     if ordered:
-        one = ordered[0]
+        first = ordered[0]
         more = f"; {len(workers)} workers in all" if len(workers) > 1 else ""
-        text += f"; {'worker' if one.worker else 'process'} {one.pid} {waits_text(one)}{more}"
+        text += f"; {'worker' if first.worker else 'process'} {first.pid} {waits_text(first)}{more}"
     if spins:
-        text += f"; it uses {found.busy_cores:.1f} cores"
-    return Failure("hang", text, _hang_remedy(found, ordered))
+        text += f"; it uses {outcome.busy_cores:.1f} cores"
+    return Failure("hang", text, _hang_remedy(outcome, ordered))
 
 
-def _hang_remedy(found: Outcome, ordered: list[Stuck]) -> str:
+def _hang_remedy(outcome: Outcome, ordered: list[Stuck]) -> str:
     if ordered and ordered[0].state == "D":
         return "the storage does not answer: iotop-ai check PATH"
-    if found.start == "fork" and ordered and ordered[0].worker:
+    if outcome.start == "fork" and ordered and ordered[0].worker:
         return "if it waits for a lock that a thread held at the fork: --start spawn shows that"
     return ""
 
@@ -177,8 +178,8 @@ def user_frame(text: str, *, last: bool = True) -> str:
     last: whether the innermost frame is the last one, as in a traceback, or the first one, as in a stack of
     faulthandler.
     """
-    found = _FRAME.findall(text)
-    own = [frame for frame in found if not any(part in frame[0] for part in _FOREIGN)]
+    frames = _FRAME.findall(text)
+    own = [frame for frame in frames if not any(part in frame[0] for part in _FOREIGN)]
     if not own:
         return ""
     path, line, name = own[-1 if last else 0]

@@ -17,21 +17,28 @@ OFTEN = 0.5
 
 def recommended(runs: Sequence[Run], cores: float) -> Choice | None:
     """Return the smallest configuration within 5 % of the best one; None if no configuration was measured."""
-    found = [run for run in runs if run.samples_per_s > 0]
-    if not found:
+    measured = [run for run in runs if run.samples_per_s > 0]
+    if not measured:
         return None
-    best = max(found, key=lambda run: run.samples_per_s)
-    near = [run for run in found if run.samples_per_s >= NEAR_BEST * best.samples_per_s]
-    chosen = min(near, key=lambda run: size_of(run.configuration))
-    return Choice(chosen, best, bound_of(chosen, cores), _rising(runs, chosen, cores))
+    best = max(measured, key=lambda run: run.samples_per_s)
+    near = [run for run in measured if run.samples_per_s >= NEAR_BEST * best.samples_per_s]
+    smallest = min(near, key=lambda run: size_of(run.configuration))
+    return Choice(smallest, best, bound_of(smallest, cores), _rising(runs, smallest, cores))
 
 
-def size_of(one: Configuration) -> tuple[int, int, int, int, bool]:
+def size_of(configuration: Configuration) -> tuple[int, int, int, int, bool]:
     """Return a sort key that puts fewer processes first, then less memory in queues.
 
     The start method does not count.
     """
-    return one.workers, one.prefetch or 2, one.interleave or 1, one.batch_size, one.pin
+    # A torch DataLoader prefetches 2 batches per worker by default.
+    return (
+        configuration.workers,
+        configuration.prefetch or 2,
+        configuration.interleave or 1,
+        configuration.batch_size,
+        configuration.pin,
+    )
 
 
 def bound_of(run: Run, cores: float) -> str:
@@ -67,9 +74,9 @@ def _uses_all(run: Run, cores: float) -> bool:
 
 def _rising(runs: Sequence[Run], chosen: Run, cores: float) -> bool:
     """Whether more workers than the chosen ones are likely to be faster and were not tried."""
-    one, points = chosen.configuration, curve(runs, chosen.configuration)
-    more = [run for run in runs if run.configuration._replace(workers=one.workers) == one]
+    configuration, points = chosen.configuration, curve(runs, chosen.configuration)
+    others = [run for run in runs if run.configuration._replace(workers=configuration.workers) == configuration]
     # More workers are not worth a try if a larger number was already tried, or if no core is left.
-    if max(run.configuration.workers for run in more) > one.workers or _uses_all(chosen, cores):
+    if max(run.configuration.workers for run in others) > configuration.workers or _uses_all(chosen, cores):
         return False
     return len(points) > 1 and points[-2].samples_per_s < NEAR_BEST * points[-1].samples_per_s

@@ -50,7 +50,7 @@ def prepare(folder: str, parent: int) -> None:
     import faulthandler
     import signal
 
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if os.getppid() == 1 != parent:  # the parent ended before prctl, so no signal comes
         sys.exit(1)
     end_workers_with_parent()
@@ -77,7 +77,7 @@ def end_workers_with_parent() -> None:
 
 
 def end_workers_after(loader: int) -> None:
-    """Wait until the parent has ended or closed the pipe and the loader has ended; then end the process group."""
+    """Wait until the parent has closed the pipe or ended, then until the loader has ended; end the process group."""
     import select
     import signal
 
@@ -85,7 +85,7 @@ def end_workers_after(loader: int) -> None:
     os.chdir("/")
     os.closerange(1, 256)  # the parent reads the outputs until no process has them open
     poll = select.poll()
-    poll.register(0, 0)
+    poll.register(0, 0)  # reports only that the pipe is closed
     poll.poll()
     while is_alive(loader):
         time.sleep(0.1)
@@ -118,7 +118,7 @@ def arguments(request: dict[str, Any]) -> dict[str, Any]:
     return out
 
 
-def call(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
+def call_factory(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
     """Call the factory; return its result and the names of the arguments that it took."""
     try:
         parameters = list(inspect.signature(factory).parameters.values())
@@ -216,15 +216,15 @@ def facts_of(loader: Any, kind: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples_in(batch: Any, most: int) -> int:
-    """Return the number of samples in one batch, at most ``most``, which is the batch size that was requested.
+    """Return the number of samples in one batch, from 1 to ``most``, which is the batch size that was requested.
 
     The number is the first dimension of the batch's first array, or the length of the batch's list. A list of lists may
     hold a list for each sample, or a list for each field, as tuple(zip(*batch)) does.
     """
-    return counted(batch, most, 0) or 1
+    return sample_count(batch, most, 0) or 1
 
 
-def counted(part: Any, most: int, depth: int) -> int | None:
+def sample_count(part: Any, most: int, depth: int) -> int | None:
     """Return the number of samples in a part of a batch; None if the part does not show it, such as a string.
 
     depth: the number of lists and dicts around the part.
@@ -235,7 +235,7 @@ def counted(part: Any, most: int, depth: int) -> int | None:
     if depth == 4:
         return None
     if isinstance(part, Mapping):
-        return next(filter(None, (counted(one, most, depth + 1) for one in part.values())), None)
+        return next(filter(None, (sample_count(one, most, depth + 1) for one in part.values())), None)
     if not isinstance(part, (list, tuple)) or not part:
         return None
     first, length = part[0], min(len(part), most)
@@ -245,8 +245,8 @@ def counted(part: Any, most: int, depth: int) -> int | None:
     if depth and mapping:
         return length
     if depth and array:
-        return max(length, counted(first, most, depth) or 1)
-    return next(filter(None, (counted(one, most, depth + 1) for one in part)), length)
+        return max(length, sample_count(first, most, depth) or 1)
+    return next(filter(None, (sample_count(one, most, depth + 1) for one in part)), length)
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:
@@ -270,7 +270,7 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
 
 def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
     """Read batches for the requested time. The figures begin when each worker has made one batch."""
-    lead = max(1, request["workers"])
+    first_batches = max(1, request["workers"])
     single = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
     marks = []  # (time, batches, samples) at the first batch and when each worker has made one
@@ -281,23 +281,23 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
         count += 1
         total += 1 if single else samples_in(batch, request["batch_size"])
         del batch
-        if count in (1, lead):
+        if count in (1, first_batches):
             marks.append((now, count, total))
             messages.send(message="steady", first_batch_s=marks[0][0] - start, batches=count)
         elif now - reported >= REPORT_EVERY_S:
             reported = now
             messages.send(message="batch", batches=count, samples=total)
         # Reads at least two batches, but does not wait forever if the workers' first batches take long.
-        if count > lead and now - marks[-1][0] >= request["seconds"]:
+        if count > first_batches and now - marks[-1][0] >= request["seconds"]:
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
             break
-    since = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
+    begin = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
     messages.send(
         message="done",
-        batches=count - since[1],
-        samples=total - since[2],
-        seconds=now - since[0],
+        batches=count - begin[1],
+        samples=total - begin[2],
+        seconds=now - begin[0],
         first_batch_s=marks[0][0] - start,
     )
 
@@ -317,7 +317,7 @@ def run(request: dict[str, Any], messages: MessageWriter) -> None:
     if request["start"]:
         multiprocessing.set_start_method(request["start"], force=True)
     messages.send(message="phase", phase="build")
-    loader, kind, taken = loader_of(*call(factory, request), request)
+    loader, kind, taken = loader_of(*call_factory(factory, request), request)
     cuda = False
     if "torch" in sys.modules:
         cuda = bool(sys.modules["torch"].cuda.is_initialized())

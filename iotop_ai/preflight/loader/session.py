@@ -30,6 +30,7 @@ GRACE_S, GONE_S = 3.0, 2.0
 BUSY_FACTOR = 4
 """The time limit is multiplied by this for a loader that uses the CPU, because it may only be slow."""
 BUSY_CORES = 0.05
+"""A loader that uses more cores than this counts as using the CPU."""
 STACK_S = 0.5
 MOST_STACKS = 4
 _KEPT_TEXT = 16 << 10
@@ -42,7 +43,7 @@ class Request(NamedTuple):
     module, factory: the parts of MODULE:FACTORY. folder: the user's current folder, which is searched first. seconds:
     the time for which batches are read at a steady rate.
 
-    timeout_s: a configuration counts as hung if it sends no message for this time. once: whether to read only one
+    timeout_s: an idle configuration counts as hung if it sends no message for this time. once: whether to read only one
     epoch.
     """
 
@@ -85,8 +86,8 @@ class Session:
         self._lines, self._stderr = MessageReader(), b""
         self._phase, self._batches, self._started = "import", 0, False
         self._built: Built | None = None
-        self._news_ns = clock.monotonic_ns()
-        self._news_cpu = 0.0
+        self._last_message_ns = clock.monotonic_ns()
+        self._last_message_cpu_s = 0.0
 
     def run(self, show: Callable[[int], None]) -> Run:
         """Return a Run with the figures or the failure. show: called with the number of batches so far."""
@@ -127,7 +128,7 @@ class Session:
             else:
                 lines += self._lines.feed(raw)
         if lines:
-            self._news_ns, self._news_cpu = self._clock.monotonic_ns(), self._watch.cpu_seconds()
+            self._last_message_ns, self._last_message_cpu_s = self._clock.monotonic_ns(), self._watch.cpu_seconds()
         return [line for line in lines if line]
 
     def _take(self, kind: str, message: dict[str, Any]) -> None:
@@ -151,22 +152,25 @@ class Session:
 
     def _silent_s(self) -> float:
         """Return the seconds since the last message if they exceed the limit, else 0."""
-        silent = (self._clock.monotonic_ns() - self._news_ns) / 1e9
+        silent = (self._clock.monotonic_ns() - self._last_message_ns) / 1e9
         limit = self._request.timeout_s
         if silent <= limit:
             return 0.0
-        return 0.0 if self._busy(silent) > BUSY_CORES and silent <= BUSY_FACTOR * limit else silent
+        return 0.0 if self._busy_cores(silent) > BUSY_CORES and silent <= BUSY_FACTOR * limit else silent
 
-    def _busy(self, seconds: float) -> float:
-        return (self._watch.cpu_seconds() - self._news_cpu) / seconds
+    def _busy_cores(self, seconds: float) -> float:
+        """Return the mean number of cores that the processes used in the seconds since the last message."""
+        return (self._watch.cpu_seconds() - self._last_message_cpu_s) / seconds
 
     def _failed(self, message: dict[str, Any], *, silent_s: float = 0.0, returncode: int | None = None) -> Run:
-        busy = self._busy(silent_s) if silent_s else None
+        busy_cores = self._busy_cores(silent_s) if silent_s else None
         stuck = tuple(self._watch.stuck())
         printed = self._stderr.decode("utf-8", "replace")
         if silent_s:
-            shown = sorted(stuck, key=lambda one: not one.worker)[:MOST_STACKS]
-            stuck = tuple(one._replace(frame=self._frame(one)) if one in shown else one for one in stuck)
+            with_stack = sorted(stuck, key=lambda process: not process.worker)[:MOST_STACKS]
+            stuck = tuple(
+                process._replace(frame=self._frame(process)) if process in with_stack else process for process in stuck
+            )
         self._receive(POLL_MS)
         outcome = Outcome(
             self._phase,
@@ -180,7 +184,7 @@ class Session:
             empty=bool(message.get("empty")),
             stderr=printed if silent_s else self._stderr.decode("utf-8", "replace"),
             stuck=stuck,
-            busy_cores=busy,
+            busy_cores=busy_cores,
             shm_bytes=self._watch.shm_bytes,
             shm_free_bytes=self._watch.shm_free,
             workers=self._configuration.workers,
@@ -188,13 +192,13 @@ class Session:
         )
         return Run(self._configuration, self._built, failure=failure_of(outcome))
 
-    def _frame(self, one: Stuck) -> str:
+    def _frame(self, process: Stuck) -> str:
         """Return the user's line of Python in a process that shows its stack on SIGUSR1; "" for other processes."""
-        if one.exit_status is not None or not self._watch.catches(one.pid, signal.SIGUSR1):
+        if process.exit_status is not None or not self._watch.catches(process.pid, signal.SIGUSR1):
             return ""
         self._stderr = b""
         with suppress(OSError):
-            os.kill(one.pid, signal.SIGUSR1)
+            os.kill(process.pid, signal.SIGUSR1)
         until = self._clock.monotonic_ns() + int(STACK_S * 1e9)
         while self._clock.monotonic_ns() < until:
             self._receive(POLL_MS)
@@ -205,7 +209,7 @@ class Session:
     def _stop(self) -> None:
         """Let a finished child exit by itself, then kill every process that is left."""
         child = self._child
-        self._watch.find()
+        self._watch.update_processes()
         if child.stdin is not None:
             with suppress(OSError):
                 child.stdin.close()

@@ -73,17 +73,17 @@ def sweep(request: Request, grid: Grid, cold: str, clock: Clock, show: Callable[
 def _runs(
     request: Request, wanted: list[Configuration], cold: str, root: Root, clock: Clock, show: Callable[[str, int], None]
 ) -> Iterator[Run]:
-    threads = False
+    uses_threads = False
     tried: set[Configuration] = set()
-    for at, configuration in enumerate(wanted, 1):
+    for number, configuration in enumerate(wanted, 1):
         # A pipeline of tf.data runs in threads, so the start method has no effect.
-        if threads and configuration._replace(start="") in tried:
+        if uses_threads and configuration._replace(start="") in tried:
             continue
         tried.add(configuration._replace(start=""))
         if cold:
             _evict(cold, clock)
-        run = Session(request, configuration, root, clock).run(partial(show, f"{at}/{len(wanted)}"))
-        threads = threads or (run.built is not None and run.built.kind == TENSORFLOW)
+        run = Session(request, configuration, root, clock).run(partial(show, f"{number}/{len(wanted)}"))
+        uses_threads = uses_threads or (run.built is not None and run.built.kind == TENSORFLOW)
         yield run
         if run.failure is not None and run.failure.kind in SHARED_FAILURES:
             return

@@ -50,8 +50,8 @@ class TreeWatch:
         """The loader's main process, its workers, and multiprocessing's helpers."""
         return [self._pid, *self.workers, *self.helpers]
 
-    def find(self) -> None:
-        """Find the workers and helpers that exist now."""
+    def update_processes(self) -> None:
+        """Set ``workers`` and ``helpers`` to the processes that exist now."""
         self.workers, self.helpers = [], []
         queue = [self._pid]
         while queue:
@@ -85,7 +85,7 @@ class TreeWatch:
                 self._ticks[pid] = stat.utime_ticks + stat.stime_ticks
         if not self.workers:
             self._count(
-                [self._wait_state(self._pid, f"task/{one}/") for one in self._root.names(f"proc/{self._pid}/task")]
+                [self._wait_state(self._pid, f"task/{tid}/") for tid in self._root.names(f"proc/{self._pid}/task")]
             )
         for pid in self.workers:
             self._count([self._wait_state(pid, "")])
@@ -105,14 +105,14 @@ class TreeWatch:
             self._running += 1
 
     def sample_memory(self, batches: int) -> None:
-        """Find the workers and read memory and I/O. Does nothing if that was done a moment ago.
+        """Update the workers and read memory and I/O. Does nothing if that was done a moment ago.
 
         batches: the number of batches read so far.
         """
         start = self._clock.monotonic_ns()
         if start < self._next_memory_ns:
             return
-        self.find()
+        self.update_processes()
         total = allocated = 0
         for pid in self.pids:
             fields = dict(_sizes(self._read(pid, "smaps_rollup")))
@@ -147,7 +147,7 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self, built: Built | None) -> Used:
-        """Return the CPU time, waits, memory and reads since ``begin``."""
+        """Return the CPU time, waits, growth and reads since ``begin``, and the highest memory use since the start."""
         self.sample()
         for pid in self.pids:
             self._read_io(pid)
@@ -183,7 +183,7 @@ class TreeWatch:
 
         The field ``frame``, the line of Python, is still empty.
         """
-        self.find()
+        self.update_processes()
         out = []
         for pid in [self._pid, *self.workers]:
             try:
@@ -206,4 +206,4 @@ class TreeWatch:
 def _sizes(raw: bytes) -> list[tuple[bytes, int]]:
     """Return the name and the bytes of each line such as ``Pss:  1234 kB``."""
     words = [line.split() for line in raw.splitlines()]
-    return [(one[0], int(one[1]) * 1024) for one in words if len(one) == 3 and one[2] == b"kB"]
+    return [(parts[0], int(parts[1]) * 1024) for parts in words if len(parts) == 3 and parts[2] == b"kB"]

@@ -45,7 +45,7 @@ class Started(NamedTuple):
     engine: str
 
 
-class Found(NamedTuple):
+class DatasetFacts(NamedTuple):
     """The dataset's files, and the time that their decoding takes."""
 
     dataset: Dataset
@@ -65,7 +65,7 @@ class End(NamedTuple):
     left: str = ""
 
 
-Message = Progress | Started | Found | Measured | str | End
+Message = Progress | Started | DatasetFacts | Measured | str | End
 """A message of the child. A string is a note."""
 
 
@@ -133,7 +133,7 @@ def parse_line(line: dict[str, Any]) -> Message:
         latency = line["latency"]
         return Measured(**{**line, "latency": None if latency is None else Latency(**latency)})
     if kind == "dataset":
-        return Found(Dataset(**line["dataset"]), Decoding(**line["decoding"]))
+        return DatasetFacts(Dataset(**line["dataset"]), Decoding(**line["decoding"]))
     if kind == "note":
         return clean(line["text"], 200)
     return End(**{name: line[name] for name in End._fields if name in line})

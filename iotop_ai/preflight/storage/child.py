@@ -81,9 +81,9 @@ def main() -> int:
     end: dict[str, Any] = {}
     try:
         session.run()
-    except HangError as hung:
+    except HangError as error:
         # Reported before the file is removed, because the removal waits for the same storage.
-        lines.put("end", hung_s=hung.seconds)
+        lines.put("end", hung_s=error.seconds)
         os.close(1)
     except FioError as error:
         end = {"error": str(error), "number": 0}
@@ -96,7 +96,7 @@ def main() -> int:
         session.close()
     except OSError as error:
         left = clean(error.strerror or "")
-    lines.put("end", stopped=stop.is_set(), left=left, **end)
+    lines.put("end", left=left, **end)
     return 0
 
 

@@ -46,7 +46,7 @@ class Scanned(NamedTuple):
     linked_images: frozenset[str] = frozenset()
 
     @property
-    def once(self) -> bool:
+    def read_once(self) -> bool:
         """Whether each file may be read only once. Without eviction, a second read would come from memory."""
         return not self.dataset.past and not all(evict for _, evict in self.files)
 
@@ -56,7 +56,7 @@ class Scanned(NamedTuple):
         If each file may be read only once, these are the files of one part; else all files, beginning with that part.
         """
         begin, end = (at * len(self.files) // USES for at in (number, number + 1))
-        return self.files[begin:end] if self.once else self.files[begin:] + self.files[:begin]
+        return self.files[begin:end] if self.read_once else self.files[begin:] + self.files[:begin]
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
@@ -64,28 +64,28 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
 
     show: called with the number of files and of bytes so far.
     """
-    whole = os.path.realpath(path)
-    if os.path.isdir(whole):
-        top = Pinned(os.open(whole, FOLDER), ".", whole)
+    absolute = os.path.realpath(path)
+    if os.path.isdir(absolute):
+        top = Pinned(os.open(absolute, FOLDER), ".", absolute)
     else:
-        top = Pinned(os.open(os.path.dirname(whole), FOLDER), os.path.basename(whole), whole)
+        top = Pinned(os.open(os.path.dirname(absolute), FOLDER), os.path.basename(absolute), absolute)
     end_ns = clock.monotonic_ns() + int(seconds * 1e9)
     tree, sample, sizes = Tree(top), FileSample(MOST_SAMPLED), list[int]()
-    links = _Links(whole)
+    links = _Links(absolute)
     seen: set[tuple[int, int]] = set()
     in_time, size_bytes = True, 0
     for entry in tree:
         show(len(sizes), size_bytes)
-        path, found = entry.path, entry.stat
-        if stat.S_ISLNK(found.st_mode):
+        name, status = entry.path, entry.stat
+        if stat.S_ISLNK(status.st_mode):
             try:
-                path, found = links.follow(entry)
+                name, status = links.follow(entry)
             except OSError as error:
-                tree.count_unreadable(path, error)
-        if stat.S_ISREG(found.st_mode) and found.st_size and not seen_before(seen, found):
-            sizes.append(found.st_size)
-            sample.take(path, found.st_size)
-            size_bytes += found.st_size
+                tree.count_unreadable(name, error)
+        if stat.S_ISREG(status.st_mode) and status.st_size and not seen_before(seen, status):
+            sizes.append(status.st_size)
+            sample.take(name, status.st_size)
+            size_bytes += status.st_size
         if sizes and (clock.monotonic_ns() > end_ns or len(sizes) >= MOST_SCANNED):
             in_time = False
             break
@@ -119,20 +119,20 @@ class _Links:
         """
         handle = os.open(link.name, os.O_PATH | os.O_CLOEXEC, dir_fd=link.folder)
         try:
-            found, around = os.fstat(handle), os.fstat(link.folder)
+            status, folder_status = os.fstat(handle), os.fstat(link.folder)
             path = os.readlink(f"/proc/self/fd/{handle}")
         finally:
             os.close(handle)
-        of_root = around.st_uid == 0 and not around.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        if os.geteuid() == 0 and not of_root and not around.st_uid == found.st_uid != 0:
+        of_root = folder_status.st_uid == 0 and not folder_status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if os.geteuid() == 0 and not of_root and not folder_status.st_uid == status.st_uid != 0:
             raise PermissionError(errno.EPERM, "another user's link, which root does not follow")
-        self.folders += stat.S_ISDIR(found.st_mode)
-        if path in self._seen or path.startswith(self._inside) or not stat.S_ISREG(found.st_mode):
+        self.folders += stat.S_ISDIR(status.st_mode)
+        if path in self._seen or path.startswith(self._inside) or not stat.S_ISREG(status.st_mode):
             return link.path, link.stat
         self._seen.add(path)
         if is_image(link.name):
             self.images.add(path)
-        return path, found
+        return path, status
 
 
 def _open(top: Pinned, path: str, *, direct: bool = False) -> tuple[int, bool]:
@@ -158,22 +158,22 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
         try:
             handle, _ = _open(top, path)
             try:
-                found = cache.resident(handle)
-                whole = stored_bytes(handle) >= min(size, MOST_OF_A_FILE)
+                residency = cache.resident(handle)
+                is_whole = stored_bytes(handle) >= min(size, MOST_OF_A_FILE)
             finally:
                 os.close(handle)
         except OSError:
             continue
-        if not whole:
+        if not is_whole:
             holes += 1
             continue
         sampled += 1
-        if found is None:  # this user cannot see whether it is cached, and another user may need it in the cache
+        if residency is None:  # this user cannot see whether it is cached, and another user may need it in the cache
             cold.append((path, False))
             continue
         known += size
-        resident += found.bytes
-        (warm if found.bytes else cold).append((path, not found.bytes))
+        resident += residency.bytes
+        (warm if residency.bytes else cold).append((path, not residency.bytes))
     past = len(cold) < min(LEAST_COLD, sampled)
     dataset = dataset._replace(
         sampled=sampled, resident_bytes=resident, known_bytes=known, cold=len(cold), past=past, holes=holes
@@ -189,10 +189,10 @@ class Files:
         self._readers = readers
 
     def read(self, buffer: mmap.mmap, number: int) -> int:
-        """Read the reader's next file; return the bytes read, or NOTHING if the file is gone."""
+        """Read the reader's next file; return the bytes read, or NOTHING if it is gone or empty."""
         turn, reader = divmod(number, self._readers)
-        mine = -(-(len(self._files) - reader) // self._readers)
-        path, evict = self._files[reader + self._readers * (turn % mine)]
+        own_count = -(-(len(self._files) - reader) // self._readers)
+        path, evict = self._files[reader + self._readers * (turn % own_count)]
         try:
             handle, _ = _open(self._top, path, direct=self._past)
         except FileNotFoundError:  # removed since the scan
@@ -200,9 +200,9 @@ class Files:
         try:
             done = 0
             while done < MOST_OF_A_FILE:
-                got = os.preadv(handle, [buffer], done)
-                done += got
-                if got < len(buffer):
+                length = os.preadv(handle, [buffer], done)
+                done += length
+                if length < len(buffer):
                     break
             if evict:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -212,7 +212,7 @@ class Files:
 
 
 def read_images(scanned: Scanned, proceed: Callable[[], bool]) -> list[bytes]:
-    """Return a few images of the sample. proceed: called after each read; if it returns False, the reading ends."""
+    """Return a few images of the sample. proceed: called before each read; if it returns False, the reading ends."""
     out: list[bytes] = []
     for path, evict in scanned.part(0):
         if len(out) >= MOST_FILES or sum(map(len, out)) >= MOST_BYTES:

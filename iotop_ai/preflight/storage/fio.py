@@ -25,10 +25,11 @@ from iotop_ai.preflight.storage.reader import HANG_S, READ_MOST_BYTES, HangError
 OVERHEAD_S = 0.35
 """The seconds that fio takes to start and to end."""
 LEAST_S = 0.2
+"""The shortest time of a phase, in seconds."""
 _TICK_S = 0.05
 _BUSY_PERCENT = 90.0
 _PERCENTILES = (50, 90, 99)
-_LARGEST = 4 << 20
+_LARGEST_BYTES = 4 << 20
 
 
 class FioError(Exception):
@@ -47,7 +48,7 @@ def find_fio() -> tuple[str, str]:
 
 
 def fio_command(program: str, handle: int, size: int, phases: Sequence[Phase]) -> list[str]:
-    """Return the command that reads an open file once for each phase. handle: the descriptor of the file."""
+    """Return the command that reads an open file, in one job for each phase. handle: the descriptor of the file."""
     words = [
         *(program, "--output-format=json", "--eta=never", "--disk_util=0", "--thread", "--readonly", "--direct=1"),
         *("--invalidate=0", "--allow_file_create=0", "--ioengine=libaio", "--norandommap"),
@@ -106,9 +107,9 @@ def read_by_fio(
     clock: Clock,
     show: Callable[[float], None],
 ) -> list[Measured]:
-    """Measure the phases in one run of fio. show: called with the seconds since the start.
+    """Measure the phases in one run of fio; return their results, or [] if ``stop`` is set meanwhile.
 
-    Raises FioError, OSError, or HangError.
+    show: called several times a second with the seconds since the start. Raises FioError, OSError, or HangError.
     """
     words = fio_command(program, handle, size, phases)
     child = start(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(handle,), start_new_session=True)
@@ -117,7 +118,7 @@ def read_by_fio(
     outputs: list[bytes] = []
     assert child.stdout is not None
     source = child.stdout
-    reader = threading.Thread(target=lambda: outputs.append(source.read(_LARGEST)), daemon=True)
+    reader = threading.Thread(target=lambda: outputs.append(source.read(_LARGEST_BYTES)), daemon=True)
     reader.start()
     try:
         while reader.is_alive():

@@ -31,11 +31,11 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     size = float(sample_bytes or (dataset.mean_bytes if dataset is not None else 0.0))
     demand = Demand(samples_per_s, workers, size, cores)
     report = report._replace(demand=demand)
-    found = [one for one in report.results if one.name == (FILES if dataset is None else DATASET)]
+    readings = [result for result in report.results if result.name == (FILES if dataset is None else DATASET)]
     # The second result has a reader for each worker, or one for each file if there are fewer files.
-    rows = found[:1] if workers < 2 else found[:2]
-    rates = [rate for one in rows if (rate := _samples_per_s(one, dataset, sample_bytes)) is not None]
-    if not rates or found[0].depth != 1 or len(rates) < min(2, workers):
+    rows = readings[:1] if workers < 2 else readings[:2]
+    rates = [rate for result in rows if (rate := _samples_per_s(result, dataset, sample_bytes)) is not None]
+    if not rates or readings[0].depth != 1 or len(rates) < min(2, workers):
         return report
     cached, fits = 0.0, None
     if dataset is not None:
@@ -46,7 +46,7 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     return report._replace(forecast=forecast(demand, Supply(rates[0], rates[-1], decode_s, cached), fits))
 
 
-def _samples_per_s(one: Measured, dataset: Dataset | None, sample_bytes: int | None) -> float | None:
+def _samples_per_s(result: Measured, dataset: Dataset | None, sample_bytes: int | None) -> float | None:
     if sample_bytes and dataset is not None:
-        return None if one.bytes_per_s is None else one.bytes_per_s / sample_bytes
-    return files_per_s(one, dataset)
+        return None if result.bytes_per_s is None else result.bytes_per_s / sample_bytes
+    return files_per_s(result, dataset)

@@ -12,7 +12,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.history import comparable, kept_of, slower_than_before
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured
-from iotop_ai.preflight.storage.check import End, Found, Message, Progress, Started
+from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progress, Started
 from iotop_ai.preflight.storage.history import keep_check, read_history
 
 LEAST_KEPT_S = 5.0
@@ -39,7 +39,7 @@ def gather(
             show(report, message)
         elif isinstance(message, Started):
             report = report._replace(target=message.target, engine=message.engine)
-        elif isinstance(message, Found):
+        elif isinstance(message, DatasetFacts):
             report = report._replace(dataset=message.dataset, decoding=message.decoding)
         elif isinstance(message, Measured):
             report = report._replace(results=(*report.results, message))

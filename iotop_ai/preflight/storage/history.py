@@ -37,10 +37,10 @@ def keep_check(folder: str, key: str, kept: Kept) -> None:
         known = _entries(folder)
     except ValueError:  # a damaged file is replaced
         known = {}
-    fresh = [one for one in known.pop(key, ()) if kept.wall_s - one.wall_s <= OLDEST_S]
+    fresh = [check for check in known.pop(key, ()) if kept.wall_s - check.wall_s <= OLDEST_S]
     newest = dict(list(known.items())[-(MOST_STORAGES - 1) :])
     newest[key] = (*fresh, kept)[-MOST_CHECKS:]
-    whole = {"format": FORMAT, "storages": {name: [list(one) for one in checks] for name, checks in newest.items()}}
+    whole = {"format": FORMAT, "storages": {name: [list(check) for check in checks] for name, checks in newest.items()}}
     keep_file(folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode())
 
 
@@ -62,7 +62,7 @@ def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
         whole = json.loads(raw)
         if whole["format"] != FORMAT or len(whole["storages"]) > MOST_STORAGES:
             raise ValueError
-        return {clean(key, len(key)): tuple(_kept(one) for one in each) for key, each in whole["storages"].items()}
+        return {clean(key, len(key)): tuple(map(_kept, checks)) for key, checks in whole["storages"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not a file of this program") from None
 

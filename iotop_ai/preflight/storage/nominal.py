@@ -17,7 +17,7 @@ _DATA_SHARE = 0.8
 
 
 def link_bytes_per_s(link: str) -> float | None:
-    """Return the data rate of a link such as "4x4" (generation x lanes); None for a text in another form."""
+    """Return the data rate of a link such as "4x4" (generation x lanes); None if the text does not name one."""
     generation, x, lanes = link.partition("x")
     if not (x and generation.isdigit() and lanes.isdigit()):
         return None

@@ -24,7 +24,7 @@ class OtherReads:
         self._read, self._own = self._read_bytes(), _own_bytes()
 
     def ratio(self) -> float | None:
-        """The share of the disks' reads that other programs made; None if unknown.
+        """Return the share of the disks' reads that other programs made; None if unknown.
 
         Call it after the check's child has been waited for: RUSAGE_CHILDREN contains the child's reads only then.
         """

@@ -1,4 +1,4 @@
-"""Opens the target of a check: a file of our own in the folder, else the largest file there, or a block device.
+"""Opens the target of a check: a block device, a file, or in a folder a file of our own or else the largest file.
 
 The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
 at the end. If a check is killed, its file stays but is no longer locked, and a later check in the same folder removes
@@ -35,9 +35,7 @@ _NOT_WRITABLE = {
     errno.EDQUOT: "the quota is used up",
     errno.EOPNOTSUPP: "the filesystem takes no new files",
 }
-
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def own_name() -> str:
@@ -76,12 +74,12 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
         return Opened("file", handle, stored_bytes(handle), direct, why=NAMED_FILE)
     if not stat.S_ISDIR(info.st_mode):
         raise OSError(errno.EINVAL, "not a folder, a file or a disk", path)
-    folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER), "--no-write")
+    folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own, room, why = _create(folder, most_bytes)
+            own, most, why = _create(folder, most_bytes)
             if not why:
-                return Opened("own", -1, 0, False, folder, own, room)
+                return Opened("own", -1, 0, False, folder, own, most)
         handle, direct = _largest(path, folder, clock)
     except BaseException:
         os.close(folder)
@@ -100,9 +98,9 @@ def _open_folder_to_write(path: str) -> tuple[int, str]:
     try:
         parent, _ = parent_of(os.path.join(path, own_name()), writing=False)
     except InputError:
-        return os.open(path, _FOLDER), "root does not follow another user's link in this path"
+        return os.open(path, _FOLDER_FLAGS), "root does not follow another user's link in this path"
     try:
-        return os.open(".", _FOLDER, dir_fd=parent), ""
+        return os.open(".", _FOLDER_FLAGS, dir_fd=parent), ""
     finally:
         os.close(parent)
 
@@ -121,8 +119,8 @@ def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
 
     If the file cannot be created, return -1, 0 and the reason. Raises OSError for an unexpected error.
     """
-    room = os.fstatvfs(folder)
-    free = room.f_bavail * (room.f_frsize or room.f_bsize) if room.f_blocks else most_bytes / ROOM_SHARE
+    space = os.fstatvfs(folder)
+    free = space.f_bavail * (space.f_frsize or space.f_bsize) if space.f_blocks else most_bytes / ROOM_SHARE
     most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
         own = create_part(own_name(), folder)
@@ -160,7 +158,7 @@ def _for_reading(name: str, folder: int | None = None) -> tuple[int, bool]:
 
 
 def works_direct(handle: int) -> bool:
-    """Whether a direct read succeeds. Some filesystems accept the flag and then refuse the read."""
+    """Whether a direct read succeeds. Some filesystems accept the flag and then refuse the read. Raises OSError."""
     with mmap.mmap(-1, ALIGN) as buffer:
         try:
             os.preadv(handle, [buffer], 0)

@@ -34,16 +34,19 @@ _WITHOUT_DATA = frozenset(
 
 
 def read_place(path: str, root: Root, clock: Clock) -> Place:
-    """Return the Place of a path. Raises InputError if the path is missing, UnknownError if it cannot be read."""
-    whole = absolute_path(path)
+    """Return the Place of a path.
+
+    Raises InputError if the path is missing, UnknownError if it cannot be read or is on a filesystem without data.
+    """
+    absolute = absolute_path(path)
     mounts = MountsCollector(root)
     block = BlockCollector(root, clock)
-    infos = BlockInfoCollector(root, clock, block, mounts)
+    inventory = BlockInfoCollector(root, clock, block, mounts)
     try:
         mounts.read()
         block.read()
-        table = infos.read()
-        return call_with_timeout(ANSWER_S, whole, lambda: _place(whole, mounts, table, root))
+        table = inventory.read()
+        return call_with_timeout(ANSWER_S, absolute, lambda: _place(absolute, mounts, table, root))
     except TimeoutError as error:
         if error.errno == errno.EAGAIN:  # nothing was read, because this user has too many threads
             raise UnknownError(f"{clean(path)}: {error.strerror}") from None
@@ -53,20 +56,20 @@ def read_place(path: str, root: Root, clock: Clock) -> Place:
     except OSError as error:
         raise UnknownError(f"{clean(path)}: {error.strerror}") from None
     finally:
-        for collector in (infos, block, mounts):
+        for collector in (inventory, block, mounts):
             collector.close()
 
 
 def _place(path: str, mounts: MountsCollector, infos: Mapping[str, BlockInfo], root: Root) -> Place:
-    info = os.stat(path)
-    if stat.S_ISBLK(info.st_mode):
-        number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
-        name = next((one.name for one in infos.values() if f"{one.major}:{one.minor}" == number), "")
+    status = os.stat(path)
+    if stat.S_ISBLK(status.st_mode):
+        number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+        name = next((info.name for info in infos.values() if f"{info.major}:{info.minor}" == number), "")
         place = Place(clean(path), device=name, disks=leaves_below(name, infos) if name else ())
         return _with_disks(place, chain_below(name, infos), infos, root)
     located = resolve_path_devices(path, mounts.all_mounts(), infos, root)
     mount = located.mount
-    if mount is None or is_of_another_mount(info.st_dev, mount):
+    if mount is None or is_of_another_mount(status.st_dev, mount):
         return Place(clean(path), why_no_disk="no mount of this namespace holds it")
     if mount.fstype in _WITHOUT_DATA:
         raise UnknownError(f"{clean(path)} holds no data: {mount.fstype} belongs to the kernel")

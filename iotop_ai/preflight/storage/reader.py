@@ -119,8 +119,8 @@ class Run:
         size = sum(self._column(_BYTES))
         return Measured(name, block, depth, len(self._times), size, seconds / 1e9, latency_of(self._times), busy)
 
-    def _column(self, which: int) -> list[int]:
-        return self._shared[which:-1:_WIDTH].tolist()
+    def _column(self, position: int) -> list[int]:
+        return self._shared[position:-1:_WIDTH].tolist()
 
     def _fork(self, number: int, go: int, start: int) -> None:
         back, times = os.pipe2(os.O_CLOEXEC)
@@ -155,6 +155,7 @@ class Run:
         try:
             for turn in range(number, most, depth):
                 at_ns = clock.monotonic_ns()
+                # Each reader does at least one operation.
                 if size >= bytes_each or (turn > number and at_ns >= end_ns):
                     break
                 got = operation(buffer, turn)

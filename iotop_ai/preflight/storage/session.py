@@ -79,13 +79,14 @@ class Session:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
         self._opened: Opened | None = None
         self._own = -1
+        """The descriptor of our file; -1 while it does not exist."""
         self._run: Run | None = None
         self._handles: list[int] = []
 
     def run(self) -> None:
         """Measure every phase that the target allows. Raises OSError, HangError, and FioError for --engine fio."""
-        phases = {name: [one for one in self._request.phases if one.name == name] for name in _ORDER}
-        read = self._dataset(phases[DATASET]) if phases[DATASET] else False
+        phases = {name: [phase for phase in self._request.phases if phase.name == name] for name in _ORDER}
+        has_files = self._dataset(phases[DATASET]) if phases[DATASET] else False
         if self._stop.is_set():
             return
         try:
@@ -93,7 +94,7 @@ class Session:
                 self._request.path, self._clock, write=self._request.write, most_bytes=self._request.most_bytes
             )
         except OSError as error:
-            if error.errno != errno.ENODATA or not read:
+            if error.errno != errno.ENODATA or not has_files:
                 raise
             self._emit.note(f"only the dataset's files are read: {error.strerror}")
             return
@@ -107,15 +108,15 @@ class Session:
                 return
             handle, direct = reopen(opened.folder)
         self._handles.append(handle)
-        holes = opened.kind == "file" and size < os.fstat(handle).st_size
+        has_holes = opened.kind == "file" and size < os.fstat(handle).st_size
         if size < LEAST_BYTES and not (self._stop.is_set() or written):
-            part = " before its first hole" if holes else ""
+            part = " before its first hole" if has_holes else ""
             text = f"holds less than {LEAST_BYTES // MIB} MB{part}: too little to show a disk's speed"
-            if not (read and opened.kind == "file"):
+            if not (has_files and opened.kind == "file"):
                 raise OSError(errno.EINVAL, text)
             self._emit.note(f"only the dataset's files are read: the file {text}")
             return
-        if holes:
+        if has_holes:
             self._emit.note(f"the file has holes, which are not stored: its first {size // MIB} MB are read")
         program, version = find_fio() if self._request.engine != "own" and direct else ("", "")
         if self._request.engine == "fio" and not program:
@@ -156,7 +157,7 @@ class Session:
         if files:
             readers = min(phase.depth, len(files))
             read = Files(scanned, files, readers).read
-            most = len(files) if scanned.once else 0
+            most = len(files) if scanned.read_once else 0
             self._measure(phase._replace(block_bytes=CHUNK, depth=readers), read, most_ops=most)
 
     def close(self) -> None:
@@ -204,7 +205,7 @@ class Session:
             self._own = create_part(name, folder)
 
     def _write(self, phases: Sequence[Phase]) -> int:
-        """Fill our file through the page cache with fsync, as a checkpoint does; return the bytes written."""
+        """Fill our file through the page cache with fsync, as a checkpoint does; return its whole MiB in bytes."""
         assert self._opened is not None
         writing = _Writing(self._own, self._opened.most_bytes, self._clock)
         for phase in phases:
@@ -248,13 +249,13 @@ class Session:
     def _by_fio(self, program: str, handle: int, size: int, phases: Sequence[Phase]) -> None:
         if self._stop.is_set():
             return
-        whole = sum(phase.seconds for phase in phases)
+        total_s = sum(phase.seconds for phase in phases)
 
         def show(seconds: float) -> None:
             left = seconds
             for phase in phases:
                 if left <= phase.seconds or phase is phases[-1]:
-                    self._emit.progress(phase, 0, 0, min(left, whole))
+                    self._emit.progress(phase, 0, 0, min(left, total_s))
                     return
                 left -= phase.seconds
 

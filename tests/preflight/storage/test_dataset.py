@@ -20,7 +20,7 @@ from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import KIB, Measured, Phase, plan
 from iotop_ai.preflight.storage import decode as decoder
-from iotop_ai.preflight.storage.check import End, Found, Message, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.forecast import forecasted
@@ -57,8 +57,8 @@ def messages_of(path: Path, **more: object) -> list[Message]:
         check.close()
 
 
-def found(messages: list[Message]) -> Found:
-    return next(one for one in messages if isinstance(one, Found))
+def found(messages: list[Message]) -> DatasetFacts:
+    return next(one for one in messages if isinstance(one, DatasetFacts))
 
 
 def results(messages: list[Message]) -> list[Measured]:
@@ -377,7 +377,7 @@ def in_process(path: Path, **more: object) -> tuple[Session, list[Message]]:
         lambda *step: messages.append(Progress(*step)),
         messages.append,
         messages.append,
-        lambda *both: messages.append(Found(*both)),
+        lambda *both: messages.append(DatasetFacts(*both)),
     )
     request = Request(str(path), QUICK, "own", write=False)._replace(**more)
     return Session(request, emit, Stop(), Clock()), messages
