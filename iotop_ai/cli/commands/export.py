@@ -61,10 +61,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the selected tables in one pass; return 0. Output files appear only when they are all complete."""
-    kind, names = format_of(args.format, args.output), parse_names(",".join(args.table or ()))
+    format_name, names = format_of(args.format, args.output), parse_names(",".join(args.table or ()))
     if args.table and not names:  # for example, from an unset shell variable
         raise UsageError("--table is empty")
-    targets = targets_of(kind, args.output, names, tables(args.cmdline))
+    targets = targets_of(format_name, args.output, names, tables(args.cmdline))
     recorded = recorded_frames(args)
     warn_of_truncation(recorded)
     with contextlib.ExitStack() as stack:
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
             stack.enter_context(_folder(args.output))
         files = [stack.enter_context(OutFile(t.path, force=args.force)) for t in targets if t.path != STDOUT]
         out_files: list[OutFile | None] = [*files] or [None]
-        outs = [_open_out(stack, kind, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
+        outs = [_open_out(stack, format_name, file, t, args.raw) for file, t in zip(out_files, targets, strict=True)]
         frame = None
         with corrupt_input_as_error(args.file):
             for frame in recorded:
@@ -88,22 +88,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def format_of(named: str | None, output: str) -> str:
+def format_of(flag: str | None, output: str) -> str:
     """Return the format that --format names, or else the format for the suffix of OUT.
 
     Raises UsageError for an unknown suffix, and for a binary format on standard output.
     """
-    kinds = {suffix: kind for kind, suffixes in FORMATS.items() for suffix in suffixes}
+    formats = {suffix: format_name for format_name, suffixes in FORMATS.items() for suffix in suffixes}
     suffix = "" if output.endswith("/") or os.path.isdir(output) else os.path.splitext(output)[1].lower()
-    if not named and suffix and suffix not in kinds:
-        raise UsageError(f"{clean(output)}: no format has the suffix {suffix}; use {', '.join(kinds)}, or --format")
-    kind = named or kinds.get(suffix, "csv")
-    if kind in _BINARY and output == STDOUT:
-        raise UsageError(f"{kind} needs a file: -o OUT{FORMATS[kind][0]}")
-    return kind
+    if not flag and suffix and suffix not in formats:
+        raise UsageError(f"{clean(output)}: no format has the suffix {suffix}; use {', '.join(formats)}, or --format")
+    format_name = flag or formats.get(suffix, "csv")
+    if format_name in _BINARY and output == STDOUT:
+        raise UsageError(f"{format_name} needs a file: -o OUT{FORMATS[format_name][0]}")
+    return format_name
 
 
-def targets_of(kind: str, output: str, names: Sequence[str], all_tables: Sequence[Table]) -> list[Target]:
+def targets_of(format_name: str, output: str, names: Sequence[str], all_tables: Sequence[Table]) -> list[Target]:
     """Return the outputs and their tables.
 
     Raises UsageError for an unknown table, for several tables in a format that holds one table per file, and for a
@@ -115,14 +115,14 @@ def targets_of(kind: str, output: str, names: Sequence[str], all_tables: Sequenc
             raise UsageError(f"no table {name!r}; tables: {', '.join(by_name)}")
     folder = _is_folder(output)
     if not names:
-        names = ("devices",) if kind in _ONE_TABLE and not folder else tuple(by_name)
+        names = ("devices",) if format_name in _ONE_TABLE and not folder else tuple(by_name)
     selected = tuple(by_name[name] for name in names)
     if folder:
-        if kind == "sqlite":
+        if format_name == "sqlite":
             raise UsageError("sqlite writes all tables into one file; name a file, not a folder")
-        return [Target(os.path.join(output, t.name + FORMATS[kind][0]), (t,)) for t in selected]
-    if kind in _ONE_TABLE and len(selected) > 1:
-        raise UsageError(f"{kind} holds one table per file; name a folder: -o OUT/")
+        return [Target(os.path.join(output, t.name + FORMATS[format_name][0]), (t,)) for t in selected]
+    if format_name in _ONE_TABLE and len(selected) > 1:
+        raise UsageError(f"{format_name} holds one table per file; name a folder: -o OUT/")
     return [Target(output, selected)]
 
 
@@ -147,20 +147,22 @@ def _folder(path: str) -> Iterator[None]:
         raise
 
 
-def _open_out(stack: contextlib.ExitStack, kind: str, out_file: OutFile | None, target: Target, raw: bool) -> Out:
+def _open_out(
+    stack: contextlib.ExitStack, format_name: str, out_file: OutFile | None, target: Target, raw: bool
+) -> Out:
     """Return the writer of a target. out_file: None writes to standard output, which never gets a binary format."""
     if out_file is None:
         file = sys.stdout
-    elif kind in _BINARY:
+    elif format_name in _BINARY:
         stream = stack.enter_context(out_file.stream())
         out: SqliteOut | ParquetOut = (
             SqliteOut(stream, target.tables, out_file.part_path())
-            if kind == "sqlite"
+            if format_name == "sqlite"
             else ParquetOut(stream, target.tables[0])
         )
         return stack.enter_context(contextlib.closing(out))
     else:
         file = stack.enter_context(io.TextIOWrapper(out_file.stream(), encoding="utf-8"))
-    if kind == "csv":
+    if format_name == "csv":
         return CsvOut(file, target.tables[0], raw=raw)
     return JsonlOut(file, with_table=len(target.tables) > 1)

@@ -148,16 +148,16 @@ class Chain:
         self._path = path
         self.parts = list(open_chain(path, allow_root=allow_root))
         self.follows = False
-        self._file = self._named()
+        self._file = self._file_by_name()
         """The device and the inode of the file that had the recording's name when the last part was opened."""
 
-    def _named(self) -> tuple[int, int] | None:
+    def _file_by_name(self) -> tuple[int, int] | None:
         """Return the device and the inode of the file that the path names now; None if there is none."""
         try:
-            named = os.stat(self._path)
+            status = os.stat(self._path)
         except OSError:
             return None
-        return (named.st_dev, named.st_ino)
+        return (status.st_dev, status.st_ino)
 
     def grows(self, age_ns: int) -> bool:
         """Whether the recording is still being written: it has no end line, and its newest Snapshot is recent.
@@ -174,8 +174,8 @@ class Chain:
         """
         from iotop_ai.sources.recorded.rotated_parts import next_part
 
-        named = self._named() if self.follows else None
-        if named is None or named == self._file:
+        file = self._file_by_name() if self.follows else None
+        if file is None or file == self._file:
             return None
         try:
             following = next_part(self._path, self.parts[-1])
@@ -184,7 +184,7 @@ class Chain:
         if following is not None:
             self.parts.append(following)
             if following.path == self._path:  # otherwise more parts follow before the file of this name
-                self._file = named
+                self._file = file
         return following
 
     def close(self) -> None:

@@ -152,7 +152,7 @@ def read_columns(value: object) -> tuple[str, ...]:
 
 def read_smart_types(value: object) -> tuple[tuple[str, str], ...]:
     """Return the pairs of disk and type in a table for ``smartctl -d``."""
-    if not isinstance(value, Mapping) or not all(isinstance(kind, str) and kind for kind in value.values()):
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) and name for name in value.values()):
         raise UsageError("smart_types must be a table; write a line like sda = 'megaraid,3' below [smart_types]")
     return tuple(value.items())
 
@@ -198,8 +198,8 @@ def nearest(word: str, candidates: Iterable[str]) -> str:
     """Return the text "; did you mean 'x'?" for the most similar candidate; "" if none is similar."""
     import difflib
 
-    found = difflib.get_close_matches(word, list(candidates), 1, 0.55)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(word, list(candidates), 1, 0.55)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def _quoted(value: object) -> str:

@@ -93,9 +93,9 @@ def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
     """
     absent = argparse.SUPPRESS if sub else None
 
-    def flag(*names: str, **how: object) -> None:
-        how.setdefault("default", absent)
-        parser.add_argument(*names, **how)  # type: ignore[arg-type]
+    def flag(*names: str, **options: object) -> None:
+        options.setdefault("default", absent)
+        parser.add_argument(*names, **options)  # type: ignore[arg-type]
 
     flag("-d", "--delay", metavar="SEC", type=parse_interval, help="seconds between readings, 0.1 to 3600 (default 1)")
     flag(

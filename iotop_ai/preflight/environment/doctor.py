@@ -59,14 +59,14 @@ def all_checks(
 
 
 def _machine(snapshot: Snapshot) -> Machine:
-    details = [one.value for one in (snapshot.gpu_slow.value or {}).values() if one.value is not None]
-    gpus = [one.value.name for one in (snapshot.gpu.value or {}).values() if one.value is not None]
+    details = [reading.value for reading in (snapshot.gpu_slow.value or {}).values() if reading.value is not None]
+    gpus = [reading.value.name for reading in (snapshot.gpu.value or {}).values() if reading.value is not None]
     memory = snapshot.memory.value
     return Machine(
         name=snapshot.host.name,
         kernel=snapshot.host.kernel,
         container=snapshot.host.container,
-        driver=next((clean(one.driver) for one in details if one.driver), ""),
+        driver=next((clean(detail.driver) for detail in details if detail.driver), ""),
         gpus=tuple(gpus),
         memory_bytes=None if memory is None else memory.total_bytes,
         swap_bytes=None if memory is None else memory.swap_total_bytes,

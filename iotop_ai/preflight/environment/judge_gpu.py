@@ -64,8 +64,8 @@ def _platform_of(uuid: str) -> str:
 def _driver(snapshot: Snapshot, facts: HostFacts, driver: str, nvidia: bool) -> Check:
     reading = snapshot.gpu
     if reading.value and (nvidia or not facts.nvidia_cards):
-        links = any(one.value is not None and one.value.pcie_width is not None for one in reading.value.values())
-        if links and driver and snapshot.host.container and not facts.uvm:
+        has_pcie = any(gpu.value is not None and gpu.value.pcie_width is not None for gpu in reading.value.values())
+        if has_pcie and driver and snapshot.host.container and not facts.uvm:
             text = "/dev/nvidia-uvm is missing in this container: CUDA cannot start"
             return Check("gpu", "GPU driver", FAIL, text, "docker run --gpus all; on the host: nvidia-modprobe -u -c=0")
         return Check("gpu", "GPU driver", OK, f"{driver or 'it answers'}, {plural(len(reading.value), 'GPU')}")

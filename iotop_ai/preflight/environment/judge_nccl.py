@@ -24,8 +24,8 @@ def judge_nccl(host: HostFacts) -> Iterator[Check]:
         yield from _interface("GLOO_SOCKET_IFNAME", values.get("GLOO_SOCKET_IFNAME", ""), host.links, exact=True)
     if values.get("NCCL_IB_DISABLE", "") not in ("", "0") and host.rdma:
         yield _slow("NCCL_IB_DISABLE", values["NCCL_IB_DISABLE"], "NCCL uses TCP in place of InfiniBand")
-    subsystems = [one for one in values.get("NCCL_DEBUG_SUBSYS", "").upper().split(",") if one]
-    if values.get("NCCL_DEBUG", "").upper() == "INFO" and any(one in _CALLS for one in subsystems):
+    subsystems = [word for word in values.get("NCCL_DEBUG_SUBSYS", "").upper().split(",") if word]
+    if values.get("NCCL_DEBUG", "").upper() == "INFO" and any(word in _CALLS for word in subsystems):
         yield _slow("NCCL_DEBUG_SUBSYS", ",".join(subsystems), "a line is printed on each call")
 
 
@@ -41,10 +41,10 @@ def _interface(name: str, value: str, links: Sequence[tuple[str, str]], *, exact
     """
     if not value or value.startswith("^"):
         return
-    wanted = [word for word in value.lstrip("=").split(",") if word]
-    whole = exact or value.startswith("=")
+    words = [word for word in value.lstrip("=").split(",") if word]
+    whole_names = exact or value.startswith("=")
     matching = [
-        link for link in links if any(link[0] == word if whole else link[0].startswith(word) for word in wanted)
+        link for link in links if any(link[0] == word if whole_names else link[0].startswith(word) for word in words)
     ]
     existing = ", ".join(link for link, _ in links) or "none"
     if not matching:

@@ -106,10 +106,10 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
     for tag in platform.split("."):
         if not tag.endswith(machine):
             continue
-        kind = tag.removesuffix("_" + machine)
-        need = _LEGACY.get(kind)
-        if kind.startswith("manylinux_"):
-            numbers = kind.removeprefix("manylinux_").split("_")
+        libc_tag = tag.removesuffix("_" + machine)
+        need = _LEGACY.get(libc_tag)
+        if libc_tag.startswith("manylinux_"):
+            numbers = libc_tag.removeprefix("manylinux_").split("_")
             need = tuple(map(int, numbers)) if len(numbers) == 2 and all(map(str.isdecimal, numbers)) else None  # type: ignore[assignment]
         if need is None or not libc or need <= libc[:2]:
             return ""

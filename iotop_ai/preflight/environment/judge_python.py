@@ -75,15 +75,15 @@ def judge_python(facts: PythonFacts, host: HostFacts) -> list[Check]:
 
 def judge_variables(host: HostFacts) -> Iterator[Check]:
     """Yield checks of variables that were set for debugging and now slow training."""
-    for name, how in SLOWING.items():
+    for name, effect in SLOWING.items():
         value = host.variables.get(name, "")
         off = ("",) if name in NOT_EMPTY else ("", "0", "False", "false")
         if (name == PRESENT and name in host.variables) or value not in off:
-            yield Check("python", name, WARN, f"{value or 'set'}: {how}", f"unset {name}")
-    for name, (values, how) in SLOWING_VALUES.items():
+            yield Check("python", name, WARN, f"{value or 'set'}: {effect}", f"unset {name}")
+    for name, (values, effect) in SLOWING_VALUES.items():
         value = host.variables.get(name, "")
         if value in values:
-            yield Check("python", name, WARN, f"{value}: {how}", f"unset {name}")
+            yield Check("python", name, WARN, f"{value}: {effect}", f"unset {name}")
     if host.variables.get("PYTHONHOME"):
         text = f"{host.variables['PYTHONHOME']}: every Python takes its modules from there"
         yield Check("python", "PYTHONHOME", WARN, text, "unset PYTHONHOME")
@@ -116,7 +116,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
         return
     first = torches[0]
     if len(torches) > 1:
-        others = "; ".join(f"{one.version or '?'} in {one.folder}" for one in torches[1:])
+        others = "; ".join(f"{torch.version or '?'} in {torch.folder}" for torch in torches[1:])
         text = f"{len(torches)} on the path: {first.version or '?'} in {first.folder} hides {others}"
         remedy = "unset PYTHONPATH" if facts.prefix not in first.folder else f"{facts.pip_uninstall} torch"
         yield Check("python", "torch", FAIL, text, remedy)

@@ -51,9 +51,9 @@ def read_held_locks(root: Root, files: Iterable[tuple[str, int]]) -> tuple[HeldL
         return ()
     out: dict[str, HeldLock] = {}
     for inode, pid in parse_locks(root.lines(LOCKS)):
-        wanted = [path for path in paths.get(inode, ()) if path not in out]
-        names: Collection[str] = (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values() if wanted else ()
-        for path in wanted:
+        new_paths = [path for path in paths.get(inode, ()) if path not in out]
+        names: Collection[str] = (root.links(f"proc/{pid}/fd", MOST_FILES) or {}).values() if new_paths else ()
+        for path in new_paths:
             if path in names:
                 out[path] = HeldLock(clean(path), pid, clean(root.text_or(f"proc/{pid}/comm")))
     return tuple(out.values())

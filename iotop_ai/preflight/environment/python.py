@@ -76,11 +76,11 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
     """
     packages = tuple(
         Package(
-            **{key: _word(one[key]) for key in ("name", "version", "installer", "folder", "url")},
-            tags=tuple(_word(tag) for tag in one["tags"]),
-            editable=bool(one["editable"]),
+            **{key: _word(package[key]) for key in ("name", "version", "installer", "folder", "url")},
+            tags=tuple(_word(tag) for tag in package["tags"]),
+            editable=bool(package["editable"]),
         )
-        for one in description["packages"]
+        for package in description["packages"]
     )
     unmet, locks = description["unmet"], description["locks"]
     return PythonFacts(
@@ -89,9 +89,9 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
         conda=bool(description["conda"]),
         managed=bool(description["managed"]),
         packages=packages,
-        conda_packages=tuple(CondaPackage(*map(_word, one)) for one in description["conda_packages"]),
-        unmet=None if unmet is None else tuple(Unmet(*map(_word, one)) for one in unmet),
-        torches=tuple(Torch(*(_word(one[key]) for key in Torch._fields)) for one in description["torches"]),
+        conda_packages=tuple(CondaPackage(*map(_word, fields)) for fields in description["conda_packages"]),
+        unmet=None if unmet is None else tuple(Unmet(*map(_word, fields)) for fields in unmet),
+        torches=tuple(Torch(*(_word(torch[key]) for key in Torch._fields)) for torch in description["torches"]),
         numpies=tuple(map(_word, description["numpies"])),
         shadows=tuple(map(_word, description["shadows"])),
         locks=tuple((_word(name), _word(path)) for name, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),

@@ -50,11 +50,11 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
     """Return the description of every installed distribution, and its object, in the order of the path."""
     from importlib.metadata import distributions as find
 
-    found: list[tuple[dict[str, Any], Any]] = []
+    entries: list[tuple[dict[str, Any], Any]] = []
     for distribution in find(path=PATH):
         try:
             name = distribution.metadata["Name"]
-            if not name or len(found) >= MOST_ENTRIES:
+            if not name or len(entries) >= MOST_ENTRIES:
                 continue
             wheel = distribution.read_text("WHEEL") or ""
             direct = json.loads(distribution.read_text("direct_url.json") or "{}")
@@ -71,8 +71,8 @@ def distributions() -> list[tuple[dict[str, Any], Any]]:
             }
         except Exception:  # the metadata is damaged
             continue
-        found.append((entry, distribution))
-    return found
+        entries.append((entry, distribution))
+    return entries
 
 
 def requirement_class() -> Any:
@@ -94,11 +94,11 @@ def requirement_class() -> Any:
     return None
 
 
-def unmet(found: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
+def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
     """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined."""
     versions: dict[str, str] = {}
     imported = []
-    for entry, distribution in found:
+    for entry, distribution in entries:
         name = re.sub(r"[-_.]+", "-", entry["name"]).lower()
         if name not in versions:
             versions[name] = entry["version"]
@@ -152,10 +152,10 @@ def conda_packages() -> list[list[str]]:
     out = []
     for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST_ENTRIES]:
         try:
-            found = json.loads(text_of(path, 1 << 24))
-            channel = str(found.get("channel", "")).rstrip("/")
+            package = json.loads(text_of(path, 1 << 24))
+            channel = str(package.get("channel", "")).rstrip("/")
             channel = re.sub(r"/(linux-\w+|noarch)$", "", channel)
-            out.append([str(found["name"]), str(found["version"]), channel.rsplit("://", 1)[-1]])
+            out.append([str(package["name"]), str(package["version"]), channel.rsplit("://", 1)[-1]])
         except Exception:  # the entry is damaged
             continue
     return out
@@ -171,12 +171,12 @@ def shadows(folder: str) -> list[str]:
     if own in map(os.path.realpath, [STANDARD, *installed]):
         return []
     # Python 3.10 and newer know the names of all standard modules.
-    known = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
+    protected = set(getattr(sys, "stdlib_module_names", ())) or set(sys.builtin_module_names)
     others = [place for place in PATH if os.path.realpath(place) != own]
     for name in FRAMEWORKS:
-        found = PathFinder.find_spec(name, others)
-        if found is not None and found.origin:
-            known.add(name)
+        spec = PathFinder.find_spec(name, others)
+        if spec is not None and spec.origin:
+            protected.add(name)
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -185,7 +185,7 @@ def shadows(folder: str) -> list[str]:
     for name in names:
         stem, ending = os.path.splitext(name)
         package = os.path.isfile(os.path.join(folder, name, "__init__.py"))
-        if (ending == ".py" and stem in known) or (package and name in known):
+        if (ending == ".py" and stem in protected) or (package and name in protected):
             out.append(name)
     return out
 
@@ -261,17 +261,17 @@ def newest_symbol(path: str) -> int:
     """Return the N of the newest GLIBCXX_3.4.N that a C++ library has; -1 if it cannot be read or has none."""
     try:
         with open(path, "rb") as file:
-            found = re.findall(rb"GLIBCXX_3\.4\.(\d{1,4})\b", file.read(1 << 26))
+            numbers = re.findall(rb"GLIBCXX_3\.4\.(\d{1,4})\b", file.read(1 << 26))
     except OSError:
         return -1
-    return max([int(number) for number in found] or [-1])
+    return max([int(number) for number in numbers] or [-1])
 
 
 def libstdcxx() -> list[list[Any]]:
     """Return the folder and newest N of the libstdc++ in LD_LIBRARY_PATH and of the system's; [] unless both exist."""
-    given = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
+    user_folders = [folder for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":") if folder.startswith("/")]
     out: list[list[Any]] = []
-    for folders in (given, SYSTEM_FOLDERS):
+    for folders in (user_folders, SYSTEM_FOLDERS):
         for folder in folders:
             newest = newest_symbol(os.path.join(folder, LIBRARY))
             if newest >= 0:
@@ -283,7 +283,7 @@ def libstdcxx() -> list[list[Any]]:
 def main() -> None:
     """Write the facts to standard output as one JSON object."""
     start = sys.argv[1] if len(sys.argv) > 1 else ""
-    found = distributions()
+    entries = distributions()
     try:
         libc = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (OSError, ValueError):
@@ -297,7 +297,7 @@ def main() -> None:
         "base_prefix": sys.base_prefix,
         "conda": os.path.isdir(os.path.join(sys.prefix, "conda-meta")),
         "managed": sys.prefix == sys.base_prefix and os.path.isfile(os.path.join(STANDARD, "EXTERNALLY-MANAGED")),
-        "packages": [entry for entry, _ in found],
+        "packages": [entry for entry, _ in entries],
         "conda_packages": conda_packages(),
         "torches": torches(),
         "numpies": module_folders("numpy"),
@@ -307,7 +307,7 @@ def main() -> None:
         "start_method": start_method(),
         "lost_kernels": lost_kernels(),
         "libstdcxx": libstdcxx(),
-        "unmet": unmet(found),
+        "unmet": unmet(entries),
     }
     sys.stdout.write(json.dumps(out))
 

@@ -115,7 +115,7 @@ def parse_script(source: str, path: str, *, notebook: bool = False) -> ScriptFac
         workers=any(module.starts_processes(call) or module.makes_loader(call) for call in _calls(tree)),
         method=module.method(),
         cuda=clean(module.cuda()),
-        datasets=tuple(clean(one.name) for one in module.datasets),
+        datasets=tuple(clean(dataset.name) for dataset in module.datasets),
     )
 
 
@@ -124,14 +124,14 @@ class _Module:
 
     def __init__(self, tree: ast.Module) -> None:
         self.tree = tree
-        self.functions = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.datasets = [one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and _is_dataset(one)]
+        self.functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+        self.datasets = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and _is_dataset(node)]
         # The constants of the module, some of which are numbers of workers.
         self.constants = {
-            target.id: one.value.value
-            for one in tree.body
-            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Constant)
-            for target in one.targets
+            target.id: node.value.value
+            for node in tree.body
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
             if isinstance(target, ast.Name)
         }
         self.imports = dict(_imports(tree))
@@ -159,15 +159,17 @@ class _Module:
 
     def _pass_on(self, call: ast.Call, parameters: ast.arguments) -> None:
         """Note the parameters of a function to which this call passes a loader."""
-        names = [one.arg for one in (*parameters.posonlyargs, *parameters.args)]
-        given = [*zip(names, call.args, strict=False), *((one.arg, one.value) for one in call.keywords if one.arg)]
-        self.loaders |= {name: loader for name, value in given if (loader := self._loader_read_by(value))}
+        names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+        passed = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords if word.arg)]
+        self.loaders |= {name: loader for name, value in passed if (loader := self._loader_read_by(value))}
 
     def _loader_made_by(self, part: ast.AST | None) -> str:
         """Return the class of the loader that an expression makes; "" without one."""
         calls = list(_calls(part)) if part is not None else []
-        makers = (_last_name(one.func) if self.makes_loader(one) else self._loader_from_function(one) for one in calls)
-        return next(filter(None, makers), "")
+        loaders = (
+            _last_name(call.func) if self.makes_loader(call) else self._loader_from_function(call) for call in calls
+        )
+        return next(filter(None, loaders), "")
 
     def _loader_from_function(self, call: ast.Call) -> str:
         """Return the class of the loader that a called function of this module returns; "" without one."""
@@ -176,10 +178,10 @@ class _Module:
 
     def starts_processes(self, call: ast.Call) -> bool:
         """Whether a call starts processes."""
-        name = self._whole_name(call.func)
+        name = self._full_name(call.func)
         return name.rpartition(".")[2] in STARTS and name.startswith(MODULES) and not name.startswith(THREADS)
 
-    def _whole_name(self, part: ast.expr) -> str:
+    def _full_name(self, part: ast.expr) -> str:
         """Return the full name of a call, such as "multiprocessing.Pool" for ``mp.Pool``.
 
         The imports give the full names. A context of multiprocessing counts as the module.
@@ -198,7 +200,7 @@ class _Module:
         """Whether a call makes a loader that starts processes when it is iterated."""
         if not _last_name(call.func).endswith("DataLoader"):
             return False
-        workers = next((one.value for one in call.keywords if one.arg == "num_workers"), None)
+        workers = next((word.value for word in call.keywords if word.arg == "num_workers"), None)
         if isinstance(workers, ast.Name):
             return self.constants.get(workers.id, 1) != 0
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
@@ -241,10 +243,11 @@ class _Module:
         """Return the last start method that the script sets; "" if it sets none."""
         out = ""
         for call in _calls(self.tree):
-            given = [one.value for one in call.keywords if one.arg == "multiprocessing_context"]
+            values = [word.value for word in call.keywords if word.arg == "multiprocessing_context"]
             if _last_name(call.func) in ("set_start_method", "get_context"):
-                given += call.args[:1] + [one.value for one in call.keywords if one.arg == "method"]
-            out = next((one.value for one in given if isinstance(one, ast.Constant) and one.value in METHODS), out)
+                values += call.args[:1] + [word.value for word in call.keywords if word.arg == "method"]
+            names = (value.value for value in values if isinstance(value, ast.Constant))
+            out = next((name for name in names if name in METHODS), out)
         return out
 
     def cuda(self) -> str:
@@ -255,26 +258,26 @@ class _Module:
         for dataset in self.datasets:
             for part in dataset.body:
                 if isinstance(part, ast.FunctionDef) and part.name in _ITEMS:
-                    found = next((call for call in _calls(part) if _uses_cuda(call)), None)
-                    if found is not None:
-                        return f"{dataset.name}.{part.name} uses CUDA in line {found.lineno}"
+                    cuda_call = next((call for call in _calls(part) if _uses_cuda(call)), None)
+                    if cuda_call is not None:
+                        return f"{dataset.name}.{part.name} uses CUDA in line {cuda_call.lineno}"
         return ""
 
 
 def _calls(part: ast.AST) -> Iterator[ast.Call]:
-    return (one for one in ast.walk(part) if isinstance(one, ast.Call))
+    return (node for node in ast.walk(part) if isinstance(node, ast.Call))
 
 
 def _last_name(part: ast.expr) -> str:
     return part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
 
 
-def _is_dataset(one: ast.ClassDef) -> bool:
-    return any(_last_name(base).endswith("Dataset") for base in one.bases)
+def _is_dataset(node: ast.ClassDef) -> bool:
+    return any(_last_name(base).endswith("Dataset") for base in node.bases)
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(one.value for one in call.keywords)]
+    return [*call.args, *(word.value for word in call.keywords)]
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -288,11 +291,11 @@ def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield (name.asname, name.name) if name.asname else (name.name.split(".")[0],) * 2
         elif isinstance(node, ast.ImportFrom):
             for name in node.names:
-                whole = f"{node.module}.{name.name}"
+                full_name = f"{node.module}.{name.name}"
                 if name.name != "*":
-                    yield name.asname or name.name, whole
-                elif whole.startswith(MODULES):
-                    yield "*", whole.removesuffix("*")
+                    yield name.asname or name.name, full_name
+                elif full_name.startswith(MODULES):
+                    yield "*", full_name.removesuffix("*")
         elif isinstance(node, ast.Assign) and _is_context(node.value):
             yield from ((name.id, "multiprocessing") for name in node.targets if isinstance(name, ast.Name))
 
@@ -320,13 +323,13 @@ def _is_guard(test: ast.expr) -> bool:
     if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)):
         return False
     sides = (test.left, *test.comparators)
-    names = {one.id for one in sides if isinstance(one, ast.Name)}
-    return "__name__" in names and any(isinstance(one, ast.Constant) and one.value == "__main__" for one in sides)
+    names = {side.id for side in sides if isinstance(side, ast.Name)}
+    return "__name__" in names and any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
 
 
 def _uses_cuda(call: ast.Call) -> bool:
     name = _last_name(call.func)
-    given = [*call.args, *(one.value for one in call.keywords if one.arg == "device")]
-    to_device = name == "to" or any(one.arg == "device" for one in call.keywords)
-    named = any(isinstance(one, ast.Constant) and str(one.value).startswith("cuda") for one in given)
-    return name == "cuda" or (to_device and named)
+    values = [*call.args, *(word.value for word in call.keywords if word.arg == "device")]
+    to_device = name == "to" or any(word.arg == "device" for word in call.keywords)
+    names_cuda = any(isinstance(value, ast.Constant) and str(value.value).startswith("cuda") for value in values)
+    return name == "cuda" or (to_device and names_cuda)

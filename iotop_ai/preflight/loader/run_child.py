@@ -56,7 +56,7 @@ def prepare(folder: str, parent: int) -> None:
     end_workers_with_parent()
     faulthandler.register(signal.SIGUSR1, file=2, all_threads=False)
     # The empty entry is the folder in which this process was started.
-    sys.path[:] = [folder, *(one for one in sys.path if one and one != folder)]
+    sys.path[:] = [folder, *(place for place in sys.path if place and place != folder)]
     os.chdir(folder)
 
 
@@ -124,31 +124,37 @@ def call_factory(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]
         parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
         parameters = []
-    named = {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
-    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters)
-    given = {name: value for name, value in arguments(request).items() if takes_all or name in named}
-    if "num_parallel_calls" in named:
-        given["num_parallel_calls"] = request["workers"] or None
-    if "prefetch" in named and request["prefetch"] is not None:
-        given["prefetch"] = request["prefetch"]
-    if "cycle_length" in named and request["interleave"] is not None:
-        given["cycle_length"] = request["interleave"]
+    names = {
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    }
+    takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    values = {name: value for name, value in arguments(request).items() if takes_all or name in names}
+    if "num_parallel_calls" in names:
+        values["num_parallel_calls"] = request["workers"] or None
+    if "prefetch" in names and request["prefetch"] is not None:
+        values["prefetch"] = request["prefetch"]
+    if "cycle_length" in names and request["interleave"] is not None:
+        values["cycle_length"] = request["interleave"]
     missing = [
-        one.name
-        for one in parameters
-        if one.default is one.empty and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL) and one.name not in given
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        and parameter.name not in values
     ]
     if missing:
         raise RefusedError("it needs the argument " + ", ".join(missing) + ", which this configuration does not give")
-    return factory(**given), sorted(given)
+    return factory(**values), sorted(values)
 
 
 def is_a(value: Any, module: str, *path: str) -> bool:
     """Whether an object is an instance of a class. The class's library is not imported."""
-    kind: Any = sys.modules.get(module)
+    class_: Any = sys.modules.get(module)
     for name in path:
-        kind = getattr(kind, name, None)
-    return kind is not None and isinstance(value, kind)
+        class_ = getattr(class_, name, None)
+    return class_ is not None and isinstance(value, class_)
 
 
 def loader_of(result: Any, taken: list[str], request: dict[str, Any]) -> tuple[Any, str, list[str]]:
@@ -167,8 +173,8 @@ def loader_of(result: Any, taken: list[str], request: dict[str, Any]) -> tuple[A
             from torch.utils.data import DataLoader, IterableDataset  # type: ignore[import-not-found,unused-ignore]
         except ImportError:
             raise RefusedError("it returns a Dataset, but torch does not load in this Python") from None
-        given = {**arguments(request), "shuffle": not isinstance(result, IterableDataset)}
-        return DataLoader(result, **given), "torch", sorted(name for name in given if name != "shuffle")
+        keywords = {**arguments(request), "shuffle": not isinstance(result, IterableDataset)}
+        return DataLoader(result, **keywords), "torch", sorted(name for name in keywords if name != "shuffle")
     if hasattr(result, "__iter__") and "num_workers" in taken:
         return result, "iterable", taken
     expected = "expected a Dataset, or, from a factory that takes num_workers, an iterable"
@@ -235,7 +241,7 @@ def sample_count(part: Any, most: int, depth: int) -> int | None:
     if depth == 4:
         return None
     if isinstance(part, Mapping):
-        return next(filter(None, (sample_count(one, most, depth + 1) for one in part.values())), None)
+        return next(filter(None, (sample_count(item, most, depth + 1) for item in part.values())), None)
     if not isinstance(part, (list, tuple)) or not part:
         return None
     first, length = part[0], min(len(part), most)
@@ -246,7 +252,7 @@ def sample_count(part: Any, most: int, depth: int) -> int | None:
         return length
     if depth and array:
         return max(length, sample_count(first, most, depth) or 1)
-    return next(filter(None, (sample_count(one, most, depth + 1) for one in part)), length)
+    return next(filter(None, (sample_count(item, most, depth + 1) for item in part)), length)
 
 
 def batches_of(loader: Any, once: bool) -> Iterator[Any]:

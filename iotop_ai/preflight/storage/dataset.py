@@ -198,15 +198,15 @@ class Files:
         except FileNotFoundError:  # removed since the scan
             return NOTHING
         try:
-            done = 0
-            while done < MOST_OF_A_FILE:
-                length = os.preadv(handle, [buffer], done)
-                done += length
+            offset = 0
+            while offset < MOST_OF_A_FILE:
+                length = os.preadv(handle, [buffer], offset)
+                offset += length
                 if length < len(buffer):
                     break
             if evict:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            return done or NOTHING
+            return offset or NOTHING
         finally:
             os.close(handle)
 

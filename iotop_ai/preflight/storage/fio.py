@@ -70,8 +70,8 @@ def parse_fio(raw: bytes, phases: Sequence[Phase]) -> list[Measured]:
     """Return the results of the phases. Raises FioError."""
     try:
         # Warnings may come before the JSON object.
-        whole = json.loads(raw[raw.index(b"{") :])
-        jobs = whole["jobs"]
+        output = json.loads(raw[raw.index(b"{") :])
+        jobs = output["jobs"]
         if len(jobs) != len(phases):
             raise ValueError
         return [_measured(job, phase) for job, phase in zip(jobs, phases, strict=True)]
@@ -86,12 +86,14 @@ def _measured(job: dict[str, Any], phase: Phase) -> Measured:
     times = read["lat_ns"]
     latency = None
     if read["total_ios"]:
-        most = float(times["max"])
+        most_ns = float(times["max"])
         # A percentile of fio is the upper end of a bucket, which may exceed the longest time.
-        p50, p90, p99 = (min(most, float(times["percentile"][f"{percent}.000000"])) / 1e6 for percent in _PERCENTILES)
+        p50, p90, p99 = (
+            min(most_ns, float(times["percentile"][f"{percent}.000000"])) / 1e6 for percent in _PERCENTILES
+        )
         ops = int(read["total_ios"])
         p90_ms, p99_ms = p90 if enough_for(90, ops) else None, p99 if enough_for(99, ops) else None
-        latency = Latency(float(times["mean"]) / 1e6, p50, p90_ms, p99_ms, most / 1e6)
+        latency = Latency(float(times["mean"]) / 1e6, p50, p90_ms, p99_ms, most_ns / 1e6)
     busy = float(job["usr_cpu"]) + float(job["sys_cpu"]) >= _BUSY_PERCENT
     seconds = float(read["runtime"]) / 1000
     name, block, depth, _ = phase

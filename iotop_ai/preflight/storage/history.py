@@ -34,14 +34,17 @@ def read_history(folder: str, key: str) -> tuple[Kept, ...]:
 def keep_check(folder: str, key: str, kept: Kept) -> None:
     """Add a check to the file. Raises OSError."""
     try:
-        known = _entries(folder)
+        storages = _entries(folder)
     except ValueError:  # a damaged file is replaced
-        known = {}
-    fresh = [check for check in known.pop(key, ()) if kept.wall_s - check.wall_s <= OLDEST_S]
-    newest = dict(list(known.items())[-(MOST_STORAGES - 1) :])
+        storages = {}
+    fresh = [check for check in storages.pop(key, ()) if kept.wall_s - check.wall_s <= OLDEST_S]
+    newest = dict(list(storages.items())[-(MOST_STORAGES - 1) :])
     newest[key] = (*fresh, kept)[-MOST_CHECKS:]
-    whole = {"format": FORMAT, "storages": {name: [list(check) for check in checks] for name, checks in newest.items()}}
-    keep_file(folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode())
+    content = {
+        "format": FORMAT,
+        "storages": {name: [list(check) for check in checks] for name, checks in newest.items()},
+    }
+    keep_file(folder, FILE, (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
 def _entries(folder: str) -> dict[str, tuple[Kept, ...]]:
@@ -59,10 +62,10 @@ def parse_history(raw: bytes) -> dict[str, tuple[Kept, ...]]:
     try:
         if len(raw) > _LARGEST:
             raise ValueError
-        whole = json.loads(raw)
-        if whole["format"] != FORMAT or len(whole["storages"]) > MOST_STORAGES:
+        content = json.loads(raw)
+        if content["format"] != FORMAT or len(content["storages"]) > MOST_STORAGES:
             raise ValueError
-        return {clean(key, len(key)): tuple(map(_kept, checks)) for key, checks in whole["storages"].items()}
+        return {clean(key, len(key)): tuple(map(_kept, checks)) for key, checks in content["storages"].items()}
     except (RecursionError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("not a file of this program") from None
 

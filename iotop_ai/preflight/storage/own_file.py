@@ -77,9 +77,9 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own, most, why = _create(folder, most_bytes)
+            own, room_bytes, why = _create(folder, most_bytes)
             if not why:
-                return Opened("own", -1, 0, False, folder, own, most)
+                return Opened("own", -1, 0, False, folder, own, room_bytes)
         handle, direct = _largest(path, folder, clock)
     except BaseException:
         os.close(folder)
@@ -121,17 +121,17 @@ def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
     """
     space = os.fstatvfs(folder)
     free = space.f_bavail * (space.f_frsize or space.f_bsize) if space.f_blocks else most_bytes / ROOM_SHARE
-    most = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
+    room_bytes = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
         own = create_part(own_name(), folder)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
         return -1, 0, _NOT_WRITABLE[error.errno]
-    if most < LEAST_BYTES:
+    if room_bytes < LEAST_BYTES:
         remove(own, folder)
         return -1, 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
-    return own, most, ""
+    return own, room_bytes, ""
 
 
 def remove(own: int, folder: int) -> None:

@@ -149,19 +149,19 @@ class Run:
         clock, operation, shared = self._clock, self._operation, self._shared
         depth, base = self._phase.depth, number * _WIDTH
         bytes_each = self._bounds.most_bytes // depth or 1 << 62
-        most = self._bounds.most_ops or 1 << 62
+        most_ops = self._bounds.most_ops or 1 << 62
         end_ns = shared[-1] + int(self._phase.seconds * 1e9)
         times, size = array("q"), 0
         try:
-            for turn in range(number, most, depth):
+            for turn in range(number, most_ops, depth):
                 at_ns = clock.monotonic_ns()
                 # Each reader does at least one operation.
                 if size >= bytes_each or (turn > number and at_ns >= end_ns):
                     break
-                got = operation(buffer, turn)
+                op_bytes = operation(buffer, turn)
                 ended_ns = clock.monotonic_ns()
-                if got != NOTHING:
-                    size += got
+                if op_bytes != NOTHING:
+                    size += op_bytes
                     times.append(ended_ns - at_ns)
                 shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
         except OSError as error:
@@ -259,12 +259,12 @@ class Blocks:
         return self._read(buffer, self._random.below(self._blocks, number) * self._block)
 
     def _read(self, buffer: mmap.mmap, offset: int) -> int:
-        got = os.preadv(self._handle, [buffer], offset)
+        size_read = os.preadv(self._handle, [buffer], offset)
         if self._drop:
             os.posix_fadvise(self._handle, offset, self._block, os.POSIX_FADV_DONTNEED)
-        if not got:
+        if not size_read:
             raise OSError(errno.EIO, "the file ended early")
-        return got
+        return size_read
 
 
 class Slots:
@@ -284,9 +284,9 @@ class Slots:
         try:
             if not self._direct:
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_RANDOM)
-            got = os.preadv(handle, [buffer], offset)
+            size_read = os.preadv(handle, [buffer], offset)
             if not self._direct:
                 os.posix_fadvise(handle, offset, self._size, os.POSIX_FADV_DONTNEED)
-            return got
+            return size_read
         finally:
             os.close(handle)

@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="1 page cache (default), 2 dentries and inodes, 3 both",
     )
     drop.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    for each in (status, evict_parser, drop):
-        each.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    for action_parser in (status, evict_parser, drop):
+        action_parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -147,12 +147,12 @@ class Stage:
         self._print(stage.speed_text(self._speed, self._plan))
 
     def _copy(self) -> None:
-        whole = self._plan.left_bytes
+        total_bytes = self._plan.left_bytes
         start_ns = self._clock.monotonic_ns()
         with Progress(self._clock) as show:
 
             def show_copied(done: int) -> None:
-                show(stage.progress_text("copying", done, whole, (self._clock.monotonic_ns() - start_ns) / 1e9))
+                show(stage.progress_text("copying", done, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9))
 
             try:
                 if self._rsync:
@@ -169,13 +169,13 @@ class Stage:
 
     def _verify(self) -> Verified:
         start_ns = self._clock.monotonic_ns()
-        whole = self._plan.size_bytes if not self._args.quick else sum(size for _, size in self._sample)
+        total_bytes = self._plan.size_bytes if not self._args.quick else sum(size for _, size in self._sample)
         with Progress(self._clock) as show:
             return verify(
                 self._ends,
                 self._sample if self._args.quick else None,
                 lambda done: show(
-                    stage.progress_text("verifying", done, whole, (self._clock.monotonic_ns() - start_ns) / 1e9)
+                    stage.progress_text("verifying", done, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9)
                 ),
             )
 

@@ -117,12 +117,12 @@ class Health:
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
             collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
-            whole = take_reading(collector, self._clock)
+            newest = take_reading(collector, self._clock)
             for name, disk in self._disks.items():
-                reading = (whole.value or {}).get(name)
+                reading = (newest.value or {}).get(name)
                 if reading is None and not disk.device:
                     reading = Reading(None, Status.UNSUPPORTED, disk.reason)
-                table[name] = reading or Reading(None, whole.status, whole.reason, whole.remedy)
+                table[name] = reading or Reading(None, newest.status, newest.reason, newest.remedy)
         return table
 
     def _print(self, table: Table, code: int) -> None:
@@ -139,7 +139,7 @@ class Health:
         """Send the self-test command to each disk; with --wait also wait for the results. Return the exit code."""
         if self._unmatched:
             raise UnknownError(f"no such disk: {clean(', '.join(self._unmatched))}")
-        known = {name: read_identity(self._root, name) for name in self._disks}
+        identities = {name: read_identity(self._root, name) for name in self._disks}
         before = self._query(collector)
         started: list[str] = []
         code = HEALTHY
@@ -153,7 +153,7 @@ class Health:
                 print_notice(f"{name}: not done: the disk has no self-test, or this smartctl cannot start it")
                 code = UNKNOWN
                 continue
-            target = Target(name, state.device, state.device_type, known[name].completed(answered_identity(state)))
+            target = Target(name, state.device, state.device_type, identities[name].completed(answered_identity(state)))
             outcome = self_test(
                 self._args.test,
                 target,

@@ -141,7 +141,7 @@ class Session:
         if options.command:
             for line in self._summary.lines():
                 say(line)
-        elif broken := next((one.broken for one in (self._output, self._log) if one is not None and one.broken), ""):
+        elif broken := next((out.broken for out in (self._output, self._log) if out is not None and out.broken), ""):
             raise InputError(broken)
         return code
 
@@ -163,7 +163,7 @@ class Session:
 
     def _on_output_end(self) -> None:
         """Stop after an output has lost its reader or its disk, unless a command runs or another output continues."""
-        alive = any(one is not None and one.alive for one in (self._output, self._log))
+        alive = any(out is not None and out.alive for out in (self._output, self._log))
         if self._source is not None and not self._options.command and not alive:
             self._source.close()
 
@@ -264,7 +264,7 @@ class Session:
             self._log.put(frame, self._options.settings.devices)
         burst_s = self._options.burst_s
         if burst_s is not None and not self._stopping.is_set():
-            wanted = self._burst.wanted(frame)
-            if wanted != self._bursting:
-                self._bursting = wanted
-                source.set_interval(burst_s if wanted else self._options.settings.interval_s)
+            burst_wanted = self._burst.wanted(frame)
+            if burst_wanted != self._bursting:
+                self._bursting = burst_wanted
+                source.set_interval(burst_s if burst_wanted else self._options.settings.interval_s)

@@ -63,8 +63,8 @@ class HtmlOut:
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
-        named = args.html not in (None, STDOUT)
-        self._file = OutFile(args.html, force=args.force) if named else None
+        to_file = args.html not in (None, STDOUT)
+        self._file = OutFile(args.html, force=args.force) if to_file else None
 
     def put(self, text: str) -> None:
         """Write the page."""

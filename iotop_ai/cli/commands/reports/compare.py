@@ -103,8 +103,10 @@ def _values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float 
             figure = f"{parsed.family}.{parsed.name}.{parsed.field}" if parsed.family else parsed.field
         # A comparison has the share goodput under the name compute.
         change = comparison.change({"goodput": "compute"}.get(figure, figure))
-        known = change is not None and change.interval is not None
-        out[name] = None if change is None or not known else change.relative if change.clear else 0.0
+        if change is None or change.interval is None:
+            out[name] = None
+        else:
+            out[name] = change.relative if change.clear else 0.0
     return out
 
 
