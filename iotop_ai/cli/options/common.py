@@ -59,11 +59,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError. argparse would print the whole usage text."""
-        from iotop_ai.cli.options.wrong_words import explained  # imported only on an error
+        from iotop_ai.cli.options.wrong_words import with_hint  # imported only on an error
 
         parser = self.called_parser or self
         flags = [flag for flag in parser._option_string_actions if flag[:2] == "--"]
-        text = explained(message, self.argv, flags, self.commands, parser.other_command_hint)
+        text = with_hint(message, self.argv, flags, self.commands, parser.other_command_hint)
         raise UsageError(f"{text} (see {parser.prog} --help)")
 
 

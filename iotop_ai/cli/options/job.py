@@ -9,7 +9,7 @@ from iotop_ai.model.snapshot import Snapshot
 
 
 def check_job(snapshot: Snapshot, pid: int) -> None:
-    """Raise UsageError when the process does not exist. pid: 0 if the user selected no job, which passes the check."""
+    """Raise UsageError when a complete process table lacks the process. pid: 0 if the user selected no job."""
     table = snapshot.processes.value
     if pid and table is not None and table.complete and all(key.pid != pid for key in table.stat):
         raise UsageError(f"--job {pid}: no such process")

@@ -14,7 +14,7 @@ _ALIKE = 0.75
 RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
-def explained(
+def with_hint(
     message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], other_command_hint: str
 ) -> str:
     """Return argparse's message with a hint.

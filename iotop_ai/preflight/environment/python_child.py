@@ -95,7 +95,10 @@ def requirement_class() -> Any:
 
 
 def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
-    """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined."""
+    """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined.
+
+    Each is [package, requirement, installed version or ""].
+    """
     versions: dict[str, str] = {}
     imported = []
     for entry, distribution in entries:
@@ -124,7 +127,7 @@ def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
 
 
 def torches() -> list[dict[str, str]]:
-    """Return the folder and versions of each torch on the path."""
+    """Return the folder of each torch on the path, and the versions in its version.py; "" for a missing version."""
     out: list[dict[str, str]] = []
     for folder in module_folders("torch"):
         source = text_of(os.path.join(folder, "version.py"))
@@ -148,7 +151,7 @@ def module_folders(name: str) -> list[str]:
 
 
 def conda_packages() -> list[list[str]]:
-    """Return the packages that conda-meta lists."""
+    """Return the name, version and channel of each package that conda-meta lists."""
     out = []
     for path in sorted(glob.glob(os.path.join(glob.escape(sys.prefix), "conda-meta", "*.json")))[:MOST_ENTRIES]:
         try:

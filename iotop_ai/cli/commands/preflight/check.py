@@ -94,7 +94,7 @@ def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, 2 if nothing could be measured."""
+    """Return 0 if all is well, 1 if a threshold is missed or the storage hangs, else 2 if a figure is missing."""
     settings = settings_of(args)
     if settings.readonly and not args.no_write:
         args.no_write = True
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check(args: argparse.Namespace, clock: Clock) -> Report:
-    """Measure, keep the figures for later checks, and return the report.
+    """Measure, keep the figures of a complete check for later checks, and return the report.
 
     Raises IotopError for a path that cannot be checked at all.
     """

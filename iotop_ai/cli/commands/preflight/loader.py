@@ -81,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep the loader; return 0 if all is well, 1 if a configuration hangs or fails, 2 if no batch came."""
+    """Sweep the loader; return 0 if all is well.
+
+    Returns 2 if nothing was measured because the factory is refused or gives no batch, else 1 if a configuration fails.
+    """
     settings = settings_of(args)
     module, colon, factory = args.target.partition(":")
     if not (colon and _NAME.fullmatch(module) and _NAME.fullmatch(factory)):

@@ -25,7 +25,8 @@ from iotop_ai.playback.run_reader import JudgedSpan, RatedSnapshot, RunItem, Run
 from iotop_ai.playback.selection import RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.screen.bounds import bounded
 
-STDOUT = "-"
+STREAM = "-"
+"""The name that stands for standard input as a recording, and for standard output as OUT."""
 _SIZE = (100, 45)
 _LEAST_JOB_S = 5.0
 """A job that was watched for no longer than this does not count as another job beside the recorded command's job."""
@@ -63,7 +64,7 @@ class HtmlOut:
     """
 
     def __init__(self, args: argparse.Namespace) -> None:
-        to_file = args.html not in (None, STDOUT)
+        to_file = args.html not in (None, STREAM)
         self._file = OutFile(args.html, force=args.force) if to_file else None
 
     def put(self, text: str) -> None:
@@ -91,14 +92,14 @@ def judged_story(
     """Return the Story of a file and the builder that made it.
 
     The Story is judged for the job that has the process ``pid``. Without ``pid`` it is judged for the recorded
-    command's job, or else for the leading job.
+    command's job, or else for the leading job; for a stream, which can be read only once, for the leading job.
 
     args: the flags of ``add_replay_flags`` and ``add_reading_flags``, except the file.
     """
     story, builder = _read(file, args, conditions, pid)
     main = story.main_job
     others = [job for job in story.jobs if job is not main and job.counts.whole_ms > _LEAST_JOB_S * 1000]
-    if not pid and main is not None and main.is_recorded_command and others and file != STDOUT:
+    if not pid and main is not None and main.is_recorded_command and others and file != STREAM:
         # The verdict may be about another job of the machine, so the file is read again for the command's job.
         return _read(file, args, conditions, main.pid, again=True)
     return story, builder

@@ -6,7 +6,7 @@ import argparse
 import re
 
 from iotop_ai.cli.commands.reports.common import (
-    STDOUT,
+    STREAM,
     HtmlOut,
     add_html_flag,
     add_reading_flags,
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     """Read both runs, compare them and print; return 0, or the result of --fail-if for AFTER and the changes."""
     changes = _change_figures(args.fail_if)
     conditions = conditions_of(args, {**_OWN_UNITS, **changes})
-    if args.before == STDOUT or args.after == STDOUT:
+    if args.before == STREAM or args.after == STREAM:
         raise UsageError("compare reads each file more than once; save the stream to a file first")
     with HtmlOut(args) as out:
         logs = [None if path is None else read_step_log(path) for path in (args.before_steps, args.after_steps)]
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         comparison = compare_runs(before, after, args.align)
         outcomes = builder.diagnosis.outcomes(_values(comparison, changes))
         out.put(_rendered(args, comparison, outcomes))
-    if not args.json and args.html != STDOUT:
+    if not args.json and args.html != STREAM:
         print_lines(fail_lines(outcomes))
     return exit_code_if(outcomes)
 

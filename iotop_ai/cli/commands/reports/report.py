@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from iotop_ai.cli.commands.reports.common import (
-    STDOUT,
+    STREAM,
     HtmlOut,
     add_html_flag,
     add_reading_flags,
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         story = story if log is None else with_steps(story, log)
         outcomes = builder.diagnosis.outcomes()
         out.put(_rendered(args, story, price, outcomes))
-    if not args.json and args.html != STDOUT:
+    if not args.json and args.html != STREAM:
         print_lines(fail_lines(outcomes))
     return exit_code_if(outcomes)
 
