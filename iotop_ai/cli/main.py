@@ -144,7 +144,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def _mute_log() -> None:
-    """Keep the program's log off the terminal. The screen shows an error of a collector as its Reading's reason."""
+    """Keep the program's log off the terminal, unless IOTOP_AI_DEBUG is set.
+
+    The screen shows an error of a collector as its Reading's reason.
+    """
     if not os.environ.get(DEBUG_VARIABLE):
         import logging  # needed to run a command, but not for its help
 
@@ -165,12 +168,14 @@ def expand_stream(argv: Sequence[str]) -> list[str]:
         if word == "-":
             out.insert(at, "-o")
             break
+        # -d5 and --delay=5 hold their value.
         takes_value = "=" not in word and word not in RECORD_SWITCHES and (word[:2] == "--" or len(word) == 2)
         at += 2 if takes_value else 1
     return out
 
 
 def _command_of(argv: Sequence[str]) -> str:
+    """Return the first word that is the name of a command; "" without one."""
     names = {command.name for command in COMMANDS}
     return next((word for word in argv if word in names), "")
 

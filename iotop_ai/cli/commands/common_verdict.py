@@ -72,7 +72,10 @@ class SelectedJob:
         return bool(self.pid)
 
     def judge(self, frame: Frame) -> Frame:
-        """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out."""
+        """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out.
+
+        Until a Frame has contained the job, the verdict is on the leading job.
+        """
         if self.pid:
             own = self._job_in(frame)
             if own is not None:

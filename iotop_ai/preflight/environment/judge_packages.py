@@ -156,7 +156,7 @@ def _cuda_families(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _conda(facts: PythonFacts) -> Iterator[Check]:
-    """Yield checks for packages that conda and pip both installed, and for channels that must not be mixed."""
+    """Yield checks for packages that conda and pip both installed, and for mixed installers and channels."""
     by_conda = {CONDA_NAMES.get(package.name, canonical(package.name)): package for package in facts.conda_packages}
     by_pip = {canonical(package.name): package for package in facts.packages if package.installer in ("pip", "uv")}
     pip = facts.pip_uninstall

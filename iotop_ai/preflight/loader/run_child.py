@@ -1,8 +1,8 @@
 """Runs one configuration of the user's loader in the user's Python (3.8 or newer).
 
 Run it as ``python -c SOURCE REQUEST``, where REQUEST is a JSON object. It writes JSON objects, one per line, to its
-original standard output. The output of the user's code goes to standard error. The process ends when its standard input
-closes.
+original standard output. The output of the user's code goes to standard error. After the last object, the process waits
+until its standard input closes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def end_workers_with_parent() -> None:
 
     The new process is a child of init, so that it does not count as a worker. It is in the workers' process group.
     """
-    first, loader = os.fork(), os.getppid()
+    first, loader = os.fork(), os.getppid()  # in the child, getppid() is the loader's process
     if first:
         os.waitpid(first, 0)
         return
@@ -119,7 +119,7 @@ def arguments(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_factory(factory: Any, request: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Call the factory; return its result and the names of the arguments that it took."""
+    """Call the factory; return its result and the names of the arguments that it took. Raises RefusedError."""
     try:
         parameters = list(inspect.signature(factory).parameters.values())
     except (TypeError, ValueError):
@@ -275,7 +275,7 @@ def batches_of(loader: Any, once: bool) -> Iterator[Any]:
 
 
 def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> None:
-    """Read batches for the requested time. The figures begin when each worker has made one batch."""
+    """Read batches for the requested time. If time allows, the figures begin when each worker has made one batch."""
     first_batches = max(1, request["workers"])
     single = getattr(loader, "batch_size", 0) is None
     start = time.monotonic()
@@ -298,6 +298,7 @@ def measure(loader: Any, request: dict[str, Any], messages: MessageWriter) -> No
             break
         if count > 1 and now - marks[0][0] >= 2 * request["seconds"]:
             break
+    # The figures begin at the last mark that at least one batch follows.
     begin = next((mark for mark in reversed(marks) if mark[1] < count), (start, 0, 0))
     messages.send(
         message="done",

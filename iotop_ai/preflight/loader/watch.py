@@ -179,7 +179,7 @@ class TreeWatch:
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:
-        """Return the main process and each worker with its state, for a loader that hangs.
+        """Return the main process and each worker that still exists, with its state.
 
         The field ``frame``, the line of Python, is still empty.
         """

@@ -268,7 +268,10 @@ _ORDER = (DATASET, CREATE, STAT, WRITE, CACHED, READAHEAD, SEQUENTIAL, RANDOM, F
 
 
 def _groups(phases: Sequence[Phase]) -> Iterator[list[Phase]]:
-    """Yield groups of phases with the same name and block size. One run of fio measures one group."""
+    """Yield groups of phases, each of which one run of fio measures.
+
+    A group holds successive phases with the same name and, if they are random reads, the same block size.
+    """
     out: list[Phase] = []
     for phase in phases:
         if out and (out[-1].name != phase.name or (phase.name == RANDOM and out[-1].block_bytes != phase.block_bytes)):
