@@ -257,9 +257,9 @@ def _run_screen(flags: Mapping[str, object], config: str | None = None, job: int
     make_alerts = None
     if alerts is not None:
         from iotop_ai.cli.commands.monitor.command import named_alerts
-        from iotop_ai.cli.options.alerts import find_alerts
+        from iotop_ai.cli.options.alerts import load_alerts
 
-        make_alerts = named_alerts(find_alerts(alerts))
+        make_alerts = named_alerts(load_alerts(alerts))
     source = LiveSource(settings, marks=True, soon=True)
     return run_monitor(settings, source, source.begin, make_alerts)
 

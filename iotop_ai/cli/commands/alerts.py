@@ -10,7 +10,7 @@ from iotop_ai.alerts.config import AlertConfig
 from iotop_ai.alerts.deliveries.outbox import NotDelivered, try_to_send
 from iotop_ai.alerts.drop_in import drop_in
 from iotop_ai.alerts.rules import TEST, Alert, default_rules
-from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, find_alerts
+from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, load_alerts
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
-    config = find_alerts(args.alerts)
+    config = load_alerts(args.alerts)
     if args.what == "list":
         _list(config)
         return 0

@@ -67,7 +67,7 @@ class SelectedJob:
         """Every job in the Frames so far, as text, by the pid of its top process."""
 
     @property
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether --job names a job."""
         return bool(self.pid)
 

@@ -83,7 +83,7 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
         recorded = RecordedFrames(args.file, args.begin, args.end, allow_root=args.allow_root)
         warn_of_truncation(recorded)
         # The totals stored in the recording are those of its leading job, so another job needs every Frame.
-        for part in recorded if job.given or diagnosis.needs_frames else recorded.frames_or_totals():
+        for part in recorded if job.is_given or diagnosis.needs_frames else recorded.frames_or_totals():
             if isinstance(part, TotalsLine):
                 diagnosis.join(part.tally)
                 show(f"diagnosing {recorded.progress(part.wall_ns)}")

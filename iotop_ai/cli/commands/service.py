@@ -7,7 +7,7 @@ import os
 import stat
 from importlib.resources import files
 
-from iotop_ai.cli.options.alerts import find_alerts
+from iotop_ai.cli.options.alerts import load_alerts
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.spawn import own_program
 from iotop_ai.model.clean import clean
@@ -78,7 +78,7 @@ def _advice(words: list[str], *, user: bool) -> list[str]:
 def _alerts_advice() -> list[str]:
     """Return the steps that let the unit's alerts reach other hosts; [] if this user's alerts need none."""
     try:
-        config = find_alerts(None, lambda text: None)
+        config = load_alerts(None, lambda text: None)
     except IotopError:  # the command ``alerts list`` reports this error
         return []
     if config is None:

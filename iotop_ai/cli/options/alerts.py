@@ -42,7 +42,7 @@ def alerts_path() -> str:
     return os.path.join(os.path.dirname(settings_file(os.environ)), FILE)
 
 
-def find_alerts(given: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
+def load_alerts(given: str | None, say: Callable[[str], object] = print_notice) -> AlertConfig | None:
     """Return the content of the named file, or of the default file if none is named.
 
     Returns None if the default file is missing or does not answer, or if the name is "none".

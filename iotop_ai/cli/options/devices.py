@@ -64,11 +64,11 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
         return [plain]
     matches = [name for name, info in infos.items() if word == info.label or fnmatch.fnmatchcase(name, plain)]
     if not matches:
-        raise UsageError(f"no device {clean(word)!r}; {_existing(infos)}")
+        raise UsageError(f"no device {clean(word)!r}; {_device_list(infos)}")
     return matches
 
 
-def _existing(infos: Mapping[str, BlockInfo]) -> str:
+def _device_list(infos: Mapping[str, BlockInfo]) -> str:
     """Return a list of the devices, as text.
 
     A device of a quiet kind, of which there are many, comes last if it is in use, and is left out otherwise.

@@ -81,9 +81,9 @@ def read_host_facts(root: Root, *, rights: bool = True) -> HostFacts:
         nvidia_cards=count_nvidia(root),
         uvm=root.exists("dev/nvidia-uvm"),
         rdma=len(root.names("sys/class/infiniband")),
-        governors=_each(root, scaled_cpus, "scaling_governor"),
-        frequency_driver=next(iter(_each(root, scaled_cpus, "scaling_driver")), ""),
-        energy_preferences=_each(root, scaled_cpus, "energy_performance_preference"),
+        governors=_distinct_contents(root, scaled_cpus, "scaling_governor"),
+        frequency_driver=next(iter(_distinct_contents(root, scaled_cpus, "scaling_driver")), ""),
+        energy_preferences=_distinct_contents(root, scaled_cpus, "energy_performance_preference"),
         clock_source=root.text_or("sys/devices/system/clocksource/clocksource0/current_clocksource"),
         terminal=read_terminal(os.environ),
         variables={name: clean(variable_redacted(name, os.environ[name])) for name in VARIABLES if name in os.environ},
@@ -147,6 +147,6 @@ def read_terminal(environ: Mapping[str, str]) -> Terminal:
     )
 
 
-def _each(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
+def _distinct_contents(root: Root, cpus: list[str], name: str) -> tuple[str, ...]:
     """Return the distinct contents of this cpufreq file over all cores."""
     return tuple(sorted({text for cpu in cpus if (text := root.text_or(f"{CPUS}/{cpu}/cpufreq/{name}"))}))

@@ -85,8 +85,10 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     """Return a check for each fault of a GPU's link, power limit, memory and compute mode."""
     out = []
     lanes, number = state.pcie_width, state.number
-    possible_lanes = _least(state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width)
-    card_lanes = _least(state.pcie_max_width, detail and detail.device_max_width)
+    possible_lanes = _smallest(
+        state.pcie_max_width, detail and detail.device_max_width, detail and detail.slot_max_width
+    )
+    card_lanes = _smallest(state.pcie_max_width, detail and detail.device_max_width)
     if lanes and possible_lanes is not None and lanes < possible_lanes:
         text = f"PCIe x{lanes} of x{possible_lanes}: copies to the GPU take {possible_lanes // lanes} times as long"
         out.append(
@@ -113,7 +115,7 @@ def _checks_of_gpu(state: GpuState, detail: GpuDetail | None) -> list[Check]:
     return out
 
 
-def _least(*values: int | None) -> int | None:
+def _smallest(*values: int | None) -> int | None:
     return min((value for value in values if value), default=None)
 
 

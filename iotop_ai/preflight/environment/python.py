@@ -76,8 +76,8 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
     """
     packages = tuple(
         Package(
-            **{key: _word(package[key]) for key in ("name", "version", "installer", "folder", "url")},
-            tags=tuple(_word(tag) for tag in package["tags"]),
+            **{key: _cleaned(package[key]) for key in ("name", "version", "installer", "folder", "url")},
+            tags=tuple(_cleaned(tag) for tag in package["tags"]),
             editable=bool(package["editable"]),
         )
         for package in description["packages"]
@@ -85,23 +85,25 @@ def parse_python(executable: str, description: Mapping[str, Any], now_s: int) ->
     unmet, locks = description["unmet"], description["locks"]
     return PythonFacts(
         executable,
-        **{key: _word(description[key]) for key in _TEXTS},
+        **{key: _cleaned(description[key]) for key in _TEXTS},
         conda=bool(description["conda"]),
         managed=bool(description["managed"]),
         packages=packages,
-        conda_packages=tuple(CondaPackage(*map(_word, fields)) for fields in description["conda_packages"]),
-        unmet=None if unmet is None else tuple(Unmet(*map(_word, fields)) for fields in unmet),
-        torches=tuple(Torch(*(_word(torch[key]) for key in Torch._fields)) for torch in description["torches"]),
-        numpies=tuple(map(_word, description["numpies"])),
-        shadows=tuple(map(_word, description["shadows"])),
-        locks=tuple((_word(name), _word(path)) for name, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S),
+        conda_packages=tuple(CondaPackage(*map(_cleaned, fields)) for fields in description["conda_packages"]),
+        unmet=None if unmet is None else tuple(Unmet(*map(_cleaned, fields)) for fields in unmet),
+        torches=tuple(Torch(*(_cleaned(torch[key]) for key in Torch._fields)) for torch in description["torches"]),
+        numpies=tuple(map(_cleaned, description["numpies"])),
+        shadows=tuple(map(_cleaned, description["shadows"])),
+        locks=tuple(
+            (_cleaned(name), _cleaned(path)) for name, path, made_s in locks if now_s - float(made_s) > OLD_LOCK_S
+        ),
         held_locks=tuple((str(path), int(inode)) for path, inode in description["held_locks"]),
-        lost_kernels=tuple((_word(name), _word(program)) for name, program in description["lost_kernels"]),
-        libstdcxx=tuple((_word(place), int(newest)) for place, newest in description["libstdcxx"]),
+        lost_kernels=tuple((_cleaned(name), _cleaned(program)) for name, program in description["lost_kernels"]),
+        libstdcxx=tuple((_cleaned(place), int(newest)) for place, newest in description["libstdcxx"]),
     )
 
 
-def _word(text: object) -> str:
+def _cleaned(text: object) -> str:
     if not isinstance(text, str):
         raise TypeError(text)
     return clean(text)

@@ -45,12 +45,12 @@ def failure_of(outcome: Outcome) -> Failure:
 
 
 def _shared_memory(outcome: Outcome, output: str) -> Failure | None:
-    full = outcome.shm_free_bytes is not None and outcome.shm_free_bytes < SHM_FULL
-    room = outcome.shm_free_bytes is not None and outcome.shm_free_bytes > SHM_ROOM
-    bus = any(_signal_of(process) == signal.SIGBUS for process in outcome.stuck) or "Bus error" in output
+    is_full = outcome.shm_free_bytes is not None and outcome.shm_free_bytes < SHM_FULL
+    has_room = outcome.shm_free_bytes is not None and outcome.shm_free_bytes > SHM_ROOM
+    has_bus_error = any(_signal_of(process) == signal.SIGBUS for process in outcome.stuck) or "Bus error" in output
     words = SHM_WORDS.search("\n".join(line for line in output.splitlines() if not line.lstrip().startswith('File "')))
     # torch attributes every bus error to shared memory, but a mapped file that was truncated causes a bus error too.
-    if not ((full and bus) or (words and (not room or NO_SPACE in words.group()))):
+    if not ((is_full and has_bus_error) or (words and (not has_room or NO_SPACE in words.group()))):
         return None
     size = "" if outcome.shm_bytes is None else f" of {outcome.shm_bytes >> 20} MB"
     text = f"/dev/shm{size} is full: workers pass batches through it"

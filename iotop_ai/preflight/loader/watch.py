@@ -37,7 +37,7 @@ class TreeWatch:
         """The processes that ended before the measurement, such as a program that the factory ran."""
         self._reads: dict[int, tuple[int, int]] = {}
         self._reads_base: dict[int, tuple[int, int]] = {}
-        self._samples = self._blocked = self._running = 0
+        self._samples = self._blocked_samples = self._running_samples = 0
         self._points: list[tuple[int, int]] = []
         self._most_memory: int | None = None
         self.shm_bytes, self._shm_before, _ = read_shm(root)
@@ -100,9 +100,9 @@ class TreeWatch:
     def _count(self, wait_states: list[int | None]) -> None:
         self._samples += any(wait_state is not None for wait_state in wait_states)
         if DISK in wait_states:
-            self._blocked += 1
+            self._blocked_samples += 1
         elif RUNNING in wait_states:
-            self._running += 1
+            self._running_samples += 1
 
     def sample_memory(self, batches: int) -> None:
         """Update the workers and read memory and I/O. Does nothing if that was done a moment ago.
@@ -140,7 +140,7 @@ class TreeWatch:
         self._next_memory_ns = 0
         self.sample_memory(0)
         self.sample()
-        self._samples = self._blocked = self._running = 0
+        self._samples = self._blocked_samples = self._running_samples = 0
         self._points.clear()
         self._ended = self._ticks.keys() - set(self.pids)
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
@@ -165,8 +165,8 @@ class TreeWatch:
         return Used(
             worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
             main_cores=main_cores,
-            blocked_ratio=self._blocked / self._samples if self._samples else None,
-            running_ratio=self._running / self._samples if self._samples else None,
+            blocked_ratio=self._blocked_samples / self._samples if self._samples else None,
+            running_ratio=self._running_samples / self._samples if self._samples else None,
             memory_bytes=self._most_memory,
             growth_bytes=growth_per_batch(self._points),
             shm_bytes=shm,

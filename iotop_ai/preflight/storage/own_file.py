@@ -48,8 +48,8 @@ class Opened(NamedTuple):
 
     kind: "own" for our file, "file" or "device". handle: the descriptor for reading; -1 for our file, which is written
     first and then opened with ``reopen``. size: the number of bytes that can be read, from the start. direct: whether
-    reads bypass the page cache. folder, own: the descriptors of our file's folder and of our file, else -1. most_bytes:
-    the maximum size of our file. why: the reason why nothing is written; "" if our file is written.
+    reads bypass the page cache. folder, own_handle: the descriptors of our file's folder and of our file, else -1.
+    most_bytes: the maximum size of our file. why: the reason why nothing is written; "" if our file is written.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class Opened(NamedTuple):
     size: int
     direct: bool
     folder: int = -1
-    own: int = -1
+    own_handle: int = -1
     most_bytes: int = 0
     why: str = ""
 
@@ -77,9 +77,9 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
     folder, why = _open_folder_to_write(path) if write else (os.open(path, _FOLDER_FLAGS), "--no-write")
     try:
         if not why:
-            own, room_bytes, why = _create(folder, most_bytes)
+            own_handle, room_bytes, why = _create(folder, most_bytes)
             if not why:
-                return Opened("own", -1, 0, False, folder, own, room_bytes)
+                return Opened("own", -1, 0, False, folder, own_handle, room_bytes)
         handle, direct = _largest(path, folder, clock)
     except BaseException:
         os.close(folder)
@@ -123,24 +123,24 @@ def _create(folder: int, most_bytes: int) -> tuple[int, int, str]:
     free = space.f_bavail * (space.f_frsize or space.f_bsize) if space.f_blocks else most_bytes / ROOM_SHARE
     room_bytes = int(min(most_bytes, free * ROOM_SHARE)) // MIB * MIB
     try:
-        own = create_part(own_name(), folder)
+        own_handle = create_part(own_name(), folder)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
         return -1, 0, _NOT_WRITABLE[error.errno]
     if room_bytes < LEAST_BYTES:
-        remove(own, folder)
+        remove(own_handle, folder)
         return -1, 0, f"{_NOT_WRITABLE[errno.ENOSPC]}: {int(free) >> 20} MB are free"
-    return own, room_bytes, ""
+    return own_handle, room_bytes, ""
 
 
-def remove(own: int, folder: int) -> None:
+def remove(own_handle: int, folder: int) -> None:
     """Close and remove our file. Raises OSError."""
     try:
-        if is_named(own, own_name(), folder):
+        if is_named(own_handle, own_name(), folder):
             os.unlink(own_name(), dir_fd=folder)
     finally:
-        os.close(own)
+        os.close(own_handle)
 
 
 def reopen(folder: int) -> tuple[int, bool]:

@@ -78,7 +78,7 @@ class Session:
     def __init__(self, request: Request, emit: Emit, stop: Stop, clock: Clock) -> None:
         self._request, self._emit, self._stop, self._clock = request, emit, stop, clock
         self._opened: Opened | None = None
-        self._own = -1
+        self._own_handle = -1
         """The descriptor of our file; -1 while it does not exist."""
         self._run: Run | None = None
         self._handles: list[int] = []
@@ -98,7 +98,7 @@ class Session:
                 raise
             self._emit.note(f"only the dataset's files are read: {error.strerror}")
             return
-        self._opened, self._own = opened, opened.own
+        self._opened, self._own_handle = opened, opened.own_handle
         handle, size, direct = opened.handle, opened.size, opened.direct
         written = 0
         if opened.kind == "own":
@@ -168,8 +168,8 @@ class Session:
                 os.close(handle)
         if opened is not None and opened.folder >= 0:
             try:
-                if self._own >= 0:
-                    remove(self._own, opened.folder)
+                if self._own_handle >= 0:
+                    remove(self._own_handle, opened.folder)
                 else:
                     self._remove_created(opened.folder)
             finally:
@@ -198,33 +198,33 @@ class Session:
         for phase in phases[STAT]:
             self._measure(phase, lambda _buffer, _number: _open_stat_close(folder, name))
         if phases[CREATE]:
-            own, self._own = self._own, -1
-            remove(own, folder)
+            own_handle, self._own_handle = self._own_handle, -1
+            remove(own_handle, folder)
             for phase in phases[CREATE]:
                 self._measure(phase, lambda _buffer, _number: _create_delete(folder, name))
-            self._own = create_part(name, folder)
+            self._own_handle = create_part(name, folder)
 
     def _write(self, phases: Sequence[Phase]) -> int:
         """Fill our file through the page cache with fsync, as a checkpoint does; return its whole MiB in bytes."""
         assert self._opened is not None
-        writing = _Writing(self._own, self._opened.most_bytes, self._clock)
+        writing = _Writing(self._own_handle, self._opened.most_bytes, self._clock)
         for phase in phases:
             self._measure(phase, writing.write, self._opened.most_bytes)
-        return os.fstat(self._own).st_size // MIB * MIB
+        return os.fstat(self._own_handle).st_size // MIB * MIB
 
     def _through_the_cache(self, phases: dict[str, list[Phase]], size: int) -> None:
         """Measure reads from the page cache, then reads of evicted data with the kernel's read-ahead."""
         for phase in phases[CACHED]:
-            blocks = Blocks(self._own, min(size, CACHED_BYTES), phase.block_bytes)
+            blocks = Blocks(self._own_handle, min(size, CACHED_BYTES), phase.block_bytes)
             with mmap.mmap(-1, MIB) as buffer:
                 for number in range(min(size, CACHED_BYTES) // MIB):
                     blocks.sequential(buffer, number)
             self._measure(phase, blocks.sequential)
-        os.posix_fadvise(self._own, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(self._own_handle, 0, 0, os.POSIX_FADV_DONTNEED)
         for phase in phases[READAHEAD]:
-            blocks = Blocks(self._own, size, phase.block_bytes)
+            blocks = Blocks(self._own_handle, size, phase.block_bytes)
             self._measure(phase, blocks.sequential, size)
-        os.posix_fadvise(self._own, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(self._own_handle, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _reads(self, phases: Sequence[Phase], handle: int, target: Target, program: str) -> None:
         for group in _groups(phases):
@@ -241,7 +241,7 @@ class Session:
             self._by_own(group, handle, target.size_bytes, target.direct)
 
     def _by_own(self, phases: Sequence[Phase], handle: int, size: int, direct: bool) -> None:
-        drop = not direct and self._own >= 0
+        drop = not direct and self._own_handle >= 0
         for phase in phases:
             blocks = Blocks(handle, size, phase.block_bytes, drop=drop)
             self._measure(phase, blocks.random if phase.name == RANDOM else blocks.sequential)

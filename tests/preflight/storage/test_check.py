@@ -205,12 +205,12 @@ def test_root_writes_nothing_where_another_users_link_leads(tmp_path: Path) -> N
     before = own.stat().st_mtime_ns
     opened = open_target(str(theirs / "way"), Clock(), write=True)
     os.close(opened.handle)
-    assert (opened.kind, opened.own) == ("file", -1)
+    assert (opened.kind, opened.own_handle) == ("file", -1)
     assert opened.why == "root does not follow another user's link in this path"
     assert own.stat().st_mtime_ns == before
     opened = open_target(str(own), Clock(), write=True)
     assert opened.kind == "own"
-    remove(opened.own, opened.folder)
+    remove(opened.own_handle, opened.folder)
     os.close(opened.folder)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from iotop_ai.cli.options.alerts import find_alerts, start_alerts
+from iotop_ai.cli.options.alerts import load_alerts, start_alerts
 from iotop_ai.tui.threads.alerts import LiveAlerts
 
 if TYPE_CHECKING:
@@ -23,6 +23,6 @@ def live_alerts(named: AlertConfig | None, source: LiveSource, app: MessageRecei
     """
 
     def begin(say: Callable[[str], None]) -> RunningAlerts | None:
-        return start_alerts(find_alerts(None, say) if default else named, source.add_event, say)
+        return start_alerts(load_alerts(None, say) if default else named, source.add_event, say)
 
     return LiveAlerts(begin, app)

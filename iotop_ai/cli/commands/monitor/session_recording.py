@@ -46,7 +46,7 @@ def new_ring() -> Ring:
 
 
 def open_file(clock: Clock, folder: str = ".") -> FileSink:
-    """Open a new file HOST-TIME.iotop.jsonl in ``writable(folder)``.
+    """Open a new file HOST-TIME.iotop.jsonl in ``writable_folder(folder)``.
 
     Raises OSError or IotopError when it cannot be created, InputError when the folder does not answer.
     """
@@ -56,35 +56,38 @@ def open_file(clock: Clock, folder: str = ".") -> FileSink:
     name = default_output(os.uname().nodename, clock.wall_ns())
     path = os.path.abspath(folder)
     try:
-        if call_with_timeout(OPEN_S, path, lambda: private(folder)):
+        if call_with_timeout(OPEN_S, path, lambda: is_private(folder)):
             return call_with_timeout(OPEN_S, path, lambda: FileSink.new(os.path.join(folder, name)))
         fallback = recordings_folder()
-        return call_with_timeout(OPEN_S, fallback, lambda: FileSink.new(os.path.join(writable(folder), name)))
+        return call_with_timeout(OPEN_S, fallback, lambda: FileSink.new(os.path.join(writable_folder(folder), name)))
     except TimeoutError as error:
         raise InputError(f"{clean(str(error.filename))}: {error.strerror}") from None
 
 
 def save_screenshot(svg: str) -> str:
-    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable(".")``; return its path. Raises OSError."""
+    """Write a screenshot as HOST-TIME.svg, mode 0600, in ``writable_folder(".")``; return its path. Raises OSError."""
     from iotop_ai.cli.commands.record.options import default_output
     from iotop_ai.store.write.sink import unused
 
     name = default_output(os.uname().nodename, Clock().wall_ns()).removesuffix(".iotop.jsonl")
-    path = unused(os.path.join(writable("."), f"{name}.svg"))
+    path = unused(os.path.join(writable_folder("."), f"{name}.svg"))
     with os.fdopen(create(path), "w", encoding="utf-8") as file:
         file.write(svg)
     return os.path.abspath(path)
 
 
-def writable(folder: str) -> str:
-    """Return the folder, or the recordings' folder if the given one is not writable or is writable by all users."""
-    if not private(folder):
+def writable_folder(folder: str) -> str:
+    """Return the folder, or the recordings' folder if the given one is not writable or is writable by all users.
+
+    The recordings' folder is created if it is missing. Raises OSError.
+    """
+    if not is_private(folder):
         folder = recordings_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
 
 
-def private(folder: str) -> bool:
+def is_private(folder: str) -> bool:
     """Whether this process may create files in the folder, and users outside the folder's group may not."""
     try:
         mode = os.stat(folder).st_mode
@@ -97,7 +100,7 @@ def why_other_folder() -> str:
     """Return the reason why a recording or screenshot is not put into the current folder; "" if it is put there."""
     try:
         current = os.getcwd()
-        if private(current):
+        if is_private(current):
             return ""
         shared = os.stat(current).st_mode & stat.S_IWOTH
     except OSError:

@@ -50,14 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``check``."""
     parser.add_argument("path", metavar="PATH", help="a folder, a file, or a block device, which is only read")
     parser.add_argument(
-        "--seconds", metavar="SEC", type=_seconds, default=10.0, help="seconds to measure, 2 to 600 (default 10)"
-    )
-    parser.add_argument("--min-read", metavar="RATE", type=_rate, help="exit 1 if sequential reads are slower: 500MB/s")
-    parser.add_argument(
-        "--min-files", metavar="COUNT", type=_per_s, help="exit 1 if small files are read more slowly: 2000/s"
+        "--seconds", metavar="SEC", type=_parse_seconds, default=10.0, help="seconds to measure, 2 to 600 (default 10)"
     )
     parser.add_argument(
-        "--max-await", metavar="TIME", type=_await, help="exit 1 if a random 4 KB read takes longer on average: 20ms"
+        "--min-read", metavar="RATE", type=_parse_rate, help="exit 1 if sequential reads are slower: 500MB/s"
+    )
+    parser.add_argument(
+        "--min-files", metavar="COUNT", type=_parse_per_s, help="exit 1 if small files are read more slowly: 2000/s"
+    )
+    parser.add_argument(
+        "--max-await",
+        metavar="TIME",
+        type=_parse_await,
+        help="exit 1 if a random 4 KB read takes longer on average: 20ms",
     )
     parser.add_argument(
         "--engine",
@@ -74,21 +79,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_forecast_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--dataset", action="store_true", help="read a sample of the files in PATH, as a loader does")
     group.add_argument(
-        "--workers", metavar="COUNT", type=_workers, default=4, help="number of loader workers, 0 to 256 (default 4)"
+        "--workers",
+        metavar="COUNT",
+        type=_parse_workers,
+        default=4,
+        help="number of loader workers, 0 to 256 (default 4)",
     )
     group.add_argument(
-        "--samples-per-s", metavar="RATE", type=_demand, help="samples per second that the training needs"
+        "--samples-per-s", metavar="RATE", type=_parse_demand, help="samples per second that the training needs"
     )
     group.add_argument(
         "--step-time",
         metavar="TIME",
-        type=_step,
+        type=_parse_step,
         help="time of one training step: 50ms; with --batch, instead of --samples-per-s",
     )
     group.add_argument("--batch", metavar="COUNT", type=parse_count, help="samples per step; with --step-time")
-    group.add_argument("--sample-size", metavar="SIZE", type=_size, help="size of one sample (default: that of a file)")
     group.add_argument(
-        "--min-gpu", metavar="PERCENT", type=_share, help="exit 1 if the forecast for the GPU is lower: 90%%"
+        "--sample-size", metavar="SIZE", type=_parse_size, help="size of one sample (default: that of a file)"
+    )
+    group.add_argument(
+        "--min-gpu", metavar="PERCENT", type=_parse_share, help="exit 1 if the forecast for the GPU is lower: 90%%"
     )
     group.add_argument("--python", metavar="PATH", help="the Python that decodes (default: the active environment's)")
 
@@ -174,63 +185,63 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
     return tuple(each for each in thresholds if getattr(args, each.flag[2:].replace("-", "_")) is not None)
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     seconds = _parse_argument(parse_duration_s, text)
     if not SHORTEST_S <= seconds <= LONGEST_S:
         raise argparse.ArgumentTypeError(f"{text} is outside {SHORTEST_S:g} to {LONGEST_S:g} seconds")
     return seconds
 
 
-def _rate(text: str) -> float:
+def _parse_rate(text: str) -> float:
     """Return the bytes per second of a rate that has a unit."""
     if text.removesuffix("/s").replace(".", "", 1).isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 500MB/s")
     return float(_parse_argument(parse_size_bytes, text.removesuffix("/s")))
 
 
-def _per_s(text: str) -> float:
+def _parse_per_s(text: str) -> float:
     number = text.removesuffix("/s")
     if not (number.isascii() and number.replace(".", "", 1).isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write 2000/s")
     return float(number)
 
 
-def _demand(text: str) -> float:
-    rate = _per_s(text)
+def _parse_demand(text: str) -> float:
+    rate = _parse_per_s(text)
     if not rate:
         raise argparse.ArgumentTypeError(f"{text!r} must be more than 0, such as 240")
     return rate
 
 
-def _await(text: str) -> float:
+def _parse_await(text: str) -> float:
     """Return the milliseconds of a latency that has a unit."""
     if text[-1:].isdigit():  # a number without a unit would mean seconds, which the user probably does not intend
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write {text}ms")
     return _parse_argument(parse_duration_s, text) * 1000
 
 
-def _workers(text: str) -> int:
+def _parse_workers(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) <= MOST_WORKERS):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers; write 0 to {MOST_WORKERS}")
     return int(text)
 
 
-def _size(text: str) -> int:
+def _parse_size(text: str) -> int:
     size = _parse_argument(parse_size_bytes, text)
     if not LEAST_SAMPLE <= size <= MOST_SAMPLE:
         raise argparse.ArgumentTypeError(f"{text} is outside 4k to 4M")
     return -(-size // LEAST_SAMPLE) * LEAST_SAMPLE  # direct reads read whole blocks
 
 
-def _step(text: str) -> float:
+def _parse_step(text: str) -> float:
     """Return the seconds of a step's duration that has a unit."""
-    seconds = _await(text) / 1000
+    seconds = _parse_await(text) / 1000
     if not seconds:
         raise argparse.ArgumentTypeError(f"{text!r} must be more than 0, such as 50ms")
     return seconds
 
 
-def _share(text: str) -> float:
+def _parse_share(text: str) -> float:
     """Return the ratio, above 0 and up to 1, of a share in percent."""
     number = text.removesuffix("%")
     if not (number.isascii() and number.replace(".", "", 1).isdigit() and 0 < float(number) <= 100):

@@ -113,7 +113,7 @@ def _export(args: argparse.Namespace, folder: str, clock: Clock) -> int:
 
 
 def _compare(first: str, second: str, *, as_json: bool) -> int:
-    different = list(differences(*(_saved(path) for path in (first, second))))
+    different = list(differences(*(_read_saved(path) for path in (first, second))))
     if as_json:
         print(render_differences_json(different))
     else:
@@ -121,7 +121,7 @@ def _compare(first: str, second: str, *, as_json: bool) -> int:
     return 1 if different else 0
 
 
-def _saved(path: str) -> dict[str, Any]:
+def _read_saved(path: str) -> dict[str, Any]:
     """Return the object that ``doctor --json`` saved, with its texts made safe to print. Raises InputError."""
 
     def read() -> bytes:

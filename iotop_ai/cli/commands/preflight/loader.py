@@ -41,34 +41,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a function or class that returns a Dataset, a DataLoader or other batches",
     )
     parser.add_argument(
-        "--workers", metavar="LIST", type=_workers, default=[0, 2, 4, 8], help="worker counts to try (default 0,2,4,8)"
+        "--workers",
+        metavar="LIST",
+        type=_parse_workers,
+        default=[0, 2, 4, 8],
+        help="worker counts to try (default 0,2,4,8)",
     )
     parser.add_argument(
-        "--batch-size", metavar="LIST", type=_positive, default=[32], help="batch sizes to try (default 32)"
+        "--batch-size", metavar="LIST", type=_parse_positive, default=[32], help="batch sizes to try (default 32)"
     )
     parser.add_argument(
         "--prefetch",
         metavar="LIST",
-        type=_positive,
+        type=_parse_positive,
         help="prefetched batches per worker to try (default: the loader's)",
     )
     parser.add_argument(
         "--interleave",
         metavar="LIST",
-        type=_positive,
+        type=_parse_positive,
         help="tf.data only: numbers of files to read at once (cycle_length)",
     )
     parser.add_argument(
-        "--start", metavar="LIST", type=_starts, help="start methods to try: fork,spawn,forkserver (default: Python's)"
+        "--start",
+        metavar="LIST",
+        type=_parse_starts,
+        help="start methods to try: fork,spawn,forkserver (default: Python's)",
     )
     parser.add_argument("--pin", action="store_true", help="set pin_memory=True")
     parser.add_argument(
-        "--seconds", metavar="SEC", type=_seconds, default=5.0, help="seconds of reading per configuration (default 5)"
+        "--seconds",
+        metavar="SEC",
+        type=_parse_seconds,
+        default=5.0,
+        help="seconds of reading per configuration (default 5)",
     )
     parser.add_argument(
         "--timeout",
         metavar="SEC",
-        type=_seconds,
+        type=_parse_seconds,
         default=30.0,
         help="an idle loader counts as hung after this many seconds without progress (default 30)",
     )
@@ -123,29 +134,29 @@ def _explain(report: Report) -> None:
         print_notice(f"{'unknown' if report.exit_code == NO_ANSWER else 'loader'}: {failure.text}")
 
 
-def _numbers(text: str, least: int, most: int) -> list[int]:
+def _parse_numbers(text: str, least: int, most: int) -> list[int]:
     words = text.split(",")
     if not all(word.isascii() and word.isdecimal() and least <= int(word) <= most for word in words):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} to {most}, such as 2,4,8")
     return list(dict.fromkeys(int(word) for word in words))
 
 
-def _workers(text: str) -> list[int]:
-    return _numbers(text, 0, MOST_WORKERS)
+def _parse_workers(text: str) -> list[int]:
+    return _parse_numbers(text, 0, MOST_WORKERS)
 
 
-def _positive(text: str) -> list[int]:
-    return _numbers(text, 1, 1 << 20)
+def _parse_positive(text: str) -> list[int]:
+    return _parse_numbers(text, 1, 1 << 20)
 
 
-def _starts(text: str) -> list[str]:
+def _parse_starts(text: str) -> list[str]:
     starts = list(dict.fromkeys(text.split(",")))
     if unknown := [word for word in starts if word not in STARTS]:
         raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(STARTS)}")
     return starts
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         seconds = parse_duration_s(text)
     except UsageError as error:

@@ -141,8 +141,10 @@ class Session:
         if options.command:
             for line in self._summary.lines():
                 say(line)
-        elif broken := next((out.broken for out in (self._output, self._log) if out is not None and out.broken), ""):
-            raise InputError(broken)
+        else:
+            error_texts = [out.error_text for out in (self._output, self._log) if out is not None and out.error_text]
+            if error_texts:
+                raise InputError(error_texts[0])
         return code
 
     def _start_command(self, signals: Signals) -> None:

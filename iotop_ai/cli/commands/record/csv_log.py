@@ -27,7 +27,7 @@ class CsvLog:
         self._on_end = on_end
         self.alive = True
         """Whether the log is still written."""
-        self.broken = ""
+        self.error_text = ""
         """The error that ended the log; "" without an error, or when the reader of the pipe closed it."""
         self._sink = open_sink(path, lambda: TextSink(path, append=append))
         self._empty = self._sink.fresh
@@ -53,8 +53,8 @@ class CsvLog:
 
     def _fail(self, error: OSError) -> None:
         path = "standard output" if self._path == "-" else clean(self._path)
-        self.broken = f"the CSV log ends: {path}: {error.strerror}"
-        self._say(self.broken)
+        self.error_text = f"the CSV log ends: {path}: {error.strerror}"
+        self._say(self.error_text)
 
     def close(self) -> None:
         """Close the file, and remove a new file that has no lines. A second call does nothing."""

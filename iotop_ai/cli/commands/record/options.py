@@ -8,7 +8,7 @@ import shlex
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from iotop_ai.cli.options.alerts import add_alerts_flag, find_alerts
+from iotop_ai.cli.options.alerts import add_alerts_flag, load_alerts
 from iotop_ai.cli.options.common import add_source_flags, parse_count, parse_interval, settings_of
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.model.errors import UsageError
@@ -112,7 +112,7 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
         burst_s=args.burst,
         command=command,
         control=args.control,
-        alerts=find_alerts(args.alerts),
+        alerts=load_alerts(args.alerts),
     )
 
 

@@ -96,7 +96,7 @@ class Output:
         return not self._ended
 
     @property
-    def broken(self) -> str:
+    def error_text(self) -> str:
         """The error that prevents writing; "" without an error, or when the reader of the pipe closed it."""
         trouble = self._recorder.state().trouble
         return "" if trouble == READER_GONE else trouble
@@ -116,7 +116,7 @@ class Output:
             raise
 
     def _report_trouble(self) -> None:
-        trouble, path = self.broken, self._recorder.state().path
+        trouble, path = self.error_text, self._recorder.state().path
         if trouble != self._last_trouble:
             self._say(trouble or "recording again")
             self._last_trouble = trouble

@@ -114,7 +114,7 @@ def _read(
         recorded = RecordedFrames(file, args.begin, args.end, allow_root=args.allow_root)
         if not again:
             warn_of_truncation(recorded)
-        folded = job.given or any(condition.needs_frames for condition in watches)
+        folded = job.is_given or any(condition.needs_frames for condition in watches)
         reader = RunReader(recorded, every=True if args.every else None, folded=folded)
         builder = StoryBuilder(*_span(recorded), watches)
         for item in _items(reader, job):
@@ -129,7 +129,7 @@ def _read(
 def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
     """Yield the items. With --job, a Frame in which nothing is about that job yields its figures without a verdict."""
     for item in reader:
-        if not isinstance(item, Frame) or not job.given:
+        if not isinstance(item, Frame) or not job.is_given:
             yield item
             continue
         own = job.frame_about_job(job.judge(item))

@@ -90,8 +90,8 @@ class ServeSession:
             if server is not None:
                 server.start()
             self._serve()
-        if self._output is not None and self._output.broken:
-            raise InputError(self._output.broken)
+        if self._output is not None and self._output.error_text:
+            raise InputError(self._output.error_text)
         return 0
 
     def _close_output(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from textual.pilot import Pilot
 
 from iotop_ai.cli.commands.monitor import session_recording
-from iotop_ai.cli.commands.monitor.session_recording import open_file, private, recordings_folder
+from iotop_ai.cli.commands.monitor.session_recording import is_private, open_file, recordings_folder
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
@@ -426,9 +426,9 @@ def test_a_recording_goes_into_a_private_folder(tmp_path: Path, monkeypatch: pyt
     own.mkdir()
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    assert private(str(own))
-    assert not private(str(open_to_all))
-    assert not private(str(tmp_path / "none"))
+    assert is_private(str(own))
+    assert not is_private(str(open_to_all))
+    assert not is_private(str(tmp_path / "none"))
     sink = open_file(Clock(), str(own))
     assert Path(sink.path).parent == own
     assert sink.path.endswith(".iotop.jsonl")
