@@ -14,7 +14,7 @@ import pytest
 
 from iotop_ai.cli.commands.monitor.remote import KEEPALIVE, Ssh, show_host
 from iotop_ai.cli.commands.monitor.session_recording import open_file
-from iotop_ai.cli.commands.replay import Chain, speed
+from iotop_ai.cli.commands.replay import Chain, parse_speed
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.settings import Settings
@@ -104,13 +104,13 @@ def test_the_content_of_other_files_is_not_printed(tmp_path: Path, words: tuple[
 
 @pytest.mark.parametrize(("text", "factor"), [("2", 2.0), ("0.25x", 0.25), ("64X", 64.0)])
 def test_speeds_are_parsed(text: str, factor: float) -> None:
-    assert speed(text) == factor
+    assert parse_speed(text) == factor
 
 
 @pytest.mark.parametrize("text", ["0", "65", "x", "", "nan", "-1"])
 def test_invalid_speeds_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
-        speed(text)
+        parse_speed(text)
 
 
 def test_a_file_that_still_grows_is_followed_until_it_is_closed(tmp_path: Path) -> None:

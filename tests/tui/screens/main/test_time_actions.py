@@ -449,8 +449,8 @@ def test_the_folder_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: p
         return folder
 
     monkeypatch.setattr(session_recording, "OPEN_S", 0.1)
-    monkeypatch.setattr(session_recording, "private", private_folder)
-    monkeypatch.setattr(session_recording, "writable", shared_folder)
+    monkeypatch.setattr(session_recording, "is_private", private_folder)
+    monkeypatch.setattr(session_recording, "writable_folder", shared_folder)
     monkeypatch.setattr(session_recording, "recordings_folder", lambda: str(elsewhere))
     try:
         with pytest.raises(InputError) as raised:
