@@ -26,7 +26,7 @@ class Effective(NamedTuple):
 
 
 def effective(flags: Mapping[str, object], environ: Mapping[str, str], config: str | None = None) -> Effective:
-    """Combine the flags, the environment and the settings file.
+    """Return the effective settings of the flags, the environment and the settings file.
 
     flags: the values of the flags that are given, by the field of Settings. config: the file that --config names.
     Raises UsageError for the first invalid value.

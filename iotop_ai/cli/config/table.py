@@ -70,7 +70,7 @@ def read_switch(value: object) -> bool:
 
 
 def duration_between(low: float, high: float) -> Callable[[object], float]:
-    """Return a function that reads a duration in seconds from a number or a text such as "500ms"."""
+    """Return a function that reads a duration of ``low`` to ``high`` seconds: a number, or a text such as "500ms"."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -84,7 +84,7 @@ def duration_between(low: float, high: float) -> Callable[[object], float]:
 
 
 def number_between(low: float, high: float) -> Callable[[object], float]:
-    """Return a function that reads a number between two limits."""
+    """Return a function that reads a number from ``low`` to ``high``."""
 
     def read(value: object) -> float:
         try:

@@ -17,7 +17,7 @@ RECORDING_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 def with_hint(
     message: str, argv: Sequence[str], flags: Sequence[str], commands: Sequence[str], other_command_hint: str
 ) -> str:
-    """Return argparse's message with a hint.
+    """Return argparse's message, with a hint if there is one.
 
     flags: the flags of the called command. commands: the names of all commands. other_command_hint: a sentence that
     names the command to use for a flag that the called command lacks.

@@ -50,7 +50,7 @@ class EndingSignals:
     def take(self) -> int | None:
         """Return the number of the signal that has come; None if none has come.
 
-        After that, the process is no longer ended by force, so the caller must end it.
+        If a signal has come, this cancels the forced end, so the caller must end the process.
         """
         if self._number is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)

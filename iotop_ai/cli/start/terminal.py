@@ -1,4 +1,4 @@
-"""The theme, colours and glyphs of this terminal, derived from the environment alone."""
+"""The theme, colours and glyphs of this terminal, derived from the settings and the environment."""
 
 from __future__ import annotations
 

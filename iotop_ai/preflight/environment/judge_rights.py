@@ -1,4 +1,4 @@
-"""Checks of what this user can read on this machine, from a Snapshot. The collectors give the reasons."""
+"""Checks of what this user can read and do on this machine. The collectors give the reasons."""
 
 from __future__ import annotations
 

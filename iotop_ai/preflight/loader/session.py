@@ -83,7 +83,7 @@ class Session:
             self._poll.register(handle, select.POLLIN)
         self._root = root
         self._watch = TreeWatch(root, self._child.pid, clock)
-        self._lines, self._stderr = MessageReader(), b""
+        self._reader, self._stderr = MessageReader(), b""
         self._phase, self._batches, self._started = "import", 0, False
         self._built: Built | None = None
         self._last_message_ns = clock.monotonic_ns()
@@ -118,7 +118,7 @@ class Session:
 
     def _receive(self, wait_ms: int) -> list[dict[str, Any]]:
         """Return the messages that have arrived."""
-        lines: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         for handle, _ in self._poll.poll(wait_ms):
             raw = os.read(handle, 1 << 16)
             if not raw:
@@ -126,10 +126,10 @@ class Session:
             elif handle == self._err:
                 self._stderr = (self._stderr + raw)[-_KEPT_TEXT:]
             else:
-                lines += self._lines.feed(raw)
-        if lines:
+                messages += self._reader.feed(raw)
+        if messages:
             self._last_message_ns, self._last_message_cpu_s = self._clock.monotonic_ns(), self._watch.cpu_seconds()
-        return [line for line in lines if line]
+        return [message for message in messages if message]
 
     def _take(self, kind: str, message: dict[str, Any]) -> None:
         if kind == "phase":

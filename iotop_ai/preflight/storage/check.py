@@ -88,7 +88,7 @@ class StorageCheck:
     def messages(self) -> Iterator[Message]:
         """Yield the child's messages up to its end. The last message is an End."""
         assert self._child.stdout is not None
-        source, lines = self._child.stdout.fileno(), MessageReader()
+        source, reader = self._child.stdout.fileno(), MessageReader()
         poll = select.poll()
         poll.register(source, select.POLLIN)
         while True:
@@ -99,7 +99,7 @@ class StorageCheck:
             if not more:
                 yield End(error="the reading process ended early")
                 return
-            for line in filter(None, lines.feed(more)):
+            for line in filter(None, reader.feed(more)):
                 message = parse_line(line)
                 yield message
                 if isinstance(message, End):
@@ -121,19 +121,19 @@ class StorageCheck:
             child.wait(_STOP_S)
 
 
-def parse_line(line: dict[str, Any]) -> Message:
-    """Return the message that one line of the child holds."""
-    kind = line.pop("message")
+def parse_line(fields: dict[str, Any]) -> Message:
+    """Return the message in the object that a line of the child holds."""
+    kind = fields.pop("message")
     if kind == "progress":
-        phase = Phase(*(line[name] for name in Phase._fields))
-        return Progress(phase, line["ops"], line["size_bytes"], line["so_far_s"])
+        phase = Phase(*(fields[name] for name in Phase._fields))
+        return Progress(phase, fields["ops"], fields["size_bytes"], fields["so_far_s"])
     if kind == "target":
-        return Started(Target(*(line[name] for name in Target._fields)), clean(line["engine"], 40))
+        return Started(Target(*(fields[name] for name in Target._fields)), clean(fields["engine"], 40))
     if kind == "result":
-        latency = line["latency"]
-        return Measured(**{**line, "latency": None if latency is None else Latency(**latency)})
+        latency = fields["latency"]
+        return Measured(**{**fields, "latency": None if latency is None else Latency(**latency)})
     if kind == "dataset":
-        return DatasetFacts(Dataset(**line["dataset"]), Decoding(**line["decoding"]))
+        return DatasetFacts(Dataset(**fields["dataset"]), Decoding(**fields["decoding"]))
     if kind == "note":
-        return clean(line["text"], 200)
-    return End(**{name: line[name] for name in End._fields if name in line})
+        return clean(fields["text"], 200)
+    return End(**{name: fields[name] for name in End._fields if name in fields})

@@ -182,7 +182,10 @@ def _with_residency(dataset: Dataset, top: Pinned, paths: Sequence[tuple[str, in
 
 
 class Files:
-    """Reads whole files. readers: the number of readers, at most that of the files, so that no two share a file."""
+    """Reads whole files, but only the first MOST_OF_A_FILE bytes of a larger file.
+
+    readers: the number of readers, at most that of the files, so that no two readers share a file.
+    """
 
     def __init__(self, scanned: Scanned, files: Sequence[tuple[str, bool]], readers: int) -> None:
         self._top, self._files, self._past = scanned.top, files, scanned.dataset.past

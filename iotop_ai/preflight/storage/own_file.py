@@ -172,7 +172,7 @@ def works_direct(handle: int) -> bool:
 def _largest(path: str, folder: int, clock: Clock) -> tuple[int, bool]:
     """Open the readable file of the folder that has the most bytes stored.
 
-    Return its descriptor and whether reads bypass the page cache. The descriptor is -1 when all files are too small.
+    Return its descriptor and whether reads bypass the page cache. The descriptor is -1 without a large enough file.
     """
     best: tuple[int, int, str] = (0, LEAST_BYTES - 1, "")
     end_ns = clock.monotonic_ns() + int(MOST_SCAN_S * 1e9)

@@ -30,7 +30,7 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
-    """Show the fleet until the user leaves it; return the exit code. first: the answer to a first request."""
+    """Show the fleet until the user leaves it; return the exit code. first: the answer to a request already sent."""
     if why := refusal(os.environ.get("TERM", ""), is_terminal()):
         print_notice(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"))
         return NO_TERMINAL

@@ -62,7 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Query the disks and print; return 0 if all are healthy, 1 for a warning or worse, 2 if the health is unknown."""
+    """Print the disks' health, or run self-tests, or show the history; return the exit code.
+
+    0: all is well. 1: a warning or worse, or a failed self-test. 2: unknown, or not done.
+    """
     if args.wait and args.test not in ("short", "long"):
         raise UsageError("--wait needs --test short or long")
     if args.test and not args.disk:
@@ -90,7 +93,7 @@ class Health:
             self._unmatched += [] if matching else [word]
 
     def run(self) -> int:
-        """Query the disks and print; return the exit code."""
+        """Do what the flags say; return the exit code."""
         if self._args.history:
             return self._show_history()
         collector = self._collector()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def live_alerts(named: AlertConfig | None, source: LiveSource, app: MessageReceiver, *, default: bool) -> LiveAlerts:
     """Return the alerts of ``named``, or those of the default file.
 
-    named: the content of the file that the user named. default: whether to read the default file instead, on a separate
-    thread.
+    named: the content of the file that the user named; None for no alerts. default: whether to read the default file
+    instead, on a separate thread.
     """
 
     def begin(say: Callable[[str], None]) -> RunningAlerts | None:

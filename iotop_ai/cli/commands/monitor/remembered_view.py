@@ -1,4 +1,4 @@
-"""The screen's view, kept between sessions: sort order, panels, columns, theme, and the selected device."""
+"""The screen's view, kept between sessions, such as its sort order, panels, theme and selected device."""
 
 from __future__ import annotations
 

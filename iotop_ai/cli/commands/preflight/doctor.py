@@ -1,4 +1,4 @@
-"""``iotop-ai doctor``: list the problems that make measuring or training fail here, each with a remedy to paste."""
+"""``iotop-ai doctor``: check what makes measuring or training fail here, with remedies to paste."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """``python -P -m iotop_ai.cli.commands.web.session PARENT …``: the monitor that serves one browser.
 
-The session ends when the server ends. The session's memory is limited, because its need depends on the browser.
+The session ends when the server ends. Its memory is limited, because the browser decides how much the session needs.
 """
 
 from __future__ import annotations
