@@ -74,8 +74,17 @@ def _list(config: AlertConfig | None) -> None:
 
 def _test(config: AlertConfig, names: list[str]) -> int:
     alert = Alert(
-        *("test", TEST, "info", "iotop-ai alerts test", "a test message of iotop-ai alerts test", "", None, ""),
-        *(clean(os.uname().nodename), "", Clock().wall_ns()),
+        rule="test",
+        state=TEST,
+        severity="info",
+        when="iotop-ai alerts test",
+        text="a test message of iotop-ai alerts test",
+        subject="",
+        value=None,
+        unit="",
+        host=clean(os.uname().nodename),
+        verdict="",
+        wall_ns=Clock().wall_ns(),
     )
     failed = 0
     for delivery in config.deliveries:

@@ -77,9 +77,9 @@ class SelectedJob:
         Until a Frame has contained the job, the verdict is on the leading job.
         """
         if self.pid:
-            own = self._job_in(frame)
-            if own is not None:
-                self._job_seen, self.top_pid = True, own.key.pid
+            selected = self._job_in(frame)
+            if selected is not None:
+                self._job_seen, self.top_pid = True, selected.key.pid
             table = frame.snapshot.jobs.value
             for job in () if table is None else table.jobs.values():
                 self._jobs_seen[job.key.pid] = f"{job.key.pid} ({job.name} of {job.user})"
@@ -93,10 +93,10 @@ class SelectedJob:
         """
         if self.is_in(judged):
             return judged
-        own = tuple(finding for finding in judged.verdict.findings if job_pid(finding) in (None, self.top_pid))
-        if not self._job_seen or not own:
+        findings = tuple(finding for finding in judged.verdict.findings if job_pid(finding) in (None, self.top_pid))
+        if not self._job_seen or not findings:
             return None
-        return judged._replace(verdict=judged.verdict._replace(findings=own, job_pid=self.top_pid))
+        return judged._replace(verdict=judged.verdict._replace(findings=findings, job_pid=self.top_pid))
 
     def is_in(self, frame: Frame) -> bool:
         """Whether a Frame contains the job; always True without --job."""

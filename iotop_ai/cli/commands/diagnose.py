@@ -67,8 +67,8 @@ def _live(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) -> F
     settings = resolve_devices(settings_of(args))
 
     def add(frame: Frame) -> None:
-        if (own := job.frame_about_job(frame)) is not None:
-            diagnosis.add(own)
+        if (about_job := job.frame_about_job(frame)) is not None:
+            diagnosis.add(about_job)
 
     from iotop_ai.sources.live.source import LiveSource  # imported here, because a recording needs no collectors
 
@@ -89,8 +89,8 @@ def _recorded(args: argparse.Namespace, job: SelectedJob, diagnosis: Diagnosis) 
                 show(f"diagnosing {recorded.progress(part.wall_ns)}")
                 continue
             last = job.judge(part)
-            if (own := job.frame_about_job(last)) is not None:
-                diagnosis.add(own)
+            if (about_job := job.frame_about_job(last)) is not None:
+                diagnosis.add(about_job)
             show(f"diagnosing {recorded.progress(last.snapshot.wall_ns)}")
     for event in islice(chain.from_iterable(recorded.source.times.set_backs.values()), _MOST_CHANGES):
         print_notice(f"diagnose: {clock(event.wall_ns)}: {event.text}")

@@ -109,7 +109,16 @@ class Writer:
     def _header(self, first: Snapshot) -> str:
         return header_line(
             Header(
-                FORMAT, __version__, first.host.name, first.host.boot_id, first.wall_ns, first.at_ns, first.interval_s,
-                "names", stamp(), False, self._origin,
+                FORMAT,
+                tool=__version__,
+                host=first.host.name,
+                boot_id=first.host.boot_id,
+                wall_ns=first.wall_ns,
+                at_ns=first.at_ns,
+                interval_s=first.interval_s,
+                redact="names",
+                stamp=stamp(),
+                continues=False,
+                origin=self._origin,
             )
-        )  # fmt: skip
+        )

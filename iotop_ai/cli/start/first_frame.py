@@ -57,7 +57,7 @@ def _colour(name: str, base: int, colours: int) -> list[str]:
     if not name or colours == 0:
         return []
     if not name.startswith("#"):
-        number = int(name)
+        number = int(name)  # from 8 on, a bright colour, whose codes begin at 90 and 100
         return [str(base + number if number < 8 else base + 52 + number)]
     red, green, blue = (int(name[i : i + 2], 16) for i in (1, 3, 5))
     if colours > 256:
@@ -78,6 +78,7 @@ def palette_index(red: int, green: int, blue: int) -> int:
     scale = high + low if lightness <= 0.5 else 2 - high - low
     saturation = 0.0 if high == low else (high - low) / scale
     if saturation < GREY_SATURATION:
+        # The greys have the entries 232 to 255. Black and white are entries of the cube.
         grey = round(lightness * 25)
         return {0: 16, 25: 231}.get(grey, 231 + grey)
     levels = [round(value / 95 if value < 95 else 1 + (value - 95) / 40) for value in (red, green, blue)]

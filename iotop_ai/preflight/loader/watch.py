@@ -33,7 +33,7 @@ class TreeWatch:
         self.helpers: list[int] = []
         self._ticks: dict[int, int] = {}
         self._ticks_base: dict[int, int] = {}
-        self._ended: set[int] = set()
+        self._ended_pids: set[int] = set()
         """The processes that ended before the measurement, such as a program that the factory ran."""
         self._reads: dict[int, tuple[int, int]] = {}
         self._reads_base: dict[int, tuple[int, int]] = {}
@@ -142,7 +142,7 @@ class TreeWatch:
         self.sample()
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points.clear()
-        self._ended = self._ticks.keys() - set(self.pids)
+        self._ended_pids = self._ticks.keys() - set(self.pids)
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
         self._base_ns = self._clock.monotonic_ns()
 
@@ -152,7 +152,7 @@ class TreeWatch:
         for pid in self.pids:
             self._read_io(pid)
         seconds = max((self._clock.monotonic_ns() - self._base_ns) / 1e9, 1e-3)
-        measured = self._ticks.keys() - self._ended
+        measured = self._ticks.keys() - self._ended_pids
         ticks = {pid: self._ticks[pid] - self._ticks_base.get(pid, 0) for pid in measured}
         main = ticks.pop(self._pid, None)
         for helper in self.helpers:

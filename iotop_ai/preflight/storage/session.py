@@ -310,16 +310,16 @@ class _Writing:
         self._part = memoryview(bytearray(Random(2).randbytes(MIB))).cast("Q")
         self._number = clock.monotonic_ns()
         self._mebibytes = _FIRST_SYNC
-        self.done = 0
+        self.written_bytes = 0
 
     def write(self, buffer: mmap.mmap, number: int) -> int:
         """Run one operation; return the bytes written."""
-        at_ns, start = self._clock.monotonic_ns(), self.done
-        for _ in range(min(self._mebibytes, self._most - self.done // MIB)):
+        at_ns, start = self._clock.monotonic_ns(), self.written_bytes
+        for _ in range(min(self._mebibytes, self._most - self.written_bytes // MIB)):
             self._part[:: _BLOCK // 8] = array("Q", range(self._number, self._number + MIB // _BLOCK))
             self._number += MIB // _BLOCK
-            self.done += os.pwrite(self._handle, self._part, self.done)
+            self.written_bytes += os.pwrite(self._handle, self._part, self.written_bytes)
         os.fsync(self._handle)
         if self._clock.monotonic_ns() - at_ns < _SYNC_FAST_NS:
             self._mebibytes = min(2 * self._mebibytes, _SYNC_MOST)
-        return self.done - start
+        return self.written_bytes - start

@@ -151,8 +151,8 @@ class Stage:
         start_ns = self._clock.monotonic_ns()
         with Progress(self._clock) as show:
 
-            def show_copied(done: int) -> None:
-                show(stage.progress_text("copying", done, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9))
+            def show_copied(copied: int) -> None:
+                show(stage.progress_text("copying", copied, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9))
 
             try:
                 if self._rsync:
@@ -174,8 +174,10 @@ class Stage:
             return verify(
                 self._ends,
                 self._sample if self._args.quick else None,
-                lambda done: show(
-                    stage.progress_text("verifying", done, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9)
+                lambda checked: show(
+                    stage.progress_text(
+                        "verifying", checked, total_bytes, (self._clock.monotonic_ns() - start_ns) / 1e9
+                    )
                 ),
             )
 

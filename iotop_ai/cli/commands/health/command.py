@@ -119,6 +119,7 @@ class Health:
         """Return each disk's Reading by name. A word that matches no disk gets a Reading with the status ABSENT."""
         table: Table = {clean(word): Reading(None, Status.ABSENT, "no such disk") for word in self._unmatched}
         if self._disks:
+            # Longer than the scan and the queries may take.
             collector.wait(60 + len(self._disks) * (3 * TIMEOUT_S + 10))
             newest = take_reading(collector, self._clock)
             for name, disk in self._disks.items():

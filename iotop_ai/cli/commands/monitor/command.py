@@ -107,7 +107,7 @@ def run_monitor(
     """
     if in_browser():
         settings = settings._replace(readonly=True, remember=False)
-    remembered, trouble = read_view(state_path()) if settings.remember else (RememberedView(), "")
+    remembered, view_error = read_view(state_path()) if settings.remember else (RememberedView(), "")
     restored = restored_settings(settings, _without_unusable_theme(remembered))
 
     def make_screen_start() -> ScreenStart:
@@ -119,7 +119,7 @@ def run_monitor(
         changes = {
             "base": base,
             "device": restored_device(first, remembered),
-            "message": trouble,
+            "message": view_error,
             "dismissed": remembered.dismissed or frozenset(),
         }
         keeper = memory_keeper if in_browser() else partial(_keeper, settings, source)
@@ -134,7 +134,7 @@ def run_monitor(
 
         save_baselines(settings, newest, limit_s)
         now = view_to_remember(view, theme, newest, restored, remembered)
-        if settings.remember and (now != remembered or trouble):
+        if settings.remember and (now != remembered or view_error):
             with contextlib.suppress(OSError):  # a read-only home keeps no view and needs no message
                 call_with_timeout(limit_s, state_path(), lambda: write_view(state_folder(), now))
 
@@ -212,11 +212,11 @@ def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart],
     this_terminal = terminal(settings, os.environ)
     if in_browser():
         this_terminal = IN_BROWSER._replace(theme=settings.theme or IN_BROWSER.theme)
-    screen = None if in_browser() else FirstFrame(this_terminal)
-    signals = EndingSignals(screen.restore if screen is not None else lambda: None)
+    first_frame = None if in_browser() else FirstFrame(this_terminal)
+    signals = EndingSignals(first_frame.restore if first_frame is not None else lambda: None)
     signals.install()
     try:
-        app = _run_app(settings, make_screen_start, close, this_terminal, screen, signals)
+        app = _run_app(settings, make_screen_start, close, this_terminal, first_frame, signals)
     except SignalledError as error:
         return _ended_by(error.number)
     if app.keeper is not None and app.keeper.stuck:
@@ -243,7 +243,7 @@ def _run_app(
     make_screen_start: Callable[[], ScreenStart],
     close: Callable[[], None],
     this_terminal: Terminal,
-    screen: FirstFrame | None,
+    first_frame: FirstFrame | None,
     signals: EndingSignals,
 ) -> MonitorApp:
     """Paint the first frame, then run the app until it ends. The terminal is always restored.
@@ -255,8 +255,8 @@ def _run_app(
         start = make_screen_start()
         signals.check()
         view = _view(settings, this_terminal)._replace(**start.changes)
-        if screen is not None:
-            screen.show(start.first, view)
+        if first_frame is not None:
+            first_frame.show(start.first, view)
         if start.on_paint is not None:
             start.on_paint()
         signals.check()
@@ -268,7 +268,7 @@ def _run_app(
         stream = iter(start.frames)
         first = start.first if start.judged else next(stream)
 
-        driver = driver_class(True, screen.attributes, shared=start.shared) if screen is not None else None
+        driver = driver_class(True, first_frame.attributes, shared=start.shared) if first_frame is not None else None
         keeper = start.keeper() if start.keeper is not None else None
         save = None if in_browser() else _save_screenshot
         app = MonitorApp(
@@ -299,8 +299,8 @@ def _run_app(
             )
     finally:
         close()
-        if screen is not None:
-            screen.restore()
+        if first_frame is not None:
+            first_frame.restore()
     return app
 
 

@@ -139,7 +139,7 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
     try:
         with Progress(clock) as show:
             report, end = gather(
-                Report(place, 0),
+                Report(place, wall_s=0),
                 storage_check.messages(),
                 clock,
                 lambda so_far, step: show(f"{len(so_far.results) + 1}/{len(phases)} {progress_text(*step)}"),

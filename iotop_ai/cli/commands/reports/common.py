@@ -132,9 +132,9 @@ def _items(reader: RunReader, job: SelectedJob) -> Iterator[RunItem]:
         if not isinstance(item, Frame) or not job.is_given:
             yield item
             continue
-        own = job.frame_about_job(job.judge(item))
-        if own is not None:
-            yield own
+        about_job = job.frame_about_job(job.judge(item))
+        if about_job is not None:
+            yield about_job
         else:
             yield RatedSnapshot(item.snapshot, item.sample)
             yield JudgedSpan(time_of_jobs(item), end_ns=item.snapshot.wall_ns)

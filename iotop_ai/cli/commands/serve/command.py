@@ -58,7 +58,7 @@ class ServeSession:
         self._output: Output | None = None
         self._source: LiveSource | None = None
         self._stopping = threading.Event()
-        self._trouble = ""
+        self._textfile_error = ""
         """The error of the last attempt to write the text file; "" after a success."""
 
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
@@ -166,13 +166,13 @@ class ServeSession:
         if self._output is not None:
             self._output.put(frame)
         if self._textfile is not None:
-            trouble = ""
+            error_text = ""
             try:
                 tried = self._textfile.put(frame)
             except IotopError as error:  # its text names the file
-                tried, trouble = True, f"--textfile: {error}"
+                tried, error_text = True, f"--textfile: {error}"
             except OSError as error:
-                tried, trouble = True, f"--textfile: {self._textfile.path}: {error.strerror}"
-            if tried and trouble != self._trouble:
-                say(trouble or f"writing {self._textfile.path} again")
-                self._trouble = trouble
+                tried, error_text = True, f"--textfile: {self._textfile.path}: {error.strerror}"
+            if tried and error_text != self._textfile_error:
+                say(error_text or f"writing {self._textfile.path} again")
+                self._textfile_error = error_text
