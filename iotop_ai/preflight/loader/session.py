@@ -102,7 +102,7 @@ class Session:
             for message in self._receive(POLL_MS):
                 kind = message["message"]
                 if kind == "done":
-                    used = self._watch.used(self._built)
+                    used = self._watch.used()
                     steady = Steady(*(message[name] for name in Steady._fields))
                     return Run(self._configuration, self._built, steady, used)
                 if kind in ("error", "refused"):

@@ -10,7 +10,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.parse import parse_io, parse_stat
 from iotop_ai.model.job.task_states import DISK, RUNNING, wait_state_of
 from iotop_ai.model.preflight.loader.outcome import Stuck
-from iotop_ai.model.preflight.loader.run import Built, Used
+from iotop_ai.model.preflight.loader.run import Used
 from iotop_ai.preflight.environment.host import read_shm
 from iotop_ai.preflight.loader.grow import growth_per_batch
 
@@ -146,7 +146,7 @@ class TreeWatch:
         self._ticks_base, self._reads_base = dict(self._ticks), dict(self._reads)
         self._base_ns = self._clock.monotonic_ns()
 
-    def used(self, built: Built | None) -> Used:
+    def used(self) -> Used:
         """Return the CPU time, waits, growth and reads since ``begin``, and the highest memory use since the start."""
         self.sample()
         for pid in self.pids:
