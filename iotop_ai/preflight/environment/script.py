@@ -136,11 +136,11 @@ class _Module:
         }
         self.imports = dict(_imports(tree))
         self.loaders: dict[str, str] = {}
-        """The class of the loader, by the name of a variable or of a function that returns a loader."""
+        """The class of the loader, by the name of a variable, a parameter, or a function that returns a loader."""
         for _ in range(2):  # a function may return the result of another function
-            self._find_loaders()
+            self._collect_loaders()
 
-    def _find_loaders(self) -> None:
+    def _collect_loaders(self) -> None:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) and (
                 made := self._loader_made_by(node.value)
@@ -149,7 +149,7 @@ class _Module:
                 names = (name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
                 self.loaders |= {name.id: made for name in names}
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
-                self._pass_on(node, self.functions[node.func.id].args)
+                self._note_parameters(node, self.functions[node.func.id].args)
         for name, function in self.functions.items():
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and (
@@ -157,10 +157,13 @@ class _Module:
                 ):
                     self.loaders[name] = made
 
-    def _pass_on(self, call: ast.Call, parameters: ast.arguments) -> None:
-        """Note the parameters of a function to which this call passes a loader."""
+    def _note_parameters(self, call: ast.Call, parameters: ast.arguments) -> None:
+        """Add the parameters to which this call passes a loader to ``loaders``."""
         names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
-        passed = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords if word.arg)]
+        passed = [
+            *zip(names, call.args, strict=False),
+            *((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg),
+        ]
         self.loaders |= {name: loader for name, value in passed if (loader := self._loader_read_by(value))}
 
     def _loader_made_by(self, part: ast.AST | None) -> str:
@@ -200,7 +203,7 @@ class _Module:
         """Whether a call makes a loader that starts processes when it is iterated."""
         if not _last_name(call.func).endswith("DataLoader"):
             return False
-        workers = next((word.value for word in call.keywords if word.arg == "num_workers"), None)
+        workers = next((keyword.value for keyword in call.keywords if keyword.arg == "num_workers"), None)
         if isinstance(workers, ast.Name):
             return self.constants.get(workers.id, 1) != 0
         return workers is not None and not (isinstance(workers, ast.Constant) and not workers.value)
@@ -243,9 +246,9 @@ class _Module:
         """Return the last start method that the script sets; "" if it sets none."""
         out = ""
         for call in _calls(self.tree):
-            values = [word.value for word in call.keywords if word.arg == "multiprocessing_context"]
+            values = [keyword.value for keyword in call.keywords if keyword.arg == "multiprocessing_context"]
             if _last_name(call.func) in ("set_start_method", "get_context"):
-                values += call.args[:1] + [word.value for word in call.keywords if word.arg == "method"]
+                values += call.args[:1] + [keyword.value for keyword in call.keywords if keyword.arg == "method"]
             names = (value.value for value in values if isinstance(value, ast.Constant))
             out = next((name for name in names if name in METHODS), out)
         return out
@@ -277,7 +280,7 @@ def _is_dataset(node: ast.ClassDef) -> bool:
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(word.value for word in call.keywords)]
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def _imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -329,7 +332,7 @@ def _is_guard(test: ast.expr) -> bool:
 
 def _uses_cuda(call: ast.Call) -> bool:
     name = _last_name(call.func)
-    values = [*call.args, *(word.value for word in call.keywords if word.arg == "device")]
-    to_device = name == "to" or any(word.arg == "device" for word in call.keywords)
+    values = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "device")]
+    to_device = name == "to" or any(keyword.arg == "device" for keyword in call.keywords)
     names_cuda = any(isinstance(value, ast.Constant) and str(value.value).startswith("cuda") for value in values)
     return name == "cuda" or (to_device and names_cuda)

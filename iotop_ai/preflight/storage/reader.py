@@ -94,13 +94,13 @@ class Run:
 
     def measure(self, show: Show) -> Measured:
         """Run the phase to its end and return the result. Raises HangError, and OSError when an operation failed."""
-        go, start = os.pipe2(os.O_CLOEXEC)
+        go, start = os.pipe2(os.O_CLOEXEC)  # each reader waits at ``go`` until ``start`` is closed
         begun_ns = 0
         try:
             for number in range(self._phase.depth):
                 self._fork(number, go, start)
-            for back in self._readers:
-                os.read(back, 1)
+            for times_fd in self._readers:
+                os.read(times_fd, 1)  # the reader has started
             begun_ns = self._shared[-1] = self._clock.monotonic_ns()
             os.close(start)
             start = -1
@@ -123,25 +123,25 @@ class Run:
         return self._shared[position:-1:_WIDTH].tolist()
 
     def _fork(self, number: int, go: int, start: int) -> None:
-        back, times = os.pipe2(os.O_CLOEXEC)
+        times_fd, times_out = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
         pid = os.fork()
         if pid:
-            os.close(times)
-            self._readers[back] = pid
+            os.close(times_out)
+            self._readers[times_fd] = pid
             return
         try:
-            for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                signal.signal(name, signal.SIG_DFL)
+            for end_signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                signal.signal(end_signal, signal.SIG_DFL)
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == parent:  # otherwise the parent ended before prctl, so no signal comes
                 os.close(start)
                 # Private pages, as in a program's buffer. Shared pages are larger, so a read needs fewer requests.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
                 with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
-                    os.write(times, b"\0")
+                    os.write(times_out, b"\0")
                     os.read(go, 1)  # returns when all readers have started
-                    self._work(number, buffer, times)
+                    self._work(number, buffer, times_out)
         finally:
             os._exit(0)
 
@@ -173,17 +173,17 @@ class Run:
     def _collect(self, begun_ns: int, show: Show) -> None:
         poll, raw = select.poll(), bytearray()
         parts: dict[int, bytearray] = {}
-        for back in self._readers:
-            poll.register(back, select.POLLIN)
-            parts[back] = bytearray()
+        for times_fd in self._readers:
+            poll.register(times_fd, select.POLLIN)
+            parts[times_fd] = bytearray()
         while parts and not self._bounds.stop.is_set():
-            for back, _ in poll.poll(_TICK_MS):
-                more = os.read(back, 1 << 20)
-                parts[back] += more
+            for times_fd, _ in poll.poll(_TICK_MS):
+                more = os.read(times_fd, 1 << 20)
+                parts[times_fd] += more
                 if not more:
-                    poll.unregister(back)
-                    raw += parts.pop(back)
-                    self._reap(back)
+                    poll.unregister(times_fd)
+                    raw += parts.pop(times_fd)
+                    self._reap(times_fd)
             now = self._clock.monotonic_ns()
             show(sum(self._column(_OPS)), sum(self._column(_BYTES)), (now - begun_ns) / 1e9)
             silent_ns = now - max(begun_ns, *self._column(_ENDED))
@@ -192,15 +192,15 @@ class Run:
         if not parts:  # a stopped run has no result, because its times and bytes do not match
             self._times.frombytes(bytes(raw))
 
-    def _reap(self, back: int) -> None:
-        _, _, usage = os.wait4(self._readers.pop(back), 0)
-        os.close(back)
+    def _reap(self, times_fd: int) -> None:
+        _, _, usage = os.wait4(self._readers.pop(times_fd), 0)
+        os.close(times_fd)
         self._cpu_s.append(usage.ru_utime + usage.ru_stime)
 
     def _end(self) -> None:
         """Kill the readers that still run. Readers that wait in the kernel end when the storage answers."""
-        for back, pid in self._readers.items():
-            os.close(back)
+        for times_fd, pid in self._readers.items():
+            os.close(times_fd)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             with suppress(ChildProcessError):
