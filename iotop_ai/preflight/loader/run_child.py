@@ -238,19 +238,19 @@ def sample_count(part: Any, most: int, depth: int) -> int | None:
     shape = getattr(part, "shape", None)
     if shape is not None:
         return min(int(shape[0]), most) if len(shape) else None
-    if depth == 4:
+    if depth == 4:  # more deeply nested parts are not searched
         return None
     if isinstance(part, Mapping):
         return next(filter(None, (sample_count(item, most, depth + 1) for item in part.values())), None)
     if not isinstance(part, (list, tuple)) or not part:
         return None
     first, length = part[0], min(len(part), most)
-    array, mapping = hasattr(first, "shape"), isinstance(first, Mapping)
-    if len(part) == most or not (array or mapping or isinstance(first, (list, tuple))):
+    is_array, is_mapping = hasattr(first, "shape"), isinstance(first, Mapping)
+    if len(part) == most or not (is_array or is_mapping or isinstance(first, (list, tuple))):
         return length
-    if depth and mapping:
+    if depth and is_mapping:
         return length
-    if depth and array:
+    if depth and is_array:
         return max(length, sample_count(first, most, depth) or 1)
     return next(filter(None, (sample_count(item, most, depth + 1) for item in part)), length)
 

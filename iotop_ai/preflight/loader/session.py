@@ -186,7 +186,7 @@ class Session:
             stuck=stuck,
             busy_cores=busy_cores,
             shm_bytes=self._watch.shm_bytes,
-            shm_free_bytes=self._watch.shm_free,
+            shm_free_bytes=self._watch.shm_free_bytes,
             workers=self._configuration.workers,
             container=read_container(self._root),
         )

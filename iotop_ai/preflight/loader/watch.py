@@ -39,9 +39,9 @@ class TreeWatch:
         self._reads_base: dict[int, tuple[int, int]] = {}
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points: list[tuple[int, int]] = []
-        self._most_memory: int | None = None
-        self.shm_bytes, self._shm_before, _ = read_shm(root)
-        self.shm_free = self._shm_before
+        self._most_memory_bytes: int | None = None
+        self.shm_bytes, self._shm_before_bytes, _ = read_shm(root)
+        self.shm_free_bytes = self._shm_before_bytes
         self._base_ns = clock.monotonic_ns()
         self._next_memory_ns = 0
 
@@ -58,14 +58,14 @@ class TreeWatch:
             parent = queue.pop()
             for child in self._children(parent):
                 queue.append(child)
-                line = self._read(child, "cmdline")
-                server = _SERVER in line and parent == self._pid
-                (self.helpers if server or any(word in line for word in _HELPERS) else self.workers).append(child)
+                cmdline = self._read(child, "cmdline")
+                is_server = _SERVER in cmdline and parent == self._pid
+                (self.helpers if is_server or any(word in cmdline for word in _HELPERS) else self.workers).append(child)
 
     def _children(self, pid: int) -> list[int]:
         children: list[int] = []
-        for thread in self._root.names(f"proc/{pid}/task"):
-            children += [int(word) for word in self._read(pid, f"task/{thread}/children").split()]
+        for tid in self._root.names(f"proc/{pid}/task"):
+            children += [int(word) for word in self._read(pid, f"task/{tid}/children").split()]
         return children
 
     def _read(self, pid: int, name: str) -> bytes:
@@ -90,12 +90,12 @@ class TreeWatch:
         for pid in self.workers:
             self._count([self._wait_state(pid, "")])
 
-    def _wait_state(self, pid: int, below: str) -> int | None:
+    def _wait_state(self, pid: int, folder: str) -> int | None:
         try:
-            state = parse_stat(self._read(pid, f"{below}stat")).record.state
+            state = parse_stat(self._read(pid, f"{folder}stat")).record.state
         except ValueError:
             return None
-        return wait_state_of(state.encode(), self._read(pid, f"{below}wchan"))
+        return wait_state_of(state.encode(), self._read(pid, f"{folder}wchan"))
 
     def _count(self, wait_states: list[int | None]) -> None:
         self._samples += any(wait_state is not None for wait_state in wait_states)
@@ -120,12 +120,12 @@ class TreeWatch:
             allocated += fields.get(b"Pss_Anon:", 0) + fields.get(b"Pss_Shmem:", 0)
             self._read_io(pid)
         if total:
-            self._most_memory = max(self._most_memory or 0, total)
+            self._most_memory_bytes = max(self._most_memory_bytes or 0, total)
         if batches and allocated and len(self._points) < _MOST_POINTS:
             self._points.append((batches, allocated))
         _, free, _ = read_shm(self._root)
-        if free is not None and self.shm_free is not None:
-            self.shm_free = min(self.shm_free, free)
+        if free is not None and self.shm_free_bytes is not None:
+            self.shm_free_bytes = min(self.shm_free_bytes, free)
         end = self._clock.monotonic_ns()
         self._next_memory_ns = end + max(int(_LEAST_PAUSE_S * 1e9), _PAUSE_FACTOR * (end - start))
 
@@ -160,14 +160,14 @@ class TreeWatch:
         main_cores = None if main is None else main / TICKS_PER_S / seconds
         reads = [(now, self._reads_base.get(pid, (0, 0))) for pid, now in self._reads.items()]
         shm = None
-        if self._shm_before is not None and self.shm_free is not None:
-            shm = self._shm_before - self.shm_free
+        if self._shm_before_bytes is not None and self.shm_free_bytes is not None:
+            shm = self._shm_before_bytes - self.shm_free_bytes
         return Used(
             worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
             main_cores=main_cores,
             blocked_ratio=self._blocked_samples / self._samples if self._samples else None,
             running_ratio=self._running_samples / self._samples if self._samples else None,
-            memory_bytes=self._most_memory,
+            memory_bytes=self._most_memory_bytes,
             growth_bytes=growth_per_batch(self._points),
             shm_bytes=shm,
             storage_bytes=sum(now[0] - base[0] for now, base in reads) if reads else None,
