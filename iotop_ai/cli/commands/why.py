@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if args.stack:
         lines.insert(-1, code_line(source.root, last))  # the last line says where and when the verdict was seen
     print_lines(fenced(lines) if args.md else lines)
-    return exit_code_of(
-        None if last.verdict.measuring and not last.verdict.primary.lost_ratio else last.verdict.primary
-    )
+    return exit_code_of(None if last.verdict.unjudged else last.verdict.primary)
 
 
 def code_line(root: Root, frame: Frame) -> str:
