@@ -107,6 +107,8 @@ def _why_not_platform(platform: str, machine: str, libc: tuple[int, ...]) -> str
         if not tag.endswith(machine):
             continue
         libc_tag = tag.removesuffix("_" + machine)
+        if libc_tag.startswith("musllinux_") and libc:  # ``libc`` is the version of glibc
+            continue
         need = _LEGACY.get(libc_tag)
         if libc_tag.startswith("manylinux_"):
             numbers = libc_tag.removeprefix("manylinux_").split("_")

@@ -153,6 +153,7 @@ def test_a_gpu_without_a_driver_is_reported() -> None:
         (("cp37-none-any",), True),
         (("cp310-cp310-manylinux_2_17_x86_64",), False),
         (("cp311-cp311-manylinux_2_35_x86_64",), False),
+        (("cp311-cp311-musllinux_1_2_x86_64",), False),
         (("cp311-cp311-manylinux_2_17_aarch64",), False),
         (("cp310-cp310-linux_x86_64", "cp311-cp311-linux_x86_64"), True),
         (("broken",), True),
