@@ -53,11 +53,12 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
                 out, _ = child.communicate(timeout=_TICK_S)
                 break
             except subprocess.TimeoutExpired:
-                if not proceed() or clock.monotonic_ns() > end_ns:
+                proceeds = proceed()
+                if not proceeds or clock.monotonic_ns() > end_ns:
                     child.kill()
                     with suppress(subprocess.TimeoutExpired):
                         child.communicate(timeout=_KILLED_S)
-                    return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s")
+                    return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s" if proceeds else "stopped")
         if child.returncode < 0:
             return Decoding(why=f"decoding was ended by {how_it_ended(child.returncode)}")
         decoding = Decoding(**json.loads(out))

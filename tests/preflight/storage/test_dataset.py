@@ -412,4 +412,5 @@ def test_a_decoder_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytes
     file = tmp_path / "pid"
     found = decoded(stand_in(tmp_path, f"echo $$ > {file}; exec sleep 60"))
     assert found == Decoding(why="decoding took more than 0.3 s")
+    assert decode(stand_in(tmp_path, "exec sleep 60"), [png(8)], Clock(), lambda: False) == Decoding(why="stopped")
     assert not file.exists() or not Path(f"/proc/{file.read_text().strip()}").exists()
