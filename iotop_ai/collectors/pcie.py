@@ -1,6 +1,7 @@
 """The speed and the width of a PCIe link.
 
-Sources: PCIE_SPEED2STR in drivers/pci/pci.h; PCIE_LNK_WIDTH_UNKNOWN in include/linux/pci.h. Linux 4.17 to 5.7 writes whole numbers without ".0".
+Sources: PCIE_SPEED2STR in drivers/pci/pci.h; PCIE_LNK_WIDTH_UNKNOWN in include/linux/pci.h. Linux 4.17 to 5.7 writes
+whole numbers without ".0".
 """
 
 from __future__ import annotations

@@ -123,8 +123,11 @@ def _refusal(refused: Iterable[str]) -> str:
 def is_server(text: str) -> bool:
     """Whether the text is "host" or "host:port"."""
     host, colon, port = text.partition(":")
-    return bool(host) and host.isprintable() and " " not in host and (
-        not colon or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535)
+    return (
+        bool(host)
+        and host.isprintable()
+        and " " not in host
+        and (not colon or (port.isascii() and port.isdecimal() and len(port) <= 5 and 0 < int(port) <= 65535))
     )
 
 

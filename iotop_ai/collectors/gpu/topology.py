@@ -97,4 +97,3 @@ def with_topology(root: Root, detail: GpuDetail, bus_id: str) -> GpuDetail:
         slot_max_generation=topology.slot_max_generation,
         slot_max_width=topology.slot_max_width,
     )
-

@@ -14,8 +14,8 @@ from iotop_ai.present.fleet.words import (
     await_words,
     cause_words,
     gpu_words,
-    health_words,
     has_no_job,
+    health_words,
     lost_words,
 )
 from iotop_ai.present.job.time_bar import bar_spans
