@@ -70,7 +70,7 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     if view.effect is not None or view.evicted is not None:
         return _done(view, width)
     head = [
-        *labelled("drops", f"{amount(levels.cached_bytes)} of page cache, all files of all users", width),
+        *labelled("drops", _dropped(view.choice, levels), width),
         *labelled("first", f"{amount(levels.dirty_bytes)} of dirty pages are written to the disks", width),
         *labelled("costs", caches.COST, width, token="warn"),
         *labelled("here", caches.running_text(now, now.host.euid), width),
@@ -98,8 +98,20 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     return head, tail
 
 
+def _dropped(level: int, levels: Levels) -> str:
+    """What the chosen level drops, and how much."""
+    if level == EVICT:
+        return "from the page cache: the files of one folder, named below"
+    parts = []
+    if level in (1, 3):
+        parts.append(f"{amount(levels.cached_bytes)} of page cache, all files of all users")
+    if level in (2, 3):
+        parts.append(f"{amount(levels.slab_reclaimable_bytes)} of dentries and inodes")
+    return "; ".join(parts)
+
+
 def may_choose(view: DropView, level: int) -> bool:
-    """Whether this choice can be chosen now."""
+    """Whether this choice is available now."""
     return level == EVICT or view.may_drop
 
 
@@ -122,7 +134,7 @@ def _doing(levels: Levels, view: DropView, width: int) -> tuple[list[Row], list[
     head = labelled("now", f"{view.doing} {view.seconds:.0f} s", width, text_token="strong")
     if view.doing.startswith("writing"):
         head += labelled("left", f"{amount(levels.dirty_bytes)} of dirty pages", width)
-    return head, [[Span("   Esc", "key"), Span(":close; the drop goes on, a message reports its end", "dim")]]
+    return head, [[Span("   Esc", "key"), Span(":close; this goes on, a message reports its end", "dim")]]
 
 
 def _done(view: DropView, width: int) -> tuple[list[Row], list[Row]]:
