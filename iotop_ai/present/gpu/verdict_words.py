@@ -162,7 +162,7 @@ def _holder(a: Args) -> str:
 
 def _because_no_gpu(a: Args) -> Spans:
     if word(a, "what") == "held":
-        return [_plain("it hangs, is forgotten or is idle: only its owner knows")]
+        return [_plain("the process hangs, was forgotten or pauses: only its owner knows")]
     out = [_plain("none of its processes is on a GPU"), COMMA, _plain("it uses "), _strong(percent(a, "cpu"))]
     return [*out, _plain(" of a core")]
 
@@ -210,18 +210,26 @@ def _imbalance(a: Args) -> Spans:
 
 def _because_imbalance(a: Args) -> Spans:
     has_watts = number(a, "watts") is not None and number(a, "peer_watts") is not None
+    single = number(a, "others") == 1
     late = f"{percent(a, 'busy')} busy" + (f" at {whole(a, 'watts')} W" if has_watts else "")
     peers = f"{percent(a, 'peers')}" + (f" at {whole(a, 'peer_watts')} W" if has_watts else "")
-    out = [_plain(f"{word(a, 'late')} is "), _strong(late), COMMA, _plain("the others "), _strong(peers)]
+    out = [
+        _plain(f"{word(a, 'late')} is "),
+        _strong(late),
+        COMMA,
+        _plain("the other " if single else "the others "),
+        _strong(peers),
+    ]
     why = word(a, "why")
     if why == "blocked":
-        out += [SEMI, _strong(f"its workers are blocked {percent(a, 'share')}")]
+        out += [SEMI, _strong(f"its workers are blocked {percent(a, 'share')} of the time")]
     elif why == "computes":
         out += [SEMI, _strong(f"its workers compute {percent(a, 'share')} of the time")]
     elif why == "longer":
-        out += [SEMI, _plain("it computes longer than they do")]
+        out += [SEMI, _plain(f"it computes longer than {'the other does' if single else 'they do'}")]
     elif why == "clock":
-        out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", the others' {whole(a, 'peer_mhz')}")]
+        whose = "the other's" if single else "the others'"
+        out += [SEMI, _strong(f"its clock is {whole(a, 'mhz')} MHz"), _plain(f", {whose} {whole(a, 'peer_mhz')}")]
     return out
 
 
