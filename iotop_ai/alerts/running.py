@@ -11,7 +11,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.playback.timeline_reader import ALERT
 
 CLOSE_S, END_S = 5.0, 5.0
-"""How many seconds ``close`` waits for deliveries, and then for the end of a delivery that still runs."""
+"""How many seconds ``close`` waits for deliveries, and then for the end of a delivery that is still running."""
 
 
 class RunningAlerts:
@@ -51,5 +51,5 @@ class RunningAlerts:
         return out
 
     def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
-        """Deliver the queued alerts for up to ``seconds``, then end a delivery that still runs, within ``end_s``."""
+        """Deliver the queued alerts for up to ``seconds``, then end a delivery that is still running, within ``end_s``."""
         self._outbox.close(seconds, end_s)

@@ -2,7 +2,7 @@
 
 Source: /sys/bus/pci/devices/*/{numa_node,local_cpulist,max_link_speed,max_link_width}, of the device and of the bridge
 above it; https://docs.kernel.org/admin-guide/abi-testing.html. Cards of AMD and Intel have a switch of their own
-between the slot and the GPU. The search for the slot passes this switch, as drivers/gpu/drm/amd/amdgpu/amdgpu_device.c
+between the slot and the GPU. The search for the slot skips this switch, as drivers/gpu/drm/amd/amdgpu/amdgpu_device.c
 does (amdgpu_device_partner_bandwidth).
 """
 

@@ -284,7 +284,7 @@ def _tree(path: str, name: str, flag: str, marks: tuple[str, ...]) -> str:
 
 
 def absolute_path(path: str) -> str:
-    """Return the path from "/". Raises FileNotFoundError if the current folder is gone.
+    """Return the absolute path. Raises FileNotFoundError if the current folder is gone.
 
     A ".." is kept, because LINK/.. is the folder above the target of the link, not above the link.
     """

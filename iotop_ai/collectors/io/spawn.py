@@ -1,4 +1,4 @@
-"""Starts child processes in the folder "/", with no signal blocked; a Python child loads our own modules.
+"""Starts child processes in the folder "/", with no signal blocked (except by ``start_async``).
 
 ``python -m`` searches the current folder first, which another user may own; the option ``-P`` prevents that search.
 """
@@ -55,7 +55,7 @@ def own_program() -> list[str]:
 
 
 def own_environment(environ: Mapping[str, str] = os.environ, *, libraries: bool = False) -> dict[str, str]:
-    """Return the environment for a Python child, without the variables that would make it load other code.
+    """Return the environment for a Python child: without LD_ and PYTHON variables, except absolute PYTHONPATH folders.
 
     libraries: keep the caller's LD_ variables, because NVML is found only through them in some containers.
     """
@@ -110,7 +110,7 @@ async def start_async(argv: Sequence[str], **options: Any) -> Process:
 
 def start_user_command(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start a command that the user gave; the program is looked up in the user's PATH. Raises OSError."""
-    import subprocess  # this import is slow, and the start does not need it
+    import subprocess  # imported here, because it is slow and the start of iotop-ai does not need it
 
     with signals_unblocked():
         return subprocess.Popen(list(argv), **{"stdin": subprocess.DEVNULL, "cwd": SAFE_FOLDER, **options})

@@ -38,9 +38,10 @@ MOST_SLEEPS: the most samples of a worker that are counted for this decision.
 class RankWatch:
     """One training process's part of the row of tasks that a sweep samples.
 
-    The part begins with the main thread of the trainer; the main threads of its workers and then the extra tasks
-    follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the number
-    of main threads at the beginning of the part. A wait state is the state of a task, as in ``model.job.task_states``.
+    The part begins with the main thread of the training process; the main threads of its workers and then the extra
+    tasks follow. start, end: the limits of the part in the row; the part is empty after the trainer's exit. mains: the
+    number of main threads at the beginning of the part. A wait state is the state of a task, as in
+    ``model.job.task_states``.
     """
 
     def __init__(self, root: Root) -> None:
@@ -74,7 +75,8 @@ class RankWatch:
         self.receiving: frozenset[int] = frozenset()
         """PIDs of the processes that wait for the network or whose sockets have just received bytes."""
         self.connected_within_job: frozenset[int] = frozenset()
-        """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: they bring no data."""
+        """PIDs of the processes whose recent TCP connections all count in ``Traffic.near``: no data from outside the
+        job."""
 
     def set(self, job: Job, rank: Rank, main: WatchedTask, workers: list[WatchedTask], partial: bool) -> None:
         """Set the newest facts about the training process."""

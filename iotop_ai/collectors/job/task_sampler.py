@@ -4,7 +4,7 @@ A sweep reads the wchan of all tasks with one ``map``. Most names of kernel func
 needed. A sweep mainly counts how often its tuple of results has occurred. Most figures are computed when the counts are
 read, because code that runs between two sweeps is slow: the CPU's caches are cold. The thread runs only while there is
 a job. It samples the main threads of at most ``MOST_TASKS`` processes, in rotation if there are more, and
-``MOST_EXTRA`` further threads and children that moved recently.
+``MOST_EXTRA`` further threads and children that were active recently.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class _Planned:
 class TaskSampler:
     """Samples the tasks of jobs on a thread. ``select`` sets the tasks; ``sweeps`` and ``tasks`` return the counts.
 
-    ``looks`` returns the samples of each training process since its last call. A wait state is the state of a task, as
-    in ``model.job.task_states``.
+    ``looks`` returns the samples of each training process since the last call of ``looks``. A wait state is the state
+    of a task, as in ``model.job.task_states``.
     """
 
     def __init__(self, root: Root, clock: Clock, *, period_s: float = PERIOD_S, most: int = MOST_TASKS) -> None:
@@ -114,7 +114,7 @@ class TaskSampler:
         self._row_counts: dict[tuple[int | None, ...], int] = {}
         """How many sweeps found each row of wait states, since the last count. An exited task has None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
-        self._wait_states: dict[bytes | OSError, int] = {}
+        self._state_by_wchan: dict[bytes | OSError, int] = {}
         """The wait state by the raw content of wchan, if this content alone determines the wait state."""
         self._turn = 0
         self._sweep_number = 0
@@ -180,7 +180,7 @@ class TaskSampler:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
     def answering(self) -> frozenset[ProcessKey]:
-        """Return the workers that were found to answer requests of their trainer, until their job ends."""
+        """Return the workers that were found to answer requests of their trainer; a worker stays until its job ends."""
         with self._lock:
             workers = self._answering.union(*(watch.answering() for watch in self._watched))
             if workers != self._answering:
@@ -188,7 +188,7 @@ class TaskSampler:
             return self._answering
 
     def traffic(self) -> dict[ProcessKey, Traffic]:
-        """Return the TCP traffic of each training process and its workers and children, by the training process's key.
+        """Return the TCP traffic of each training process, that of its workers and children included, by its key.
 
         A training process whose traffic is unknown is left out.
         """
@@ -214,7 +214,7 @@ class TaskSampler:
                 return
             self._take_census()
             raws = read_kept(self._fds, WCHAN_SIZE)
-            wait_states: list[int | None] = list(map(self._wait_states.get, raws))
+            wait_states: list[int | None] = list(map(self._state_by_wchan.get, raws))
             if None in wait_states:
                 self._read_unclear_states(wait_states, raws)
             for watch in self._watched:
@@ -343,14 +343,14 @@ class TaskSampler:
             state = stat[stat.rfind(b")") + 2 :][:1]
             known = wait_state_in(raw.strip())
             if known is not None:
-                wait_states[i] = self._wait_states[raw] = known
+                wait_states[i] = self._state_by_wchan[raw] = known
             elif state in (b"Z", b"X"):
                 task.ended = True
             else:
                 wait_states[i] = wait_state_of(state, raw.strip())
 
     def _plan(self, jobs: Mapping[ProcessKey, Job]) -> list[_Planned]:
-        """Choose the training processes and workers to sample, at most ``most`` tasks in all.
+        """Choose the training processes and workers to sample, at most ``_most`` tasks in all.
 
         Every job gets an equal share. Training processes that do not fit are sampled in rotation, and so are the
         workers of one training process.

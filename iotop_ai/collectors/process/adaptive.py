@@ -1,17 +1,17 @@
 """Selects the processes whose /proc/PID/io a tick reads, on machines with thousands of processes.
 
-A tick reads the recently active processes and a part of the inactive ones. Their sum is then checked, because the
-kernel counts each byte twice: for the process (task_io_account_read and _write) and for the machine, in /proc/vmstat.
-In vmstat, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page cache
-(mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the selected
-processes account for fewer bytes than the machine counted, the same tick reads all processes.
+A tick reads the recently active processes and a part of the inactive ones. The sum of their bytes can be checked,
+because the kernel counts each byte twice: for the process (task_io_account_read and _write) and for the machine, in
+/proc/vmstat. In vmstat, pgpgin has the reads (block/blk-core.c, submit_bio) and nr_dirtied has the writes into the page
+cache (mm/page-writeback.c, folio_account_dirtied); direct writes are in pgpgout but not in nr_written. When the
+selected processes account for fewer bytes than the machine counted, the same tick reads all processes.
 
 The check is weak for direct writes, because the writes of the filesystem's journal look like direct writes. After a
 full read that found no other active process, the check of direct writes therefore pauses. A direct write of an
 inactive process is then seen when that process is read next, within IO_COHORTS ticks.
 
-The check needs counters that see every byte, so it is off with NFS, ZFS and FUSE, in a container (its /proc/vmstat
-counts the whole machine), and for a user who cannot read every process's io.
+The check needs counters that see every byte. It is off, and every tick reads all processes, with NFS, ZFS and FUSE, in
+a container (its /proc/vmstat counts the whole machine), and for a user who cannot read every process's io.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class _Machine(NamedTuple):
 def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
     """Parse ``pgpgin 3164\\npgpgout 1022`` (KiB) and ``nr_dirtied 254\\nnr_written 246`` (pages).
 
-    raw: the content of the file after a line end. Returns None when one of the four lines is missing.
+    raw: a line end, then the content of the file. Returns None when one of the four lines is missing.
     """
     counts = []
     for name in (b"pgpgin ", b"pgpgout ", b"nr_dirtied ", b"nr_written "):
@@ -127,8 +127,8 @@ class AdaptiveSelection:
 
     The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. least: the fewest processes for
     which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads all processes.
-    io_at: the time of the last read by cohort of PIDs. io_out: the time of the last read of each process that was read
-    outside the turn of its cohort.
+    io_at: for each cohort of PIDs, the time of its last read. io_out: the time of the last read of each process that
+    was read outside the turn of its cohort.
     """
 
     def __init__(self, root: Root, *, least: int = LEAST, refused: tuple[str, ...] = REFUSED) -> None:
@@ -198,16 +198,16 @@ class AdaptiveSelection:
         """Whether the process's growth happened entirely in this tick: it is new, or the previous tick read it too."""
         return self._before is None or entry in self._before or not entry.published
 
-    def balanced(self, moved: IoBytes, inherited: IoBytes, seconds: float) -> bool:
+    def balanced(self, grown: IoBytes, inherited: IoBytes, seconds: float) -> bool:
         """Whether the growth of the processes that were read accounts for the machine's growth.
 
-        moved: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
+        grown: the growth of these processes. inherited: the part of it that came from exited children. seconds: the
         time since the previous tick.
         """
         if self._previous is None or self._newest is None:
             return False
         read, dirtied, direct = (new - old for new, old in zip(self._newest, self._previous, strict=True))
-        known_read, known_written = max(0, moved.read - inherited.read), max(0, moved.written - inherited.written)
+        known_read, known_written = max(0, grown.read - inherited.read), max(0, grown.written - inherited.written)
         self._pause_left = max(0, self._pause_left - 1)
         return (
             read - known_read <= _slack(read, seconds)
@@ -258,8 +258,8 @@ def _slack(grown: int, seconds: float) -> float:
 def moved_since(read_ns: int | None, tick_ns: int, old: ProcessIo | None, new: ProcessIo) -> int | None:
     """Return the time at which the growth of a process began, if this time is later than the last read of the process.
 
-    The process was not read in every tick. Until the previous tick, the check of the sum would have noticed any growth
-    above the allowed difference, so larger growth began after the previous tick: return its time, ``tick_ns``.
+    The process was not read in every tick. Until the previous tick, the check of the sum would have noticed growth
+    above SLACK_BYTES_PER_S, so larger growth began after the previous tick: return its time, ``tick_ns``.
     Otherwise return None. read_ns: the time of the last read of the process. tick_ns: the time of the previous tick.
     old, new: the counters of the last and of this read.
     """

@@ -11,11 +11,11 @@ from iotop_ai.diagnosis.memory.read_latency_baseline import JUDGED_KINDS
 from iotop_ai.model.block.counters import BlockInfo, BlockKey
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 
-SURE, WITHOUT_WAIT = 0.96, 0.8
+WITH_WAIT, WITHOUT_WAIT = 0.96, 0.8
 """The confidence with a process in state D, and without one."""
-_FIRST = 1.5
-"""The number of intervals after the start in which a stuck count of requests in flight is not trusted, because the
-kernel may have miscounted before the start."""
+_START_INTERVALS = 1.5
+"""A count of requests in flight that got stuck within this many intervals of the start needs a process in state D,
+because the kernel may have miscounted before the start."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
@@ -24,9 +24,9 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
     Claim: failing_disk: the device, its server or the path to it hangs.
     Evidence: requests in flight, and the time since the device last completed one; processes in state D.
     Threshold: 10 s, longer than a disk takes to spin up. With a process in state D it is critical after 30 s: then
-        the kernel's drivers give up a request (nvme_core.io_timeout, sd's timeout). If several devices of a stack hang,
-        the rule names the lowest.
-    Blind spot: some kernels miscount requests in flight: a count that is stuck since the monitor started needs a
+        the kernel's drivers give up on a request (nvme_core.io_timeout, sd's timeout). If several devices of a stack
+        hang, the rule names the lowest.
+    Blind spot: some kernels miscount requests in flight: a count that has been stuck since the monitor started needs a
         process in state D. A throttled cgroup holds its requests before they are in flight.
     """
     if not facts.carry.hung or facts.snapshot.block.value is None:
@@ -34,7 +34,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
     limits, now, infos = facts.limits, facts.snapshot.at_ns, facts.snapshot.disks.value or {}
     ages = {name: hung_s(facts.carry.hung, name, now) for name in facts.carry.hung}
     silent = {name for name, age in ages.items() if age >= limits.hung_s}
-    first_ns = _FIRST * max(1.0, facts.snapshot.interval_s) * 1e9
+    first_ns = _START_INTERVALS * max(1.0, facts.snapshot.interval_s) * 1e9
     process_waits = bool(facts.history and facts.history[-1].waits)
     out = []
     for key, counters in facts.snapshot.block.value.items():
@@ -80,5 +80,5 @@ def _claim(
         Advice("resume_device" if info.kind == "dm" else "reach_device", (("device", name), ("label", info.label))),
     )
     severity = Severity.CRITICAL if process_waits and age >= limits.hung_bad_s else Severity.WARNING
-    sure = SURE if process_waits else WITHOUT_WAIT
+    sure = WITH_WAIT if process_waits else WITHOUT_WAIT
     return Claim(Finding("failing_disk", severity, sure, name, args, evidence, advice=advice), 1.0, 1, 1, at_once=True)

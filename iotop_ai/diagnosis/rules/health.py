@@ -1,4 +1,4 @@
-"""Rules about a slow disk whose error counts grow, and about I/O errors in the kernel's log."""
+"""Rules about a slow disk whose health counters get worse, and about I/O errors in the kernel's log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from iotop_ai.model.health.smart import SmartState
 
 CONFIDENCE = 0.8
 ERROR_CONFIDENCE = 0.85
-MEDIUM = frozenset({"critical medium", "protection"})
-"""Errors of the medium. Any other error may come from the cable, the controller or a reset."""
+MEDIUM_ERRORS = frozenset({"critical medium", "protection"})
+"""Errors that point to the medium or its data. Any other error may come from the cable, the controller or a reset."""
 CURES: tuple[tuple[str, str, str], ...] = (
     ("media-grows", "media_errors", "replace_disk"),
     ("throttles", "warning_temperature_minutes", "cool_disk"),
@@ -25,24 +25,24 @@ CURES: tuple[tuple[str, str, str], ...] = (
 
 
 def slow_disk_gets_worse(facts: Facts) -> tuple[Claim, ...]:
-    """A disk is slow while its own error counts grow.
+    """A disk is slow while its own health counters get worse.
 
     Claim: failing_disk: the disk, its cable or its cooling makes it slow.
     Evidence: await; growth of CRC errors, media errors or the minutes above the disk's temperature limit.
     Threshold: await >= 3 times normal, or for a rotating disk %util >= 80 and await >= 20 ms; growth as in
         docs/health.md (crc-grows, media-grows, throttles), read every few minutes.
-    Blind spot: growth is known once there are two readings. The rule misses a bad cable if the disk does not count the
-        lost commands.
+    Blind spot: growth is unknown until there are two readings. The rule misses a bad cable if the disk does not count
+        the lost commands.
     """
     out = []
     table = facts.snapshot.smart.value or {}
     for device in facts.devices:
         reading = table.get(device.name)
         state = None if reading is None else reading.value
-        cure = None if state is None else _cure(state)
-        if state is None or cure is None:
+        entry = None if state is None else _cure(state)
+        if state is None or entry is None:
             continue
-        rule, figure, template = cure
+        rule, figure, template = entry
         reason = next(judgement.text for judgement in state.judgements if judgement.rule == rule)
         args: Args = (
             ("device", device.name),
@@ -82,7 +82,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
         # A loop device's errors come from its file, and the kernel reports a partition's errors for its disk too.
         if info is None or info.kind != "disk" or not recent:
             continue
-        medium = errors.what in MEDIUM
+        is_medium_error = errors.what in MEDIUM_ERRORS
         args: Args = (
             ("device", name),
             ("mount", mount_on(name, infos)),
@@ -92,11 +92,11 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
             ("rules", errors.what.replace(" ", "-")),
         )
         evidence = (Evidence(f"kernel.{name}.errors", float(errors.lines), "count", 1.0),)
-        cure = "replace_disk" if medium else "check_cable"
+        cure = "replace_disk" if is_medium_error else "check_cable"
         if name.startswith(NETWORK_DISKS):
             cure = "reach_device"
         advice = (Advice(cure, (("device", name),)),)
-        severity = Severity.CRITICAL if medium else Severity.WARNING
+        severity = Severity.CRITICAL if is_medium_error else Severity.WARNING
         finding = Finding("failing_disk", severity, ERROR_CONFIDENCE, name, args, evidence, advice=advice)
         out.append(Claim(finding, 1.0, 1, 1, at_once=True))
     return tuple(out)
@@ -105,7 +105,7 @@ def disk_gives_errors(facts: Facts) -> tuple[Claim, ...]:
 def _disk_of(name: str, infos: Mapping[str, BlockInfo]) -> str:
     """The disk "nvme0n1" for its path "nvme0c0n1"; the first disk of a controller ("nvme0"); else the name itself.
 
-    The recorded links between controllers and disks are used, because their numbers may differ.
+    A recorded link comes first, because nvme0 need not be the controller of nvme0n1; without links the number decides.
     """
     name = nvme_head(name) or name
     if name in infos or not name.startswith("nvme"):

@@ -9,11 +9,10 @@ from iotop_ai.diagnosis.verdict.advice import worker_advice
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.process.records import ProcessTable
 
-BASE = 0.85
-SINGLE_BASE = 0.75
-WITHOUT_GPU = 0.6
-WITHOUT_MAPPING = 0.5
-"""The confidence of both classes, and its upper limits without a GPU or when the processes on the GPUs are hidden."""
+BASE, SINGLE_BASE = 0.85, 0.75
+"""The confidence of cpu_prep and of single_thread."""
+WITHOUT_GPU, WITHOUT_MAPPING = 0.6, 0.5
+"""The upper limits of both confidences: without a GPU, and when the processes on the GPUs are hidden."""
 WAITING_CPU = 0.3
 """A training process that uses less CPU than this waits for its workers."""
 
@@ -59,8 +58,8 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         against their time in state D; GPU; without a GPU, a parent that uses little CPU.
     Threshold: worker CPU >= 70 % of a core and above its share of time in state D; GPU < 70 %; time lost >= 8 %. Where
         the processes on the GPUs are not visible (a container), workers are recognised by DataLoader's names. There,
-        several processes of one name at >= 90 % of a core beside a GPU < 30 %, the classic rule, count with low
-        confidence. Only while no job's time is explained.
+        several processes of one name at >= 90 % of a core beside a GPU < 30 % count with low confidence. Only while no
+        job's time is explained.
     Blind spot: a starved worker that spins looks busy. In a container the rule may take another program for a worker.
     """
     limits, table = facts.limits, facts.snapshot.processes.value
@@ -79,10 +78,10 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
         lost = 1 - busy if with_gpu and busy is not None else min(1.0, cpu)
         if lost < limits.gate:
             continue
-        fair = limits.gpu_starved if group in guessed else limits.gpu_fair
-        flags: Flags = below(facts.gpu.busy, fair) if with_gpu else (True,) * len(facts.window.samples)
+        gpu_limit = limits.gpu_starved if group in guessed else limits.gpu_fair
+        flags: Flags = below(facts.gpu.busy, gpu_limit) if with_gpu else (True,) * len(facts.window.samples)
         cap = WITHOUT_MAPPING if group in guessed else 1.0 if with_gpu else WITHOUT_GPU
-        evidence = _evidence(facts, group, limits.worker_busy) + gpu_evidence(facts, fair)
+        evidence = _evidence(facts, group, limits.worker_busy) + gpu_evidence(facts, gpu_limit)
         families = 2 + with_gpu if facts.cpu_busy_ratio is not None else 1 + with_gpu
         finding = Finding(
             "cpu_prep",
@@ -123,7 +122,7 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     Claim: single_thread: the training process loads its data itself, on one core.
     Evidence: a process on an idle GPU that uses about one core and has no busy or waiting child; where the processes on
         the GPUs are not visible, the only process that keeps a core busy.
-    Threshold: CPU 90 to 130 % of a core; GPU < 30 % (both classic); no child above 10 % CPU or 35 % in D. Only while
+    Threshold: CPU 90 to 130 % of a core; GPU < 30 %; no child above 10 % CPU or 35 % in D. Only while
         no job's time is explained.
     Blind spot: other single-threaded work of the job (start-up, validation) looks the same. So does a thread that spins
         in cudaStreamSynchronize; for that reason the GPU must be idle.

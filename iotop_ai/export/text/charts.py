@@ -1,7 +1,7 @@
 """Text charts with plotext, identical for its versions 5 and 6. No other module imports plotext.
 
-Version 6 replaced the module-level functions of version 5 with a figure object. Both versions keep global state, so one
-thread builds each chart, starting from a cleared figure.
+Version 6 replaced the module-level functions of version 5 with a figure object. Both versions keep global state, so
+all charts are built by one thread, each from a cleared figure.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def runs(points: Sequence[Point]) -> list[list[tuple[float, float]]]:
     An unknown value leaves a gap; it is neither drawn as 0 nor bridged by a line.
     """
     out: list[list[tuple[float, float]]] = []
-    open_run = False
+    in_run = False
     for x, y in points:
         if y is None:
-            open_run = False
+            in_run = False
             continue
-        if not open_run:
+        if not in_run:
             out.append([])
-            open_run = True
+            in_run = True
         out[-1].append((x, y))
     return out
 
@@ -68,10 +68,11 @@ def chart(
     ascii_only: bool = False,
     labels: Sequence[str] = (),
 ) -> str:
-    """A line chart of (x, value) with a value axis from 0 to a round number, ``width`` columns wide but at least 30.
+    """A line chart of (x, value), with a value axis from 0 to a round number.
 
+    The chart has ``width`` columns but at least 30, and ``height`` rows but at least 6.
     labels: the text for each point on the horizontal axis, instead of its x. Raises UnknownError if no value is known,
-    or if plotext cannot be loaded because it has no build for this system.
+    or if plotext cannot be loaded.
     """
     lines = runs(points)
     if not lines:

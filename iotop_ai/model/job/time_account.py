@@ -1,7 +1,8 @@
 """Divides an interval of a training process into shares, by the looks at its threads and the use of its GPUs.
 
-With a GPU, the lost time is the GPU's idle time. It is assigned first to looks that prove a wait, then to looks that
-only allow one, then to looks at which the main thread runs. Without a GPU, time is lost only if the looks show a wait.
+With a GPU, the lost time is the GPU's idle time. It is assigned first by the looks that prove a wait, then by those
+that only allow one, then by those at which the main thread runs. Without a GPU, time is lost only if the looks show a
+wait, or if the main thread loads data itself.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _ONE_THREAD = 1.3
 
 
 class Phase(StrEnum):
-    """A phase of a job. Except in TRAINING, the whole time goes to the share of this name, without the work of GPUs."""
+    """A phase of a job. Except in TRAINING, all time in which no GPU works goes to the share of this name."""
 
     TRAINING = ""
     STARTUP = "startup"
@@ -159,8 +160,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
     shared = min(rest, interval.others_busy)
     out[_AT["unexplained"]] += shared
     rest -= shared
-    # A main thread in a futex waits at the queue of a thread loader while the loader's threads work. If there are
-    # loader processes, the trainer's threads do not prepare data.
+    # A main thread in a futex waits at the queue of a thread loader while the loader's threads work. If the loaders are
+    # processes that are known by name, the trainer's threads do not prepare data.
     weak = (looks.futex, looks.futex_computing)
     in_background = saves_in_background(interval) and interval.loading is not Loading.OTHERS
     cpus = ("data_cpu", "checkpoint" if in_background else _computes(interval))
@@ -183,7 +184,8 @@ def _with_gpu(interval: Interval, out: list[float], left: float) -> None:
 
 
 def _crowded_out(interval: Interval, running: float) -> float:
-    """The part of the main thread's running share in which it waits for a core because its data is made there.
+    """The part of the main thread's running share in which it waits for a core because the makers of its data use the
+    cores.
 
     The thread waits for a core both to take a batch and to compute. The part for taking batches is estimated: its waits
     while data is made, divided by the sum of these waits and its time on a core.
@@ -213,12 +215,13 @@ def _waits_for_peers(interval: Interval) -> bool:
 
 
 def _without_gpu(interval: Interval, out: list[float]) -> None:
-    """Assign the time of a process without a GPU, look by look."""
+    """Assign the time of a process without a GPU, by the kinds of looks."""
     looks, whole = interval.looks, interval.looks.looks
     sure = (looks.waits.whole + looks.main_disk + looks.main_write + looks.main_net) / whole
     waits = _Waits((looks.waits,), looks.main_disk, looks.main_write, looks.main_net, saved=_loaders_save(interval))
     _take(interval, out, sure, sure, waits)
-    # A main thread in a futex waits for data only if no thread computes; otherwise it may wait for their results.
+    # A main thread in a futex waits for data only if no thread computes; otherwise it may wait for what the thread
+    # computes.
     asleep = _Waits((looks.futex,), saved=saves(interval))
     _take(interval, out, looks.futex.whole / whole, looks.futex.whole / whole, asleep)
     out[_AT["compute"]] += (looks.futex_computing.whole + looks.backward) / whole
@@ -226,7 +229,7 @@ def _without_gpu(interval: Interval, out: list[float]) -> None:
     running, crowded = looks.running / whole, _crowded_out(interval, looks.running / whole)
     out[_AT["data_cpu"]] += crowded
     out[_AT["data_cpu" if alone and loads(interval) else "compute"]] += running - crowded
-    # While the loader workers have nothing to do, the main thread does not wait for data, even if it sleeps.
+    # If other processes load the data, a sleep outside of the queue is not a wait for data.
     fed = interval.loading is not Loading.ITSELF
     out[_AT["compute" if fed else "unexplained"]] += looks.asleep / whole
     out[_AT["unexplained"]] += (looks.resting + looks.hidden) / whole
@@ -259,14 +262,14 @@ def _take(interval: Interval, out: list[float], most: float, share: float, waits
         return 0.0
     whole = interval.looks.looks
     part = taken / share / whole
-    files = "data_network" if interval.reads_network_fs else "data_disk"
-    disks = "checkpoint" if waits.saved else files
+    read_share = "data_network" if interval.reads_network_fs else "data_disk"
+    disk_share = "checkpoint" if waits.saved else read_share
     for split, cpu in zip(waits.splits, waits.cpus, strict=False):
-        out[_AT[disks]] += split.disk * part
+        out[_AT[disk_share]] += split.disk * part
         out[_AT["data_network"]] += split.network * part
         out[_AT[cpu]] += split.cpu * part
         out[_AT["data_other"]] += split.other * part
-    out[_AT["checkpoint" if waits.saved or main_saves(interval) else files]] += waits.disk * part
+    out[_AT["checkpoint" if waits.saved or main_saves(interval) else read_share]] += waits.disk * part
     out[_AT["checkpoint"]] += waits.write * part
     out[_AT["data_network"]] += waits.net * part
     return taken

@@ -26,7 +26,8 @@ from iotop_ai.preflight.loader.watch import TreeWatch
 
 POLL_MS = 100
 GRACE_S, GONE_S = 3.0, 2.0
-"""The seconds that a finished loader may take to exit by itself, and that a killed loader may take to disappear."""
+"""The seconds that a loader with steady batches may take to exit by itself, and that a killed loader may take to
+disappear."""
 BUSY_FACTOR = 4
 """The time limit is multiplied by this for a loader that uses the CPU, because it may only be slow."""
 BUSY_CORES = 0.05
@@ -84,7 +85,7 @@ class Session:
         self._root = root
         self._watch = TreeWatch(root, self._child.pid, clock)
         self._reader, self._stderr = MessageReader(), b""
-        self._phase, self._batches, self._started = "import", 0, False
+        self._phase, self._batches, self._is_steady = "import", 0, False
         self._built: Built | None = None
         self._last_message_ns = clock.monotonic_ns()
         self._last_message_cpu_s = 0.0
@@ -111,7 +112,7 @@ class Session:
             if ended is not None:
                 return self._failed({}, returncode=ended)
             self._watch.sample()
-            self._watch.sample_memory(self._batches if self._started else 0)
+            self._watch.sample_memory(self._batches if self._is_steady else 0)
             if silent := self._silent_s():
                 return self._failed({}, silent_s=silent)
             show(self._batches)
@@ -145,7 +146,7 @@ class Session:
                 None if epoch_bytes is None else int(epoch_bytes),
             )
         elif kind == "steady":
-            self._phase, self._started = "batches", True
+            self._phase, self._is_steady = "batches", True
             self._watch.begin()
         if "batches" in message:
             self._batches = int(message["batches"])
@@ -207,14 +208,14 @@ class Session:
         return ""
 
     def _stop(self) -> None:
-        """Let a finished child exit by itself, then kill every process that is left."""
+        """Let a child that gave steady batches exit by itself, then kill every process that is left."""
         child = self._child
         self._watch.update_processes()
         if child.stdin is not None:
             with suppress(OSError):
                 child.stdin.close()
         until = self._clock.monotonic_ns() + int(GRACE_S * 1e9)
-        while self._started and child.poll() is None and self._clock.monotonic_ns() < until:
+        while self._is_steady and child.poll() is None and self._clock.monotonic_ns() < until:
             self._receive(POLL_MS)
         # multiprocessing's tracker is not killed here, because it removes the semaphores when the other processes are
         # gone.

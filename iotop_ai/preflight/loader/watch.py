@@ -147,7 +147,9 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self) -> Used:
-        """Return the CPU time, waits, growth and reads since ``begin``, and the highest memory use since the start."""
+        """Return the mean number of cores used, waits, growth and reads since ``begin``, and the highest memory use
+        since the start.
+        """
         self.sample()
         for pid in self.pids:
             self._read_io(pid)
@@ -175,7 +177,7 @@ class TreeWatch:
         )
 
     def cpu_seconds(self) -> float:
-        """Return the CPU time of all processes seen so far, since their start, in seconds."""
+        """Return the mean number of cores used of all processes seen so far, since their start, in seconds."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:

@@ -47,7 +47,8 @@ def await_rows(frame: Frame, key: BlockKey, width: int, bar_rows: int) -> list[L
 
 
 def _note(frame: Frame, key: BlockKey, histogram: AwaitHistogram, room: int) -> list[Span]:
-    """The percentiles of the reads and writes, with the numbers of requests if there is room; "" if nothing fits.
+    """The percentiles of the reads and writes, with the numbers of requests if there is room; an empty Span if nothing
+    fits.
 
     The percentiles are of the means of intervals, because the kernel counts only the total time of all requests, not
     the time of each.

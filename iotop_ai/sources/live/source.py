@@ -296,7 +296,7 @@ class LiveSource:
 
     def _read(self, scheduled: ScheduledCollector, at_ns: int, step: int) -> Reading[Any]:
         self._in_flight = (scheduled.field, at_ns)
-        reading = scheduled.reading(at_ns, self._rounder.fine_ns(scheduled.field, step), TOOK_NS)
+        reading = scheduled.reading(at_ns, self._rounder.precision_ns(scheduled.field, step), TOOK_NS)
         return self._rounder.reading(scheduled.field, reading, step)
 
     def _suspended(self) -> int | None:

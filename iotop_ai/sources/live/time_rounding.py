@@ -11,7 +11,7 @@ from iotop_ai.model.snapshot import OwnCost
 
 FINEST_NS, COARSEST_NS = 10_000, 1_000_000
 INNER_AT_NS = 1_000_000
-"""The precision, in ns, of the times inside a Reading, such as those of single GPUs, whose figures are 20 ms old."""
+"""The precision, in ns, of the times inside a Reading, such as those of single GPUs."""
 TOOK_NS = 1_000_000
 OWN_NS = 100_000
 OWN_BYTES = 1 << 18
@@ -61,7 +61,7 @@ class TimeRounder:
     def reading(self, field: str, reading: Reading[Any], step: int) -> Reading[Any]:
         """Return the Reading with its time rounded down to its precision and its duration rounded up to 1 ms.
 
-        Some values are rounded too: memory limits and inner times, and the cores of a CpuTable lose their idle time.
+        The dirty limits and inner times are rounded too, and the cores of a CpuTable lose their idle time.
         """
         seen = self._seen.get(field)
         if seen is not None and seen[0] is reading:
@@ -69,15 +69,15 @@ class TimeRounder:
         before = reading.value
         value = seen[1].value if seen is not None and before is seen[0].value else _rounded_value(before)
         at_ns, took_ns = reading.at_ns, reading.took_ns
-        fine_ns = self.fine_ns(field, step)
+        precision_ns = self.precision_ns(field, step)
         out = reading
-        if value is not before or took_ns % TOOK_NS or (at_ns is not None and at_ns % fine_ns):
-            out = _with_rounded_times(reading, fine_ns, value)
+        if value is not before or took_ns % TOOK_NS or (at_ns is not None and at_ns % precision_ns):
+            out = _with_rounded_times(reading, precision_ns, value)
         self._seen[field] = (reading, out)
         return out
 
     @staticmethod
-    def fine_ns(field: str, step: int) -> int:
+    def precision_ns(field: str, step: int) -> int:
         """Return the precision, in ns, of the time of this field's Reading."""
         return _FIXED_STEPS_NS.get(field, step)
 

@@ -44,7 +44,7 @@ def parts_of(path: str) -> list[str]:
 
 
 def _owner(path: str) -> int | None:
-    """Return the UID of a file's owner; None if the file is missing, as after its retention or during a rotation."""
+    """Return the UID of a file's owner; None if the file is missing: retention removed it, or a rotation moves it."""
     try:
         return os.lstat(path).st_uid
     except FileNotFoundError:
@@ -136,21 +136,21 @@ def _opened(path: str, allow_root: bool) -> FileRecording | None:
     for name in (path, path + ".gz"):
         try:
             return FileRecording(name, allow_root=allow_root)
-        except NoKeyframeError:
+        except NoKeyframeError:  # it is raised for a missing file too
             if os.path.exists(name):
                 raise
     return None
 
 
 def may_grow(part: FileRecording) -> bool:
-    """Whether the file may grow, because it is not packed."""
+    """Whether the file may still grow; a packed file does not."""
     return os.pread(part.fileno(), len(GZIP_MAGIC), 0) != GZIP_MAGIC
 
 
 class Tail:
     """Reads the lines of an open file from an offset on, and the lines that are appended later.
 
-    The reading ends when the recording is closed, or the file is replaced or removed.
+    The reading ends when the recording has its end line, or the file is replaced or removed.
 
     path: the name of the file, by which a replacement is detected
     wait: sleeps for a number of seconds, and returns True to stop

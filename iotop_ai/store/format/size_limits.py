@@ -1,8 +1,8 @@
 """Limits on a recording, so that a crafted file cannot use up the reader's memory or time.
 
-A machine with 40,000 processes, 2,000 block devices and 16 GPUs stays well below each limit: its keyframe is 11 MB with
-1.6 million values, a line of changes 0.15 MB, a block of 60 s 20 MB (tests/store/format/test_size_limits.py). The
-writer observes LONGEST_LINE by shortening command lines.
+A machine with 40,000 processes, 2,000 block devices and 16 GPUs, read once a second, stays below each limit: its
+keyframe is 11 MB with 1.6 million values, a line of changes 0.15 MB, a block of 60 s 20 MB
+(tests/store/format/test_size_limits.py). The writer observes LONGEST_LINE by shortening command lines.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ LARGEST_HISTORY = 192 * MIB
 MOST_SNAPSHOTS = 3600
 """The most Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
 MOST_ROWS = 8_000_000
-"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s, 130,000 at 1 s.
-"""
+"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. From 0.5 s
+on, MOST_ENTRIES is the lower limit."""
 MOST_CELLS = 20_000_000
 """The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 700 at
 the shortest interval. Each figure takes 32 bytes."""

@@ -57,7 +57,7 @@ class CsvLog:
         self._say(self.error_text)
 
     def close(self) -> None:
-        """Close the file, and remove a new file that has no lines. A second call does nothing."""
+        """Close the file, and remove a file that has only our header. A second call does nothing."""
         try:
             self._sink.close()
         except OSError as error:  # some file servers report a full disk only at the close

@@ -29,7 +29,7 @@ class FleetState:
         self._clock = Clock()
         self._answered_ns = self._clock.monotonic_ns()
         self._last_request: tuple[str, int, float] = ("", 0, 0.0)
-        """The machine, the number of values and the time of the last request for graphs."""
+        """The machine, the number of values and the end time of the graphs that were requested last."""
 
     def take(self, fleet: Fleet | None, trouble: str) -> None:
         """Take the result of a refresh."""
@@ -67,7 +67,7 @@ class FleetState:
         return selected_machine(self.machines, self.fleet_view)
 
     def want_history(self) -> None:
-        """Request the graphs of the machine under the cursor, once after each refresh."""
+        """Request the graphs of the machine under the cursor, unless the same graphs were requested last."""
         machine = self.current
         if machine is None or self.fleet is None or self.thread is None:
             return

@@ -1,4 +1,4 @@
-"""Shows each new Frame on the main screen or, if none arrives, for how long none has arrived."""
+"""Shows each new Frame on the main screen or, if none arrives, how long ago the last one came."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from iotop_ai.tui.view_changes import older
 
 
 class LiveUpdates:
-    """Receives the Frames. While the screen is paused or shows the past, it keeps its Frame."""
+    """Receives the Frames. While it is paused or shows the past, the screen keeps the Frame that it shows."""
 
     def __init__(self, state: MainState, source: Source, recording: RecordingActions, verdict: VerdictActions) -> None:
         self._state = state
@@ -45,9 +45,7 @@ class LiveUpdates:
         state.canvas.redraw_if_in_front()
 
     def check_staleness(self) -> bool:
-        """Store in the View for how long no reading has arrived, if that is too long; returns whether the value
-        changed.
-        """
+        """If the last reading is too old, store its age in the View. Returns whether the stored age changed."""
         state = self._state
         longest_s = max(state.view.interval_s, state.newest.snapshot.interval_s)
         silent_s = self._staleness.check(longest_s) if state.view.mode in ("live", "paused", "back") else None
