@@ -69,10 +69,14 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
         return _doing(levels, view, width)
     if view.effect is not None or view.evicted is not None:
         return _done(view, width)
+    one_folder = view.choice == EVICT
+    written = "the changed pages of its filesystem" if one_folder else f"{amount(levels.dirty_bytes)} of dirty pages"
+    cost = "the next reads of these files come from the disk" if one_folder else caches.COST
+    dropped = "the files of one folder, named below" if one_folder else caches.level_text(view.choice, levels)
     head = [
-        *labelled("drops", _dropped(view.choice, levels), width),
-        *labelled("first", f"{amount(levels.dirty_bytes)} of dirty pages are written to the disks", width),
-        *labelled("costs", caches.COST, width, token="warn"),
+        *labelled("drops", f"{dropped}{'' if one_folder else ', for all users'}", width),
+        *labelled("first", f"{written} are written to the disk{'' if one_folder else 's'}", width),
+        *labelled("costs", cost, width, token="warn"),
         *labelled("here", caches.running_text(now, now.host.euid), width),
         *labelled("logged", "in the recording and the audit log: before, after", width),
         *_permission(view, width),
@@ -96,18 +100,6 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
     else:
         tail.append(typing_word(caches.WORD, view.typed, width))
     return head, tail
-
-
-def _dropped(level: int, levels: Levels) -> str:
-    """What the chosen level drops, and how much."""
-    if level == EVICT:
-        return "from the page cache: the files of one folder, named below"
-    parts = []
-    if level in (1, 3):
-        parts.append(f"{amount(levels.cached_bytes)} of page cache, all files of all users")
-    if level in (2, 3):
-        parts.append(f"{amount(levels.slab_reclaimable_bytes)} of dentries and inodes")
-    return "; ".join(parts)
 
 
 def may_choose(view: DropView, level: int) -> bool:

@@ -46,6 +46,20 @@ def test_the_choices_and_the_word_to_type_are_always_visible(size: tuple[int, in
     assert "Esc:leave" in text
 
 
+@pytest.mark.parametrize(
+    ("choice", "drops"),
+    [
+        (1, "the page cache, "),
+        (2, "dentries and inodes, "),
+        (EVICT, "the files of one folder, named below"),
+    ],
+)
+def test_the_question_is_about_the_selected_choice(choice: int, drops: str) -> None:
+    text = text_of(DropView(choice, how="root"), (160, 48))
+    assert f"drops    {drops}" in text
+    assert ("every job on this host is slower" in text) == (choice != EVICT)
+
+
 def test_without_permission_the_reason_and_the_remedy_are_shown() -> None:
     text = text_of(DropView(EVICT, how="", reason="needs root", remedy="alice ALL=(root) NOPASSWD: /x"), (80, 40))
     assert "denied   needs root" in text
