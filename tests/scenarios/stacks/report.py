@@ -24,7 +24,8 @@ from tests.scenarios.stacks.score import (
 
 KNOWN_TITLE = "How often the verdict is right on real training stacks"
 UNSEEN_TITLE = "How often the verdict is right on training stacks that no rule was made with"
-KNOWN = "whose rules were made with runs of these stacks at hand: this is not a held-out test"
+KNOWN = """whose rules were made with runs of these stacks at hand: this is not a held-out test.
+[Unseen stacks](stacks-unseen.md) is one"""
 HELD_OUT = """whose rules (version {rules}) were made before these stacks
 were installed here for the first time: this is a held-out test"""
 HEAD = """# {title}
