@@ -51,5 +51,5 @@ class RunningAlerts:
         return out
 
     def close(self, seconds: float = CLOSE_S, end_s: float = END_S) -> None:
-        """Deliver the queued alerts for up to ``seconds``, then end a delivery that is still running, within ``end_s``."""
+        """Deliver the queued alerts for up to ``seconds``, then end a running delivery within ``end_s``."""
         self._outbox.close(seconds, end_s)
