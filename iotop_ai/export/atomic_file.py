@@ -81,7 +81,7 @@ class OutFile:
         _release_ending()
 
     def remove_part(self) -> None:
-        """Remove the part file before a signal ends the program."""
+        """Remove the part file. An error does not hide the reason why the file is not complete."""
         with contextlib.suppress(OSError):
             os.unlink(self._part, dir_fd=self._folder)
 
@@ -92,7 +92,7 @@ class OutFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._open:
-            os.unlink(self._part, dir_fd=self._folder)
+            self.remove_part()
             self._close()
 
 

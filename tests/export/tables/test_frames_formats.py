@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 import sqlite3
 import sys
 from pathlib import Path
@@ -171,6 +172,14 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert path.read_text() == "whole"
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_part_file_that_is_gone_does_not_hide_the_error(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(ValueError, match="the reason"), OutFile(str(tmp_path / "out.csv")) as file:
+        os.unlink(file.part_path())
+        raise ValueError("the reason")
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_no_file_is_replaced_without_a_flag(tmp_path: Path) -> None:
