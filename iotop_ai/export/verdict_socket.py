@@ -19,7 +19,8 @@ from iotop_ai.export.json.own_verdict import Peer, render_own_verdict_json
 from iotop_ai.export.limited_threads import REQUEST_S, AnswerHandler, LimitedThreads
 from iotop_ai.model.frame import Frame
 
-_CREDENTIALS = struct.Struct("3i")
+_CREDENTIALS = struct.Struct("iII")
+"""struct ucred: pid, uid and gid. User ids reach from 0 to 2**32 - 2."""
 
 
 class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):

@@ -17,7 +17,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.export import limited_threads
 from iotop_ai.export.limited_threads import MOST_PER_CLIENT, MOST_REQUESTS
 from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
-from iotop_ai.export.verdict_socket import VerdictServer
+from iotop_ai.export.verdict_socket import VerdictServer, credentials
 from tests.rigs.certificate import make_certificate
 from tests.rigs.nobody import UID, as_user, why_not_nobody
 from tests.rigs.prometheus import wait_for
@@ -174,3 +174,14 @@ def few_places(path: Path) -> None:
         assert answer(path) == b"HTTP/1.0 503"
     finally:
         server.stop()
+
+
+@pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())
+@pytest.mark.parametrize("uid", [UID, 2**32 - 2])
+def test_the_kernel_names_the_process_that_asks(uid: int) -> None:
+    def ask() -> None:
+        here, there = socket.socketpair()
+        with here, there:
+            assert credentials(here) == (os.getpid(), uid)
+
+    assert as_user(uid, ask) == 0
