@@ -10,7 +10,8 @@ days=${IOTOP_AI_SLURM_DAYS:-14}
 job=${SLURM_JOB_ID:-}
 case $job in '' | *[!0-9]*) exit 0 ;; esac
 mkdir -p -- "$dir" || exit 0
-find "$dir" -maxdepth 1 -type f -name 'job-*' -mtime "+$days" -delete
+# The file with the recorder's pid is as old as its job, whose epilog needs it.
+find "$dir" -maxdepth 1 -type f -name 'job-*' ! -name '*.pid' -mtime "+$days" -delete
 
 file=$dir/job-$job.iotop.jsonl
 # setsid keeps the recording alive after the prolog ends. A requeued job appends to its file.

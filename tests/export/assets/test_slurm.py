@@ -135,6 +135,14 @@ def test_old_recordings_are_removed(folder: Path) -> None:
     assert other.exists()
 
 
+def test_the_pid_of_a_long_job_is_kept(folder: Path) -> None:
+    long_job = folder / "data" / "job-7.pid"
+    long_job.write_text("")
+    os.utime(long_job, (0, 0))
+    run(folder, "slurm-prolog.sh")
+    assert long_job.exists()
+
+
 def node(host: str, gpus: int, disk: str = "sda", label: str = f"slurm {JOB}", **hours: float) -> dict[str, Any]:
     """The report of a node on which one job ran."""
     seconds = {name: 3600 * value for name, value in hours.items()}
