@@ -94,6 +94,14 @@ def requirement_class() -> Any:
     return None
 
 
+def requirements_of(distribution: Any) -> list[str]:
+    """Return the requirements of a distribution, as text; [] if its metadata is damaged."""
+    try:
+        return list(distribution.requires or ())
+    except Exception:  # such as bytes that are not UTF-8
+        return []
+
+
 def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
     """Return the unmet requirements that ``pip check`` reports; None if they cannot be determined.
 
@@ -106,7 +114,7 @@ def unmet(entries: list[tuple[dict[str, Any], Any]]) -> list[list[str]] | None:
         if name not in versions:
             versions[name] = entry["version"]
             imported.append((entry, distribution))
-    lines = [(entry["name"], line) for entry, distribution in imported for line in distribution.requires or ()]
+    lines = [(entry["name"], line) for entry, distribution in imported for line in requirements_of(distribution)]
     if not lines:  # the import of the class is slow, because Python may first have to compile it from pip's wheel
         return []
     requirement = requirement_class()

@@ -57,6 +57,18 @@ def test_a_package_from_a_url_is_required_from_that_url(
     assert environment_text(only, "e").splitlines()[-1] == f"      - {quoted}"
 
 
+def test_damaged_metadata_of_one_package_hides_no_other_fact(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged-1.0.egg-info"
+    damaged.mkdir()
+    (damaged / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: damaged\nVersion: 1.0\n")
+    (damaged / "requires.txt").write_bytes(b"\xff\n")
+    package(tmp_path, "sound", "0.6")
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    found = read_python(sys.executable, str(tmp_path), Clock(), environ)
+    assert not found.error
+    assert {"damaged", "sound"} <= {one.name for one in found.packages}
+
+
 def test_packages_of_conda_are_compared() -> None:
     first, second = ({"conda_packages": {"cudatoolkit": one, "mkl": "1"}} for one in ("11.8", "12.4"))
     assert list(differences(first, second)) == [Difference("conda_packages", "cudatoolkit", "11.8", "12.4")]
