@@ -46,7 +46,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
         return PythonFacts(name, f"it does not run: {clean(error.strerror or str(error))}")
     try:
         return parse_python(name, json.loads(result.stdout), clock.wall_ns() // 10**9)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         if _SOURCE.read_bytes().splitlines()[0] in result.stderr:  # a program that is not a Python may print the source
             return PythonFacts(name, "it is not a Python")
         last = result.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -72,7 +72,7 @@ def child_environment(environ: Mapping[str, str], folder: str) -> dict[str, str]
 def parse_python(executable: str, description: Mapping[str, Any], now_s: int) -> PythonFacts:
     """Return the facts that the child's object describes.
 
-    Raises ValueError, TypeError, KeyError or AttributeError if the object is malformed.
+    Raises ValueError, TypeError, KeyError, AttributeError or OverflowError if the object is malformed.
     """
     packages = tuple(
         Package(

@@ -62,6 +62,6 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
         if child.returncode < 0:
             return Decoding(why=f"decoding was ended by {how_it_ended(child.returncode)}")
         decoding = Decoding(**json.loads(out))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return Decoding(why=f"{clean(python)} does not run")
     return decoding._replace(decoder=clean(decoding.decoder, 40), why=clean(decoding.why, 200))

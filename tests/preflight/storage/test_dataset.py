@@ -19,6 +19,7 @@ from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import KIB, Measured, Phase, plan
+from iotop_ai.preflight.environment.python import read_python
 from iotop_ai.preflight.storage import decode as decoder
 from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progress, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
@@ -385,6 +386,12 @@ def in_process(path: Path, **more: object) -> tuple[Session, list[Message]]:
 
 def test_a_decoder_that_crashes_names_the_signal(tmp_path: Path) -> None:
     assert decoded(stand_in(tmp_path, "kill -KILL $$")) == Decoding(why="decoding was ended by SIGKILL")
+
+
+def test_nested_brackets_in_place_of_an_answer_are_reported(tmp_path: Path) -> None:
+    python = stand_in(tmp_path, "head -c 200000 /dev/zero | tr '\\0' '['")
+    assert decoded(python) == Decoding(why=f"{python} does not run")
+    assert "does not run" in read_python(python, str(tmp_path), Clock()).error
 
 
 def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) -> None:
