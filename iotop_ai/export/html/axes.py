@@ -79,7 +79,11 @@ def value_grid(top: float, height: float, unit: str) -> list[Markup]:
     for share in (0.0, 0.5, 1.0):
         y = height * (1 - share)
         out.append(single("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_="grid"))
-        value = top * share
-        label = f"{value:.3g}" + (f" {unit}" if share == 1.0 and unit else "")
+        label = three_digits(top * share) + (f" {unit}" if share == 1.0 and unit else "")
         out.append(tag("text", label, x=LEFT - 6, y=y + 4, text_anchor="end"))
     return out
+
+
+def three_digits(value: float) -> str:
+    """A value with three significant digits; from 1000 on, a whole number instead of "7e+03"."""
+    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, time_labels, value_grid, zone_at
+from iotop_ai.export.html.axes import LEFT, PLOT, WIDTH, TimeAxis, three_digits, time_labels, value_grid, zone_at
 from iotop_ai.export.html.markup import Markup, joined, short, single, tag
 from iotop_ai.export.html.parts import key
 from iotop_ai.export.report.series import Curve, downsampled
@@ -48,8 +48,8 @@ def _svg(parts: list[Markup], height: float, label: str, **data: str | float | N
 
 
 def _tip(value: float) -> str:
-    """A value for the tooltip, with three significant digits and at most two decimals."""
-    return f"{round(value, 2):.3g}"
+    """A value for the tooltip, with three significant digits or all whole digits, and at most two decimals."""
+    return three_digits(round(value, 2))
 
 
 def _zones(curve: Curve) -> str:

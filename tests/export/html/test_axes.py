@@ -50,3 +50,10 @@ def test_the_tooltip_knows_when_summer_time_ends() -> None:
     curve = Curve(begin_ns, 1800.0, (1.0,) * 6, (1800.0,) * 6)
     chart = line_chart(TimeAxis(begin_ns, begin_ns + 3 * HOUR_NS), [Line("read", curve, "0", "MB/s")])
     assert 'data-zones="0:7200,2:3600"' in chart
+
+
+def test_large_values_have_no_exponent() -> None:
+    curve = Curve(0, 1.0, (0.126, 7012.4), (1.0, 1.0))
+    chart = line_chart(TimeAxis(0, 2 * 10**9), [Line("read", curve, "0", "MB/s")])
+    assert ">10000 MB/s<" in chart
+    assert "0.13,7012" in chart
