@@ -175,10 +175,14 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 def test_a_part_file_that_is_gone_does_not_hide_the_error(tmp_path: Path) -> None:
+    def fail() -> None:
+        with OutFile(str(tmp_path / "out.csv")) as file:
+            os.unlink(file.part_path())
+            raise ValueError("the reason")
+
     before = os.listdir("/proc/self/fd")
-    with pytest.raises(ValueError, match="the reason"), OutFile(str(tmp_path / "out.csv")) as file:
-        os.unlink(file.part_path())
-        raise ValueError("the reason")
+    with pytest.raises(ValueError, match="the reason"):
+        fail()
     assert os.listdir("/proc/self/fd") == before
 
 
