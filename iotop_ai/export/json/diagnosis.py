@@ -61,8 +61,8 @@ class Diagnosis(VerdictTotalsBuilder):
     def findings(self) -> tuple[Finding, ...]:
         """The findings, sorted by the time lost while they were the verdict, then by all time lost, then by duration.
 
-        () if nothing was judged. A finding that lost no time and was shorter than a window is only a transition, and is
-        left out unless all findings are.
+        () if nothing was judged. A finding whose state loses no time and that was shorter than a window is only a
+        transition; it is left out unless all findings are transitions.
         """
 
         def order(key: Key) -> tuple[int, int, int, int, Key]:

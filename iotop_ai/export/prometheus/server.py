@@ -114,10 +114,7 @@ class MetricsServer(LimitedThreads, ThreadingHTTPServer):
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
     def client(self, request: Any, address: Any) -> Hashable:
-        """The address of another machine (for IPv6, its network).
-
-        None for programs on this machine, which have no limit per client.
-        """
+        """The client's address (for IPv6, its network); None for a loopback address, which has no limit per client."""
         ip = ipaddress.ip_address(address[0].partition("%")[0])
         ip = getattr(ip, "ipv4_mapped", None) or ip
         if ip.is_loopback:

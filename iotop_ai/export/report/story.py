@@ -248,7 +248,7 @@ class Story(NamedTuple):
     def main_job(self) -> JobStory | None:
         """The selected job; without one, the job of the recorded command, else the job with the most GPUs.
 
-        Among equals, it is the job watched longest. None if no job's time was counted.
+        Among equals, it is the job watched longest. None if no such job's time was counted.
         """
         counted = [job for job in self.jobs if job.recorded and self.selected_pid in (0, job.pid)]
         return max(counted, key=lambda job: (job.is_recorded_command, job.gpus or 0, job.counts.whole_ms), default=None)

@@ -58,7 +58,7 @@ class LoadedTable:
 
 
 class Recording:
-    """The tables of a recording as attributes: devices, gpus, processes, jobs, steps, marks, and each of ``NAMES``.
+    """The tables of a recording as attributes: each of ``NAMES``, and ``marks``.
 
     A table is read when it is first used. begin, end: read only the part between these times, as in ``iotop-ai
     export``. cmdline: one of CMDLINE_LEVELS. allow_root: whether root may open a file of any owner. ``about``: facts

@@ -105,7 +105,7 @@ def _further_lines(reading: Reading[SmartState]) -> list[str]:
 
 
 def history_text(name: str, model: str, points: Sequence[HealthPoint], width: int, ascii_only: bool = False) -> str:
-    """Charts over the days before the newest point. Raises UnknownError if there are no points."""
+    """Charts over the days before the newest point. Raises UnknownError without points, or without plotext."""
     if not points:
         raise UnknownError(f"{name}: no history yet")
     newest = points[-1].wall_s

@@ -8,7 +8,7 @@ from iotop_ai.model.preflight.environment.python import Package, PythonFacts, ca
 from iotop_ai.store.format.secrets import without_secrets
 
 LEFT_OUT = ("pip", "setuptools", "wheel", "distribute")
-"""Packages that ``pip freeze`` also leaves out."""
+"""Packages that ``pip freeze`` also leaves out; in Python 3.12 and later, it leaves out only pip."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]*")
 _TORCH_BUILD = re.compile(r"\+((?:cu|rocm|cpu|xpu)[0-9.]*)$")
 _FILE = re.compile(r"(\w+\+)?file:")

@@ -147,8 +147,9 @@ class TreeWatch:
         self._base_ns = self._clock.monotonic_ns()
 
     def used(self) -> Used:
-        """Return the mean number of cores used, waits, growth and reads since ``begin``, and the highest memory use
-        since the start.
+        """Return the cores, waits, memory growth and reads since ``begin``, and the largest memory since the start.
+
+        Without workers, ``worker_cores`` is the same as ``main_cores``.
         """
         self.sample()
         for pid in self.pids:
@@ -177,7 +178,7 @@ class TreeWatch:
         )
 
     def cpu_seconds(self) -> float:
-        """Return the mean number of cores used of all processes seen so far, since their start, in seconds."""
+        """Return the CPU time in seconds that all processes seen so far have used since their start."""
         return sum(self._ticks.values()) / TICKS_PER_S
 
     def stuck(self) -> list[Stuck]:

@@ -60,9 +60,9 @@ class Scanned(NamedTuple):
 
 
 def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], None]) -> Scanned:
-    """Scan the files for at most ``seconds``; the caller closes ``top`` of the result. Raises OSError.
+    """Scan the files for ``seconds``, or until the first file is found if that takes longer. Raises OSError.
 
-    show: called with the number of files and of bytes so far.
+    The caller closes ``top`` of the result. show: called with the number of files and of bytes so far.
     """
     absolute = os.path.realpath(path)
     if os.path.isdir(absolute):

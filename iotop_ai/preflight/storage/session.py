@@ -205,7 +205,10 @@ class Session:
             self._own_handle = create_part(name, folder)
 
     def _write(self, phases: Sequence[Phase]) -> int:
-        """Fill our file through the page cache with fsync, as a checkpoint does; return its whole MiB in bytes."""
+        """Fill our file through the page cache with fsync, as a checkpoint does.
+
+        Return the size of the file in bytes, rounded down to whole MiB.
+        """
         assert self._opened is not None
         writing = _Writing(self._own_handle, self._opened.most_bytes, self._clock)
         for phase in phases:
