@@ -86,7 +86,9 @@ class _Job:
             if now is None or rates is None or rates.span_ns is None or self._reported_ns.get(rank.key) == now.at_ns:
                 continue
             self._reported_ns[rank.key] = now.at_ns
-            interval = grid.interval(snapshot.wall_ns - (snapshot.at_ns - now.at_ns), rates.span_ns / 1e9)
+            # A message may come just after at_ns. A later end could halve the grid, for which ``add`` has an interval.
+            end_ns = snapshot.wall_ns - max(0, snapshot.at_ns - now.at_ns)
+            interval = grid.interval(end_ns, rates.span_ns / 1e9)
             number = i if now.rank is None else now.rank
             if number not in self.steps and len(self.steps) - before < most_new:
                 self.steps[number] = Track(grid.series())

@@ -9,7 +9,7 @@ import pytest
 
 from iotop_ai.export.compare.comparison import Window, points_of
 from iotop_ai.export.report.jobs import MOST_MOUNTS, JobFold
-from iotop_ai.export.report.series import Grid
+from iotop_ai.export.report.series import MOST_POINTS, Grid
 from iotop_ai.export.report.story import Steps
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.records import Job, JobMount, JobPlace, JobTable, Rank
@@ -31,8 +31,13 @@ def every(*steps_s: float, key: int = 10, offset_s: float = 0.0) -> Messages:
     return [(ProcessKey(key, 1), end_s, done) for done, end_s in enumerate(ends) if done]
 
 
-def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> Steps:
-    """The steps of a job whose ranks send these messages, which are read once a second."""
+def reported(
+    *ranks: Messages, numbers: Sequence[int | None] = (None, None), late_s: float = 0.0, most: int = MOST_POINTS
+) -> Steps:
+    """The steps of a job whose ranks send these messages, which are read once a second.
+
+    late_s: how long after the time of a Snapshot its messages are read. most: the most points of the curve.
+    """
     keys = list(dict.fromkeys(key for one in ranks for key, _, _ in one))
     job = Job(ProcessKey(1, 1), "train.py", "alice", 1000, tuple(map(Rank, keys)))
     snapshots = []
@@ -40,12 +45,12 @@ def reported(*ranks: Messages, numbers: Sequence[int | None] = (None, None)) -> 
         newest: dict[ProcessKey, StepCounts] = {}
         for one, number in zip(ranks, numbers, strict=False):
             for key, end_s, done in one:
-                if end_s <= at_s:
+                if end_s <= at_s + late_s:
                     newest[key] = StepCounts(int(end_s * S), done, done, None, number)
         sent_ns = max((counts.at_ns for counts in newest.values()), default=0)
         readings = {"jobs": ok(JobTable({job.key: job}), at_s * S), "steps": ok(newest, sent_ns)}
         snapshots.append(snapshot(at_s, at_s * S, **readings)._replace(interval_s=1.0))
-    grid = Grid(WALL_NS + S, None, 1.0)
+    grid = Grid(WALL_NS + S, None, 1.0, most)
     fold = JobFold(grid)
     for one, sample in samples(snapshots):
         at = None if sample.seconds is None else grid.interval(one.wall_ns, sample.seconds)
@@ -101,6 +106,12 @@ def test_steps_of_any_length_are_all_counted(steps_s: tuple[float, ...]) -> None
     whole = points_of(found.curve, Window(0, 2 * WALL_NS))
     assert whole.mean == pytest.approx(per_s, rel=0.01)
     assert sum(v * w for v, w in zip(whole.values, whole.weights, strict=True)) == pytest.approx(found.steps, abs=2.5)
+
+
+def test_a_message_after_the_time_of_its_snapshot_does_not_double_the_step_of_the_grid() -> None:
+    found = reported(every(1.0, offset_s=0.005), late_s=0.01, most=RUN_S - 1)
+    assert found.curve is not None
+    assert (found.curve.step_s, len(found.curve.values)) == (1.0, RUN_S - 1)
 
 
 def test_the_slowest_rank_counts_unless_it_only_began() -> None:
