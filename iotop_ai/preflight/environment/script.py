@@ -243,7 +243,7 @@ class _Module:
         return self._loader_from_function(part) or next(filter(None, map(self._loader_read_by, _arguments(part))), "")
 
     def method(self) -> str:
-        """Return the last start method that the script sets; "" if it sets none."""
+        """Return the start method that the script sets, of several the most deeply nested one; "" if it sets none."""
         out = ""
         for call in _calls(self.tree):
             values = [keyword.value for keyword in call.keywords if keyword.arg == "multiprocessing_context"]
@@ -261,13 +261,14 @@ class _Module:
         for dataset in self.datasets:
             for part in dataset.body:
                 if isinstance(part, ast.FunctionDef) and part.name in _ITEMS:
-                    cuda_call = next((call for call in _calls(part) if _uses_cuda(call)), None)
-                    if cuda_call is not None:
-                        return f"{dataset.name}.{part.name} uses CUDA in line {cuda_call.lineno}"
+                    line = min((call.lineno for call in _calls(part) if _uses_cuda(call)), default=None)
+                    if line is not None:
+                        return f"{dataset.name}.{part.name} uses CUDA in line {line}"
         return ""
 
 
 def _calls(part: ast.AST) -> Iterator[ast.Call]:
+    """Yield the calls in this part, the more deeply nested ones later."""
     return (node for node in ast.walk(part) if isinstance(node, ast.Call))
 
 

@@ -146,6 +146,11 @@ def test_cuda_in_a_dataset_is_found(value: str, cuda: str) -> None:
     assert (found.cuda, found.datasets) == (cuda, ("Images",))
 
 
+def test_the_first_use_of_cuda_is_named_even_if_it_is_nested() -> None:
+    source = "class A(Dataset):\n def __getitem__(self, i):\n  if i:\n   self.x.cuda()\n  return self.y.cuda()\n"
+    assert parse_script(source, "t.py").cuda == "A.__getitem__ uses CUDA in line 4"
+
+
 def test_notebooks_are_parsed_and_other_files_are_an_error(tmp_path: Path) -> None:
     book = tmp_path / "run.ipynb"
     code = ["%matplotlib inline\n", "!pip list\n", "from torch import *\n", "DataLoader(d, num_workers=2)"]
