@@ -81,7 +81,7 @@ class OutFile:
         _release_ending()
 
     def remove_part(self) -> None:
-        """Remove the part file. An error does not hide the reason why the file is not complete."""
+        """Remove the part file. An error is ignored, because it would hide why the file is not complete."""
         with contextlib.suppress(OSError):
             os.unlink(self._part, dir_fd=self._folder)
 

@@ -35,7 +35,7 @@ class Textfile:
         """The device and inode of the last file that was written."""
 
     def put(self, frame: Frame) -> bool:
-        """Write the Frame if a write is due; return whether it is due. Raises OSError, InputError or UsageError."""
+        """Write the Frame if a write is due; return whether one was due. Raises OSError, InputError or UsageError."""
         now_ns = frame.snapshot.at_ns
         if self._tried_ns is not None and now_ns - self._tried_ns < EVERY_S * 1e9:
             return False

@@ -70,9 +70,8 @@ def chart(
 ) -> str:
     """A line chart of (x, value), with a value axis from 0 to a round number.
 
-    The chart has ``width`` columns but at least 30, and ``height`` rows but at least 6.
-    labels: the text for each point on the horizontal axis, instead of its x. Raises UnknownError if no value is known,
-    or if plotext cannot be loaded.
+    The chart has ``width`` columns but at least 30, and ``height`` rows but at least 6. labels: the text for each point
+    on the horizontal axis, instead of its x. Raises UnknownError if no value is known, or if plotext cannot be loaded.
     """
     lines = runs(points)
     if not lines:
