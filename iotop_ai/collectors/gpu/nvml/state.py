@@ -158,8 +158,12 @@ class StateReader:
         return base._replace(**figures, earlier=tuple(earlier))
 
     def forget(self, uuid: str) -> None:
-        """Forget the answers of one GPU. A slow query's answer would otherwise be shown for up to five sweeps."""
+        """Forget the answers of one GPU and its unsupported fields.
+
+        Otherwise a slow query's answer would be shown for up to five sweeps.
+        """
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
+        self._fields.pop(uuid, None)
 
     def close(self) -> None:
         """Free the objects of the library. The sample counts are kept."""
