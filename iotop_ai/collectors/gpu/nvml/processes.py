@@ -39,13 +39,15 @@ class GpuProcessReader:
     def read(self, uuid: str) -> tuple[GpuProcess, ...] | None:
         """Return the processes of a GPU, compute processes first. A process that also does graphics is listed once.
 
-        None when no list could be read, or when a list is garbled.
+        None when no list could be read, when the list of compute processes failed this time, or when a list is garbled.
         """
         by_pid: dict[int, GpuProcess] = {}
         answered = False
         for kind, word in _KINDS:
             name = f"nvmlDeviceGet{word}RunningProcesses"
             listed = self._calls.newer(uuid, f"{name}_v3", f"{name}_v2")
+            if listed is None and kind == "compute" and not self._calls.never(uuid, f"{name}_v2"):
+                return None  # the other lists alone would show the GPU without its compute processes
             if listed is None:
                 continue
             answered = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from iotop_ai.collectors.gpu.nvml.calls import NvmlCalls
+from iotop_ai.collectors.gpu.nvml.calls import NOT_SUPPORTED, TIMEOUT, NvmlCalls
 from iotop_ai.collectors.gpu.nvml.processes import FRESH_NS, GpuProcessReader
 from tests.clocks import SetClock
 
@@ -15,7 +15,8 @@ class Api:
     """An NVML with one process at a time, each of which has a new sample."""
 
     class NVMLError(Exception):
-        pass
+        def __init__(self, value: int) -> None:
+            self.value = value
 
     pid = 0
 
@@ -49,3 +50,30 @@ def test_the_samples_buffered_before_the_first_call_are_not_current_shares() -> 
     reader = GpuProcessReader(calls)
     shares = [one.sm_percent for _ in range(2) for one in reader.read(GPU) or ()]
     assert shares == [None, 50]
+
+
+class ApiWithGraphics(Api):
+    """An NVML whose list of graphics processes is empty, and whose list of compute processes may give an error."""
+
+    error: int | None = None
+
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, handle: int) -> list[SimpleNamespace]:  # noqa: N802
+        if self.error is not None:
+            raise self.NVMLError(self.error)
+        return super().nvmlDeviceGetComputeRunningProcesses_v3(handle)
+
+    def nvmlDeviceGetGraphicsRunningProcesses_v3(self, handle: int) -> list[SimpleNamespace]:  # noqa: N802
+        return []
+
+
+def test_the_processes_are_unknown_while_those_that_compute_are_not_listed() -> None:
+    calls = NvmlCalls(SetClock(1))
+    api = calls.api = ApiWithGraphics()
+    api.pid = 7
+    calls.handles[GPU] = 1
+    reader = GpuProcessReader(calls)
+    found = []
+    for api.error in (None, TIMEOUT, None, NOT_SUPPORTED):
+        processes = reader.read(GPU)
+        found.append(None if processes is None else [one.pid for one in processes])
+    assert found == [[7], None, [7], []]
