@@ -271,7 +271,8 @@ class GpuCollector:
                     watch.start()
                     self._watch = watch
         if not self._open:
-            self._publish_drm_alone()
+            if not self._publish_drm_alone() and self._unavailable is not None:
+                self._newest = self._unavailable  # the last card has vanished
             return
         self._take_events()
         if self._pid_mapping is not None:

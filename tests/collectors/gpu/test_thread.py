@@ -207,6 +207,18 @@ def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, mon
     assert not any(missing[1:])
 
 
+def test_a_vanished_card_of_amd_is_not_shown_until_nvidias_driver_is_tried_again(tmp_path: Path) -> None:
+    tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
+    clock = Clock()
+    root = build(parse(tree.read_text()), tmp_path)
+    collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, retry_s=3600, root=root)
+    assert collector.wait(5)
+    assert len(shown(collector)) == 1
+    (tmp_path / "sys/class/drm").rename(tmp_path / "gone")
+    wait_until(lambda: take_reading(collector, clock).status is Status.ABSENT)
+    collector.close()
+
+
 class Losing(Card):
     """An NVML with two GPUs, each with a process; the first GPU is lost between two calls of its sweep."""
 
