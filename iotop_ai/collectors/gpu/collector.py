@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections.abc import Collection, Iterable
 
 from iotop_ai.collectors.base import Unavailable
 from iotop_ai.collectors.gpu.drm import DrmSweep
@@ -278,11 +279,8 @@ class GpuCollector:
         if self._pid_mapping is not None:
             self._pid_mapping.begin()
         table: dict[str, Reading[GpuState]] = {}
-        for uuid in self._table if listed is None else dict.fromkeys((*self._table, *listed)):
+        for uuid in self._table if listed is None else _merged(self._table, listed):
             table[uuid] = self._read_one(uuid, self._unlisted.get(uuid))
-        # A GPU with an unknown UUID is listed under its number until the UUID is known.
-        if listed is not None:
-            table = {key: gpu for key, gpu in table.items() if key in listed or not key.startswith("gpu ")}
         self._table = table
         if self._sweeps % SLOW_EVERY == 0 or listed is not None:
             self._read_details(table)
@@ -379,6 +377,19 @@ class GpuCollector:
         if not self._stopping and due_ns > now_ns:
             self._wake.wait((due_ns - now_ns) / 1e9)
         self._wake.clear()
+
+
+def _merged(known: Iterable[str], listed: Collection[str]) -> list[str]:
+    """Return the known GPUs and the listed ones, in their order.
+
+    A new GPU gets the place at which it is listed, because a lost GPU is named by its place. A GPU with an unknown UUID
+    is listed under its number until the UUID is known.
+    """
+    merged = [key for key in known if key in listed or not key.startswith("gpu ")]
+    for place, key in enumerate(listed):
+        if key not in merged:
+            merged.insert(place, key)
+    return merged
 
 
 class GpuDetailCollector:

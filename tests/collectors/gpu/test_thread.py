@@ -247,6 +247,29 @@ def test_a_gpu_that_is_lost_at_its_last_call_does_not_affect_the_others(tmp_path
     assert {uuid: one.status for uuid, one in table.items()} == {"GPU-1": Status.FAILED, "GPU-2": Status.OK}
 
 
+class Awakening(Card):
+    """An NVML with three GPUs, of which the second has no UUID at first."""
+
+    unnamed = True
+
+    def gpus(self) -> dict[str, GpuUnavailable | None]:
+        lack = GpuUnavailable(Status.FAILED, "must be reset")
+        return {"GPU-0": None} | ({"gpu 1": lack} if self.unnamed else {"GPU-1": None}) | {"GPU-2": None}
+
+
+def test_a_gpu_has_its_place_once_its_uuid_is_known() -> None:
+    """A lost GPU is named by its place in the table: the third place would be the name of another GPU."""
+    clock = Clock()
+    card = Awakening(clock)
+    collector = GpuCollector(clock, card, every_s=0.02, retry_s=0.02)
+    assert collector.wait(5)
+    assert list(shown(collector)) == ["GPU-0", "gpu 1", "GPU-2"]
+    card.unnamed = False
+    wait_until(lambda: "GPU-1" in shown(collector))
+    assert list(shown(collector)) == ["GPU-0", "GPU-1", "GPU-2"]
+    collector.close()
+
+
 def test_a_thread_that_could_not_start_is_started_by_the_next_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     collector = GpuCollector(clock, Card(clock), every_s=0.05)
