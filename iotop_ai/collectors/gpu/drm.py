@@ -9,6 +9,7 @@ from typing import Any
 from iotop_ai.collectors.gpu.amd import AmdCards, load_smi
 from iotop_ai.collectors.gpu.drm_clients import DeviceUse, DrmClients, kfd_processes
 from iotop_ai.collectors.gpu.intel import IntelCards
+from iotop_ai.collectors.gpu.pid_mapping import in_first_namespace
 from iotop_ai.collectors.gpu.topology import with_topology
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
@@ -38,6 +39,7 @@ class DrmSweep:
         self._amd_count = 0
         self._clients = DrmClients(root, clock)
         self._sees_all_users = not root.live or os.geteuid() == 0
+        self._has_host_pids = in_first_namespace(root)
         self.details: dict[str, Reading[GpuDetail]] = {}
         self.details_at_ns: int | None = None
 
@@ -65,6 +67,7 @@ class DrmSweep:
                 rocm.get(state.bus_id),
                 self._clients.at_ns,
                 all_users=self._sees_all_users,
+                host_pids=self._has_host_pids,
             )
             end_ns = self._clock.monotonic_ns()
             reason, remedy = ("", "") if self._sees_all_users else (OTHERS_HIDDEN, "run as root")
@@ -90,22 +93,34 @@ class DrmSweep:
 
 
 def with_use(
-    state: GpuState, use: DeviceUse | None, rocm: Mapping[int, int] | None, at_ns: int | None, *, all_users: bool
+    state: GpuState,
+    use: DeviceUse | None,
+    rocm: Mapping[int, int] | None,
+    at_ns: int | None,
+    *,
+    all_users: bool,
+    host_pids: bool = True,
 ) -> GpuState:
     """Return the state with the processes that use the GPU.
 
-    rocm: the bytes of GPU memory of ROCm's processes by PID. all_users: whether the processes of all users were seen.
-    Otherwise the engine times are left out, because the times of only some processes would be too low.
+    rocm: the bytes of GPU memory of ROCm's processes by the host's PIDs. all_users: whether the processes of all users
+    were seen. Otherwise the engine times are left out, because the times of only some processes would be too low.
+    host_pids: whether the PIDs of ``use`` are the host's; in a container, the local process for a PID of ``rocm`` is
+    unknown.
     """
     by_pid = {process.pid: process for process in (use.processes if use is not None else ())}
+    unseen = []
     for pid, held_bytes in (rocm or {}).items():
         client = by_pid.get(pid, GpuProcess(pid, 0, "compute"))
         # The compute time of ROCm is unknown; a share of 0 % would be wrong.
-        by_pid[pid] = client._replace(
-            kind="compute", memory_bytes=max(held_bytes, client.memory_bytes or 0), sm_percent=None
-        )
+        if host_pids:
+            memory_bytes = max(held_bytes, client.memory_bytes or 0)
+            by_pid[pid] = client._replace(kind="compute", memory_bytes=memory_bytes, sm_percent=None)
+        else:
+            unseen.append(GpuProcess(pid, held_bytes, "compute", found=False))
+    processes = (*(by_pid[pid] for pid in sorted(by_pid)), *sorted(unseen))
     # If processes of other users cannot be seen, an empty list does not prove that the GPU is unused.
-    state = state._replace(processes=tuple(by_pid[pid] for pid in sorted(by_pid)) if by_pid or all_users else None)
+    state = state._replace(processes=processes if processes or all_users else None)
     if not all_users or use is None or not use.busy_ns:
         return state
     times: dict[str, Any] = {name: use.busy_ns.get(name) for name in ENGINE_TIMES}

@@ -195,7 +195,7 @@ class DrmClients:
 
 
 def kfd_processes(root: Root) -> dict[str, dict[int, int]]:
-    """Return the processes on each ROCm GPU by PCI address: the bytes of GPU memory by PID.
+    """Return the processes on each ROCm GPU by PCI address: the bytes of GPU memory by the host's PID.
 
     Source: /sys/class/kfd/kfd/topology/nodes/N/{gpu_id,properties} and /sys/class/kfd/kfd/proc/PID/vram_ID. location_id
     consists of bus, device and function, with the partition in its upper four bits. The partitions of a GPU are summed.

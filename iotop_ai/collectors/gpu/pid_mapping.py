@@ -24,13 +24,18 @@ class LocalProcess(NamedTuple):
     cpus: str
 
 
+def in_first_namespace(root: Root) -> bool:
+    """Whether the PIDs of ``proc`` are those of the initial PID namespace; True when the namespace is unknown."""
+    return root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
+
+
 class PidMapping:
     """Finds the local process for each of NVML's PIDs. A result is kept for five sweeps."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
         self._own_pid = root.own_pid
-        self._in_first_namespace = root.link(f"proc/{root.view}/ns/pid") in ("", FIRST_NAMESPACE)
+        self._in_first_namespace = in_first_namespace(root)
         self._local: dict[tuple[str, int], tuple[int, LocalProcess]] = {}
         self._sweep = 0
 

@@ -218,6 +218,27 @@ def test_processes_of_rocm_have_their_memory(tmp_path: Path) -> None:
     assert state.graphics_ns == 0
 
 
+def test_in_a_container_the_process_for_a_pid_of_rocm_is_unknown(tmp_path: Path) -> None:
+    """The kernel lists ROCm's processes by the host's PIDs. Here, another process may have the same PID."""
+    entries = parse((DATA / "made-amd-gpu.tree").read_text())
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    entries |= {
+        f"{nodes}/1/gpu_id": b"51140\n",
+        f"{nodes}/1/properties": b"cpu_cores_count 0\nlocation_id 49408\ndomain 0\n",
+        "sys/class/kfd/kfd/proc/70/vram_51140": b"4294967296\n",
+    }
+    root = build(entries, tmp_path)
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026532999]")
+    client(tmp_path, 70, amd(5))
+    state = DrmSweep(root, Clock()).read()[CARD].value
+    assert state is not None
+    assert state.processes == (
+        GpuProcess(70, 1 << 20, "graphics", None),
+        GpuProcess(70, 4 << 30, "compute", None, found=False),
+    )
+
+
 def test_the_rate_of_an_engine_is_its_share_of_time() -> None:
     def at(seconds: int, **fields: int) -> dict[str, Reading[GpuState]]:
         return {CARD: Reading(GpuState(CARD, 0, "MI210", engines_at_ns=seconds * S, **fields), at_ns=seconds * S)}  # type: ignore[arg-type]
