@@ -262,6 +262,7 @@ class SmartCollector:
             disk.name: self._unsupported(disk) if not disk.device else old.get(disk.name, pending) for disk in disks
         }
         self._publish(table)
+        self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
         to_query = [disk for disk in disks if disk.device and disk.name not in known]
         if not any(disk.device for disk in disks):
             self._unavailable = None
@@ -282,7 +283,6 @@ class SmartCollector:
             present = {disk.name for disk in (*own, *self._behind)}
             table = {name: table.get(name, pending) for name in present}
             to_query = [disk for disk in (*own, *self._behind) if disk.device and disk.name not in known]
-        self._tests_due = {name: at_ns for name, at_ns in self._tests_due.items() if name in table}
         for disk in with_scanned_types(to_query, self._scanned):
             if not self._wait_until_free():
                 return

@@ -41,3 +41,15 @@ def test_the_state_of_a_replaced_disk_is_not_shown_for_the_new_one(tmp_path: Pat
         assert collector.read()["nvme8n1"].status is Status.PENDING
     finally:
         collector.close()
+
+
+def test_a_disk_that_was_removed_during_its_self_test_is_forgotten(tmp_path: Path) -> None:
+    """Otherwise its query would stay due: each look at the disks would publish the table again."""
+    (tmp_path / "sys/block").mkdir(parents=True)
+    collector = SmartCollector(Root(str(tmp_path)), Clock())
+    collector._due_ns = 1 << 62
+    collector._tests_due = {"sda": 1}
+    known = collector._poll(frozenset({"sda"}))
+    changed_ns = collector._changed_at_ns
+    assert (collector._poll(known), collector._tests_due) == (frozenset(), {})
+    assert collector._changed_at_ns == changed_ns
