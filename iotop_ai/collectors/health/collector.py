@@ -334,15 +334,19 @@ class SmartCollector:
         return True
 
     def _scan(self, smartctl: str) -> tuple[tuple[str, str], ...]:
+        """Return (device, type) of each disk that smartctl finds; the result of the previous scan if this one fails.
+
+        Only the scan finds the types of USB bridges and the disks behind RAID controllers; sysfs lists all other disks.
+        """
         try:
             # With sudo, the scan runs a second time.
             response = self._helper.ask(self._request("scan", smartctl, "scan"), 2 * self._timeout_s + 5)
         except Unavailable:
-            # sysfs lists every disk. Without the scan, only a USB bridge's type is missing; its query reports that.
-            return ()
+            return self._scanned
         if response.get("refused"):
             self._sudo["scan"] = False
-        return parse_scan(parse_json(str(response.get("out", ""))))
+        answer = parse_json(str(response.get("out", "")))
+        return self._scanned if answer is None else parse_scan(answer)
 
     def _request(self, do: str, smartctl: str, key: str) -> dict[str, Any]:
         sudo = self._can_query and self._sudo.get(key, True)
