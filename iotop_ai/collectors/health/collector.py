@@ -228,6 +228,7 @@ class SmartCollector:
         return known
 
     def _disks(self) -> tuple[Disk, ...]:
+        self._root.entries("sys/block")  # raises OSError when too many files are open to list any
         disks = with_given_types(smart_disks(self._root), self._settings.smart_types)
         return self._wanted((*disks, *self._behind))
 
