@@ -10,7 +10,7 @@ from iotop_ai.collectors.gpu.amd import AmdCards, load_smi
 from iotop_ai.collectors.gpu.drm_clients import DeviceUse, DrmClients, kfd_processes
 from iotop_ai.collectors.gpu.intel import IntelCards
 from iotop_ai.collectors.gpu.pid_mapping import in_first_namespace
-from iotop_ai.collectors.gpu.topology import with_topology
+from iotop_ai.collectors.gpu.topology import DRM, with_topology
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
@@ -75,6 +75,10 @@ class DrmSweep:
         return out
 
     def _find_cards(self) -> None:
+        try:
+            self._root.entries(DRM)
+        except OSError:  # too many files are open to list the cards, so the known cards are kept
+            return
         names = self._amd.cards()
         if names and not self._smi_loaded and self._root.live:
             self._smi_loaded = True

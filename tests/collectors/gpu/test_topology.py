@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.gpu.amd import AmdCards, with_smi
-from iotop_ai.collectors.gpu.drm import DrmSweep
+from iotop_ai.collectors.gpu.drm import SEARCH_EVERY_SWEEPS, DrmSweep
 from iotop_ai.collectors.gpu.pid_mapping import FIRST_NAMESPACE, LocalProcess, PidMapping
 from iotop_ai.collectors.gpu.topology import PciTopology, drm_cards, pci_address, read_topology
 from iotop_ai.collectors.io.clock import Clock
@@ -17,6 +17,7 @@ from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.present.gpu.facts import facts
 from tests.machines import build, parse
+from tests.rigs.descriptors import too_many_open_files
 
 DATA = Path(__file__).parents[2] / "data" / "gpu"
 CARD = "AMD-c0ffee0123456789"
@@ -229,6 +230,17 @@ def test_cards_are_ordered_by_their_number(tmp_path: Path) -> None:
 
 def test_without_a_card_there_are_no_gpus(tmp_path: Path) -> None:
     assert DrmSweep(Root(str(tmp_path)), Clock()).read() == {}
+
+
+def test_the_cards_stay_while_too_many_files_are_open(tmp_path: Path) -> None:
+    sweep = DrmSweep(amd(tmp_path), Clock())
+    sweep.read()
+    with too_many_open_files():
+        for _ in range(SEARCH_EVERY_SWEEPS):
+            assert set(sweep.read()) == {CARD}
+    reading = sweep.read()[CARD]
+    assert reading.value is not None
+    assert reading.value.number == 0
 
 
 class Smi:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
+from tests.rigs.descriptors import too_many_open_files
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import HEALTHY
 from tests.waiting import until
@@ -57,26 +56,10 @@ def test_a_disk_that_was_removed_during_its_self_test_is_forgotten(tmp_path: Pat
     assert collector._changed_at_ns == changed_ns
 
 
-class BusyRoot(Root):
-    """A tree in which no directory can be listed while ``full``, because too many files are open."""
-
-    full = False
-
-    def entries(self, relative: str) -> list[str]:
-        if self.full:
-            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        return super().entries(relative)
-
-    def names(self, relative: str) -> list[str]:
-        return [] if self.full else super().names(relative)
-
-
 def test_the_disks_stay_while_too_many_files_are_open_to_list_them(tmp_path: Path) -> None:
     (tmp_path / "sys/block/vda").mkdir(parents=True)
-    root = BusyRoot(str(tmp_path))
-    collector = SmartCollector(root, Clock())
+    collector = SmartCollector(Root(str(tmp_path)), Clock())
     known = collector._poll(frozenset())
-    root.full = True
-    with pytest.raises(OSError, match="Too many open files"):
+    with too_many_open_files(), pytest.raises(OSError, match="Too many open files"):
         collector._poll(known)
     assert list(collector._table or ()) == ["vda"]
