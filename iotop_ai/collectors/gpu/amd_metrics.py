@@ -41,8 +41,8 @@ class ThrottleDecoder:
     def bits(self, raw: bytes) -> int | None:
         """Return the SMU_THROTTLER_* bits that are set in a table; None when the table does not report them.
 
-        The first table of a format with counters does not report them either. OTHER stands for a reason whose meaning
-        depends on the model.
+        In a format with counters, a table reports them only if its accumulation_counter has grown since the previous
+        table. OTHER stands for a reason whose meaning depends on the model.
         """
         if len(raw) < 4:
             return None

@@ -102,7 +102,10 @@ class SmartProcess:
                 child.terminate()
 
     def stop(self) -> None:
-        """Ask the helper and its smartctl to end, and kill them after a second. A second call does nothing."""
+        """End the helper, which then kills its smartctl; kill the helper if it still runs after a second.
+
+        A second call does nothing.
+        """
         child, self._child = self._child, None
         if child is None:
             return

@@ -313,7 +313,10 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
 
 
 def thinned(points: tuple[HealthPoint, ...], wall_s: int) -> tuple[HealthPoint, ...]:
-    """Return the points to keep, oldest first: all of the last two days, and one older point per THINNING interval."""
+    """Return the points to keep, oldest first: all of the last two days, and one older point per THINNING interval.
+
+    If these are more than MOST_POINTS, the oldest are dropped.
+    """
     kept: list[HealthPoint] = []
     last: tuple[int, int] | None = None
     for point in sorted(points, key=attrgetter("wall_s")):

@@ -1,4 +1,7 @@
-"""The state of a GPU as NVML reports it. Source: nvml.h; https://docs.nvidia.com/deploy/nvml-api/."""
+"""The state of a GPU as its driver reports it.
+
+Source for NVIDIA: nvml.h; https://docs.nvidia.com/deploy/nvml-api/.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ ENGINE_TIMES = ("graphics_ns", "compute_ns", "copy_ns", "decoder_ns", "encoder_n
 _READ_AT = {
     "energy_mj": "energy_at_ns", "pcie_replays": "replays_at_ns", **dict.fromkeys(ENGINE_TIMES, "engines_at_ns"),
 }  # fmt: skip
-"""For each counter that a separate call reads, the field with the time of that call; one call reads all others."""
+"""For each counter that a separate call reads, the field with the time of that call; one call reads the others."""
 SLOWED_REASONS = 0x8 | 0x20 | 0x40 | 0x80
 """Bits of nvmlClocksEventReasons: hardware slowdown, thermal slowdown by software and by hardware, power brake."""
 THERMAL_REASONS = 0x20 | 0x40
@@ -26,11 +29,12 @@ THERMAL_REASONS = 0x20 | 0x40
 class GpuProcess(NamedTuple):
     """A process on a GPU.
 
-    pid: its pid in the monitor's /proc, or the pid that NVML reports if it is not there
+    pid: its pid in the monitor's /proc, or the pid that the driver reports if it is not there
     memory_bytes: the GPU memory that it uses; None if not reported
     kind: compute, graphics or mps
-    sm_percent: the share of the SMs that ran its kernels in the driver's newest sample; None if not reported
-    instance: the id of the MIG GPU instance
+    sm_percent: the share of the SMs that ran its kernels in the driver's newest sample; for AMD and Intel, its share of
+        the time of the graphics and compute engines; None if not reported
+    instance: the id of the MIG GPU instance; None if it is not in one
     found: whether it is in the monitor's /proc; if not, the pid belongs to another PID namespace, and here another
         process may have it
     cpus: the CPUs that it can run on, such as "0-63"; "" if unknown
@@ -82,9 +86,10 @@ class GpuInstance(NamedTuple):
 class GpuState(NamedTuple):
     """One GPU at one moment. None means that this GPU or driver does not report the figure, for example NOT_SUPPORTED.
 
-    Percentages are integers from 0 to 100, as in NVML. Power is in mW; energy in mJ since the driver was loaded.
+    Percentages are integers from 0 to 100, as in NVML; only those of GPM are floats. Power is in mW; energy in mJ since
+    the driver was loaded.
 
-    number: the GPU's index in NVML
+    number: the GPU's index in NVML; the cards of AMD and Intel are numbered after NVIDIA's GPUs
     clock_reasons: a bit mask of nvmlClocksEventReasons
     """
 
@@ -205,7 +210,8 @@ class GpuState(NamedTuple):
 
 
 GpuTable = Mapping[str, Reading[GpuState]]
-"""The Reading of each GPU, by UUID. A GPU that fell off the bus keeps its key, with status failed and a remedy."""
+"""The Reading of each GPU, by UUID. An NVIDIA GPU that fell off the bus keeps its key, with status failed and a remedy.
+"""
 
 
 class GpuRates(NamedTuple):

@@ -99,7 +99,7 @@ _WORD = 0xFFFF
 def has_usual_meaning(number: int, name: str, model: str = "") -> bool:
     """Whether an attribute counts what its number, a key of ``COUNTED``, usually counts.
 
-    An attribute without a name is assumed to.
+    An attribute without a name is assumed to count it.
     """
     if _FALSE.search(name) or (number == 197 and _FALSE_PENDING.match(model)):
         return False
@@ -134,7 +134,7 @@ def hours_of(rows: Iterable[SmartAttribute]) -> int | None:
 def meaning(number: int, name: str = "") -> str:
     """The meaning of an attribute; "" if its number is unknown or its name shows that it counts something else.
 
-    The name Bogus_* marks a known fault of the firmware, which is the meaning then.
+    The names Bogus_* and Not_In_Use mark a known fault of the firmware, which is then the meaning.
     """
     if number in COUNTED and not has_usual_meaning(number, name):
         return "not a count of bad sectors: a known firmware fault" if _FALSE.search(name) else ""

@@ -177,7 +177,7 @@ def _process_rows(width: int, users: tuple[GpuUser, ...] | None, height: int) ->
     rest = users[max(0, fit) :]
     if rest and len(out) < height:
         sizes = [user.process.memory_bytes for user in rest]
-        known = [user for user in sizes if user is not None]
+        known = [held_bytes for held_bytes in sizes if held_bytes is not None]
         memory = f"{brief(sum(known) / GIB)} GB" if len(known) == len(sizes) else UNKNOWN
         out.append(row(width, [Span(f" {len(rest)} more with {memory}", "dim")]))
     return out[:height]

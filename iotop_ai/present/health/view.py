@@ -59,7 +59,10 @@ class DiskRow(NamedTuple):
 
     @property
     def state(self) -> SmartState | None:
-        """The disk's last answer, which may be from before it went to sleep; None if there is none."""
+        """The disk's last answer, which may be from before it went to sleep; if we may not query it, what sysfs shows.
+
+        None if there is neither.
+        """
         return None if self.reading is None else self.reading.value
 
 

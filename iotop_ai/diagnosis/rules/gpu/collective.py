@@ -249,7 +249,10 @@ class _Late(NamedTuple):
 
 
 def _late_gpu(group: GpuGroup, limits: Thresholds) -> _Late | None:
-    """The GPU that differs most from its peers; its level is low if all are alike. None if too little is known."""
+    """The GPU that differs most from its peers; its level is low if all are alike.
+
+    None without a job, if all are alike but not all are busy, or if too little is known.
+    """
     known = [gpu for gpu in group.gpus if gpu.busy is not None]
     if len(known) < 2 or len(known) < len(group.gpus) or not group.settled:
         return None

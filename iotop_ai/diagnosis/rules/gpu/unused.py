@@ -28,7 +28,7 @@ def _work_level(facts: Facts, job: JobFacts) -> float:
 
 
 def _free_gpus(facts: Facts) -> tuple[Flags, tuple[int, ...]]:
-    """For each sample, whether any GPU was certainly free; and the numbers of the GPUs that are free now.
+    """For each sample, whether a GPU that is free now was certainly idle; and the numbers of these free GPUs.
 
     The result is ((), ()) when no GPU is free or that is unknown.
     """
@@ -147,7 +147,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _holder(facts: Facts, state: GpuState) -> tuple[int | None, str, str]:
-    """The pid, name and user of the first visible process on a GPU; (None, "", "") if none is visible."""
+    """The pid, name and user of the first visible compute process on a GPU; (None, "", "") if none is visible."""
     table = facts.snapshot.processes.value
     pids = {process.pid for process in state.processes or () if process.kind == COMPUTE and process.found}
     for key, info in table.info.items() if table is not None else ():
