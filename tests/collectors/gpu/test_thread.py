@@ -19,7 +19,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuProcess, GpuState
 from iotop_ai.model.reading import Reading, Status
-from tests.clocks import ShiftedClock
+from tests.clocks import SetClock, ShiftedClock
 from tests.machines import build, parse
 from tests.rigs.threads import no_thread
 
@@ -245,6 +245,24 @@ def test_a_gpu_that_is_lost_at_its_last_call_does_not_affect_the_others(tmp_path
     collector.close()
     assert table is not None
     assert {uuid: one.status for uuid, one in table.items()} == {"GPU-1": Status.FAILED, "GPU-2": Status.OK}
+
+
+def test_a_slow_opening_does_not_look_like_a_hang() -> None:
+    clock = SetClock(1)
+    began: list[int | None] = []
+
+    class SlowToOpen(Card):
+        def open(self) -> None:
+            clock.skip(HUNG_S + 1)
+
+        def watch(self) -> XidWatch | None:
+            began.append(collector._alive_ns)
+            return None
+
+    collector = GpuCollector(clock, SlowToOpen(clock))
+    collector._alive_ns = clock.now_ns
+    collector._sweep()
+    assert began == [clock.now_ns]
 
 
 class Awakening(Card):
