@@ -93,6 +93,8 @@ class Outbox:
         self._stop = threading.Event()
         self._unsent: list[tuple[Delivery, Alert]] = []
         """The messages that the current alert still needs, beginning with the one that is being sent."""
+        self._is_closed = False
+        """Whether the messages in ``_unsent`` are reported, so that a request that fails later must not be."""
         self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:
@@ -117,6 +119,7 @@ class Outbox:
         self._thread.join(max(0.0, (end_ns - self._clock.monotonic_ns()) / 1e9))
         self._stop.set()
         self._thread.join(end_s)
+        self._is_closed = True
         # One line for all the messages that an alert about several objects still needs.
         for rule, name in dict.fromkeys((alert.rule, delivery.name) for delivery, alert in self._unsent):
             self._say(f"alert {rule} is not sent to {name}: the monitor ended")
@@ -171,7 +174,8 @@ class Outbox:
                 least_s = min(error.after_s, LONGEST_WAIT_S)
                 if error.again and wait_s is not None and not self._stop.wait(max(wait_s, least_s)):
                     continue
-                self._say(f"alert {alert.rule} is not sent to {delivery.name}: {error}")
+                if not self._is_closed:
+                    self._say(f"alert {alert.rule} is not sent to {delivery.name}: {error}")
             else:
                 sent.add(self._clock.monotonic_ns())
             return
