@@ -385,6 +385,7 @@ def place(tmp_path: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(400)  # it presses every key on five screens, each of which waits for the terminal
 def test_every_key_works_in_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(60))))
     with Terminal(100, 30, place) as terminal:
@@ -432,6 +433,7 @@ def test_every_key_about_jobs_works(tmp_path: Path, place: dict[str, str]) -> No
 
 @STOPS
 @pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
+@pytest.mark.timeout(400)
 def test_every_key_works_on_the_live_screen(tmp_path: Path, place: dict[str, str], program: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER, SERVER])
     library = build(tmp_path)
