@@ -30,6 +30,8 @@ _V1_WORDS = {b"Read": 0, b"Write": 1}
 """The index of each figure in CgroupIo (``_IO_NAMES``), and its offset from the figure for reads (``_V1_WORDS``)."""
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
+_UNNAMED = b"(unknown)"
+"""The name of every hidden device, such as a path of an NVMe multipath disk. The disk itself counts the same bytes."""
 
 
 class Jobs(Protocol):
@@ -233,15 +235,22 @@ def numbers(raw: bytes) -> dict[bytes, int]:
 
 
 def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
-    """Parse io.stat: one line ``254:0 rbytes=90112 wbytes=0 rios=22 wios=0 dbytes=0 dios=0`` for each device."""
+    """Parse io.stat: one line ``254:0 rbytes=90112 wbytes=0 rios=22 wios=0 dbytes=0 dios=0`` for each device.
+
+    Some kernels write a device without I/O in front of the next device, in the same line: ``7:1 7:0 rbytes=28672``
+    (https://github.com/canonical/lxd/issues/10052).
+    """
     out = {}
     for line in raw.splitlines():
-        device, *pairs = line.split() or (b"",)
+        device = b""
         counts: list[int | None] = [None] * 4
-        for name, _, value in (pair.partition(b"=") for pair in pairs):
-            if name in _IO_NAMES and value.isdigit():
+        for word in line.split():
+            name, equals, value = word.partition(b"=")
+            if not equals:
+                device = word
+            elif name in _IO_NAMES and value.isdigit():
                 counts[_IO_NAMES[name]] = int(value)
-        if any(value is not None for value in counts):
+        if device != _UNNAMED and any(value is not None for value in counts):
             out[clean_bytes(device, 16)] = CgroupIo(*counts)
     return out
 
@@ -252,6 +261,6 @@ def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
     for first, raw in ((0, moved), (2, served)):
         for line in raw.splitlines():
             words = line.split()
-            if len(words) == 3 and words[1] in _V1_WORDS and words[2].isdigit():
+            if len(words) == 3 and words[0] != _UNNAMED and words[1] in _V1_WORDS and words[2].isdigit():
                 by_device.setdefault(words[0], [None] * 4)[first + _V1_WORDS[words[1]]] = int(words[2])
     return {clean_bytes(device, 16): CgroupIo(*values) for device, values in by_device.items()}

@@ -15,7 +15,7 @@ from iotop_ai.collectors.base import take_reading
 from iotop_ai.collectors.block.inventory import BlockInfoCollector
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat
+from iotop_ai.collectors.job.cgroup import CgroupCollector, own_path, parse_io_stat, parse_v1_io
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.job.cgroup import Cgroup, CgroupCpu, CgroupIo, CgroupMemory, CgroupTable, cgroup_rates
 from iotop_ai.model.job.records import Job, Rank
@@ -161,6 +161,19 @@ def test_absent_files_are_unknown_and_without_a_job_nothing_is_read(tmp_path: Pa
     assert take_reading(collector, Clock()).at_ns == first.at_ns
     assert own_path({"": "/", "memory": "/a/../b"}) == ""
     assert parse_io_stat(b"\n254:0 rbytes=x\n") == {}
+
+
+def test_the_figures_belong_to_the_last_device_of_their_line() -> None:
+    raw = b"7:7 7:6 7:5 7:4 rbytes=28672 wbytes=0 rios=22 wios=0 dbytes=0 dios=0\n252:0 \n"
+    assert parse_io_stat(raw) == {"7:4": CgroupIo(28672, 0, 22, 0)}
+
+
+def test_hidden_paths_of_a_multipath_disk_are_left_out() -> None:
+    path = b"(unknown) rbytes=512 wbytes=0 rios=1 wios=0\n"
+    assert parse_io_stat(b"259:1 rbytes=512 wbytes=0 rios=1 wios=0\n" + path) == {"259:1": CgroupIo(512, 0, 1, 0)}
+    assert parse_v1_io(b"259:1 Read 512\n(unknown) Read 512\n", b"(unknown) Read 1\nTotal 1\n") == {
+        "259:1": CgroupIo(512, None, None, None)
+    }
 
 
 def test_a_machine_with_many_disks_is_read_whole(tmp_path: Path) -> None:
