@@ -35,7 +35,7 @@ class JobIds(NamedTuple):
 _SLURM = pattern(r"/job_(\d+)(?:/step_(\w+))?")
 _POD = pattern(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")
 _CONTAINER = pattern(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
-_UNIT = pattern(r"/([^/]+)\.service(?:/|$)")
+_UNIT = pattern(r"/([^/]+)\.service(?=/|$)")
 _SESSION_UNITS = ("user@", "session-")
 
 

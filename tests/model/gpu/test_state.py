@@ -105,6 +105,7 @@ def test_no_rate_is_negative_and_nothing_raises(one: dict[str, int], two: dict[s
         (f"/system.slice/docker-{HEX}.scope", JobIds(container=HEX[:12]), f"container {HEX[:12]}"),
         ("/system.slice/ssh.service", JobIds(unit="ssh"), "ssh"),
         ("/user.slice/user-1000.slice/user@1000.service/app.slice/jupyter.service", JobIds(unit="jupyter"), "jupyter"),
+        ("/user.slice/user-1000.slice/user@1000.service/train.service", JobIds(unit="train"), "train"),
         ("/user.slice/user-1000.slice/session-3.scope", JobIds(), ""),
         ("", JobIds(), ""),
     ],
