@@ -52,7 +52,7 @@ class StepReports:
         if newest or self._table:
             running = {} if processes is None else {key.pid: key for key in processes.info if key.pid in newest}
             self._keys.update(running)
-            self._forget(newest, {pid for pid in newest if pid not in running})
+            self._forget(newest, set() if processes is None else newest.keys() - running.keys())
             table = {self._keys[pid]: counts for pid, counts in newest.items() if pid in self._keys}
             if table != self._table:
                 self._table = table

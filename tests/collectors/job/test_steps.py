@@ -43,6 +43,15 @@ def test_the_last_message_of_an_ended_process_is_in_one_more_table() -> None:
     assert reports.reading(running()).value == {}
 
 
+def test_while_the_processes_are_unknown_no_process_counts_as_ended() -> None:
+    reports = StepReports(0)
+    reports.take(7, counts(1_000))
+    reports.reading(running(KEY))
+    for _ in range(3):
+        assert reports.reading(None).value == {KEY: counts(1_000)}
+    assert reports.reading(running(KEY)).value == {KEY: counts(1_000)}
+
+
 def test_a_process_that_is_not_listed_yet_is_added_later() -> None:
     reports = StepReports(0)
     reports.take(7, counts(1_000))
