@@ -32,7 +32,9 @@ class Descendants:
         Each descendant is listed only for its nearest ancestor in ``tops``.
         """
         top_by_pid = {key.pid: key for key in tops}
+        orphans: list[tuple[ProcessKey, ProcessKey]] = []
         if top_by_pid != self._tops:
+            orphans = [(key, top) for top, keys in self._below.items() for key in keys]
             self._info, self._tops, self._top_of, self._below = {}, top_by_pid, {}, {}
         for key in removed(table.info, self._info):
             top = self._top_of.pop(key.pid, None)
@@ -42,10 +44,17 @@ class Descendants:
         for pid, key in new.items():
             top = None if pid in top_by_pid else self._top(table, pid, new)
             if top is not None and pid not in self._top_of:
-                self._top_of[pid] = top
-                self._below[top] = self._below.get(top, _NONE) | {key}
+                self._add(key, top)
+        for key, top in orphans:
+            found = key.pid in self._top_of or key.pid in top_by_pid
+            if not found and key in table.info and top_by_pid.get(top.pid) == top:
+                self._add(key, top)
         self._info = table.info
         return {key: self._below.get(key, _NONE) for key in top_by_pid.values()}
+
+    def _add(self, key: ProcessKey, top: ProcessKey) -> None:
+        self._top_of[key.pid] = top
+        self._below[top] = self._below.get(top, _NONE) | {key}
 
     def _top(self, table: ProcessTable, pid: int, new: Mapping[int, ProcessKey]) -> ProcessKey | None:
         for _ in range(DEEPEST):

@@ -33,6 +33,16 @@ def test_a_child_whose_parent_exits_stays_a_descendant() -> None:
     assert followed.update(table_of(orphaned, builder), [key(10)]) == {key(10): {key(12)}}
 
 
+def test_an_orphan_stays_a_descendant_when_another_training_process_starts() -> None:
+    followed, builder = Descendants(), TrackedDictBuilder[ProcessKey, ProcessInfo]()
+    tree = {key(1): 0, key(10): 1, key(11): 10, key(12): 11, key(20): 1}
+    followed.update(table_of(tree, builder), [key(10)])
+    orphaned = {key(1): 0, key(10): 1, key(12): 1, key(20): 1}
+    table = table_of(orphaned, builder)
+    assert followed.update(table, [key(10), key(20)]) == {key(10): {key(12)}, key(20): frozenset()}
+    assert followed.update(table, [key(20)]) == {key(20): frozenset()}
+
+
 def test_descendants_of_an_inner_training_process_belong_to_that_process() -> None:
     tree = {key(1): 0, key(10): 1, key(11): 10, key(12): 11}
     found = Descendants().update(table_of(tree, TrackedDictBuilder()), [key(10), key(11)])
