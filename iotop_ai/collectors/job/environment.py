@@ -41,7 +41,7 @@ A job may first copy its data and then read from another mount.
 """
 Statvfs = Callable[[str], os.statvfs_result]
 _LISTEN, _ESTABLISHED = b"0A", b"01"
-_NOT_DATA_FOLDERS = ("/usr/", "/lib", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
+_NOT_DATA_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
 """Files in these folders, and files with these suffixes, are libraries, scripts, logs or devices, not data."""
 
