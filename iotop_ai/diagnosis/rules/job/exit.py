@@ -104,8 +104,8 @@ def _is_failure(event: Event, killed: bool) -> bool:
 def _names(event: Event) -> tuple[str, str]:
     """The names of the job and of its worker ("" if the trainer failed), from the event's text."""
     what = event.text.removeprefix(f"{event.role} ").rsplit(": ", 1)[0]
-    name, _, job = what.partition(" of ")
-    name = name.rsplit(" (pid", 1)[0]
+    name, *rest = what.rsplit(" (pid ", 1)
+    job = rest[0].partition(") of ")[2] if rest else ""
     return (job, name) if event.role == WORKER and job else (name, "")
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.finding import Severity
+from iotop_ai.model.job.exits import Ended
+from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.snapshot import Event
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
@@ -88,6 +90,14 @@ def test_a_worker_killed_for_memory_is_the_cause_of_its_trainers_end(code: int |
     found = play((JOB_HEALTHY, 20), (replace(GONE, events=events), 1))[-1].verdict.primary
     assert dict(found.args)["worker"] == "pt_data_worker"
     assert [one.template for one in found.advice] == ["less_memory"]
+
+
+@pytest.mark.parametrize(("role", "worker"), [("trainer", ""), ("worker", "pt of data")])
+def test_a_name_that_contains_of_is_whole(role: str, worker: str) -> None:
+    text = Ended(ProcessKey(50, 1), worker or "end of run", role, -9, 50, "end of run").text
+    event = Event(0, 0, "process_ended", text, role, 50, -9, 50)
+    args = dict(verdict_of(replace(GONE, events=(event,))).primary.args)
+    assert (args["job"], args["worker"]) == ("end of run", worker)
 
 
 def test_the_death_of_another_job_is_shown_beside_the_job_at_work() -> None:
