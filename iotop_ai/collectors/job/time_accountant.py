@@ -40,7 +40,10 @@ ALONE_S = 10.0
 HUNG_S = 60.0
 """A job that was seen to train and makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
-"""The longest time without a sample, in ms, that is accounted for. A longer time counts as unknown."""
+"""The longest mean time between samples, in ms, that is accounted for. Otherwise the time counts as unknown.
+
+The monitor itself may have been stopped for minutes.
+"""
 COMPILES_NS = 5_000_000_000
 """How long a compiler that neither runs nor uses CPU time still counts, in ns, as stat is not read in every tick."""
 RECENT_NS = 10_000_000_000
@@ -245,7 +248,8 @@ class TimeAccountant:
         milliseconds = (tick.at_ns - state.at_ns) // 1_000_000
         fresh = {rank.key: _totals(rank.key, tick, self._inherited.io.get(rank.key, NO_IO)) for rank in job.ranks}
         watched = [rank for rank in job.ranks if rank.key in tick.looks]
-        if milliseconds <= 0 or not any(tick.looks[rank.key].looks for rank in watched):
+        most_looks = max((tick.looks[rank.key].looks for rank in watched), default=0)
+        if milliseconds <= 0 or not most_looks or milliseconds > BLIND_MS * most_looks:
             if not state.totals or (milliseconds > 0 and not watched) or milliseconds > BLIND_MS:
                 state.totals, state.at_ns = fresh, tick.at_ns
             return

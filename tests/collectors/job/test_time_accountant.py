@@ -67,6 +67,15 @@ def test_time_without_a_sample_is_given_to_the_next_samples() -> None:
     assert machine.grown() == {"data_disk": 2000}
 
 
+def test_time_in_which_the_monitor_was_stopped_is_left_out() -> None:
+    machine = Machine()
+    machine.looks = {TRAINER: LookCounts(looks=1, waits=Split(disk=1.0))}
+    before = machine.counts
+    assert machine.next(600.0) == before
+    machine.looks = {TRAINER: WAITS}
+    assert machine.grown() == {"data_disk": 1000}
+
+
 def test_time_in_which_no_rank_was_sampled_in_turn_is_left_out() -> None:
     machine = Machine()
     machine.looks = {}
@@ -118,7 +127,8 @@ def test_a_job_that_does_not_move_for_a_minute_hangs(job: Job) -> None:
     for _ in range(int(HUNG_S) - 1):
         assert machine.grown() == {"unexplained": 1000}
     assert machine.grown() == {"hung": 1000}
-    machine.next(600.0)
+    for _ in range(10):
+        machine.next(60.0)
     assert machine.counts.hung == 601_000
     machine.moves(cpu=50)
     assert machine.grown() == {"unexplained": 1000}
@@ -185,7 +195,8 @@ def test_another_job_at_a_disk_does_not_count() -> None:
 def test_a_job_without_a_gpu_or_loaders_does_not_hang() -> None:
     machine = Machine(ALONE)
     machine.looks = {TRAINER: RESTS}
-    machine.next(2 * HUNG_S)
+    for _ in range(2):
+        machine.next(HUNG_S)
     assert machine.counts == TimeCounts(unexplained=120_000)
 
 
