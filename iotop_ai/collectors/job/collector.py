@@ -17,6 +17,7 @@ from iotop_ai.collectors.job.activity import ActivityTracker
 from iotop_ai.collectors.job.descendants import Descendants
 from iotop_ai.collectors.job.environment import EnvironmentReader
 from iotop_ai.collectors.job.inspection import inspect
+from iotop_ai.collectors.job.sockets import Traffic
 from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
 from iotop_ai.model.job.detection import find_jobs
@@ -109,7 +110,10 @@ class JobCollector:
         if now >= self._places_due_ns:
             self._places_due_ns = now + int(PLACE_S * 1e9)
             self._environment.keep_only(frozenset(self._jobs))
-            places = {key: self._with_traffic(job, self._environment.read(job, now)) for key, job in self._jobs.items()}
+            traffic = self._sampler.traffic()
+            places = {
+                key: _with_traffic(job, self._environment.read(job, now), traffic) for key, job in self._jobs.items()
+            }
             # Keep the old object if it equals the new one, so that a recording does not repeat it.
             self._places = {key: old if (old := self._places.get(key)) == new else new for key, new in places.items()}
         sampler = self._sampler
@@ -126,17 +130,6 @@ class JobCollector:
         if newest.jobs or newest != self._newest:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
         return self._newest or newest
-
-    def _with_traffic(self, job: Job, place: JobPlace) -> JobPlace:
-        traffics = [
-            rank_traffic for rank in job.ranks if (rank_traffic := self._sampler.traffic().get(rank.key)) is not None
-        ]
-        if not traffics:
-            return place
-        most = max(traffics, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
-        received = sum(rank_traffic.received_bytes_per_s for rank_traffic in traffics)
-        # Round to two digits, so that a steady stream gives an equal JobPlace.
-        return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
 
     def _tick(self, table: ProcessTable, now: int, tasks: Mapping[ProcessKey, TaskCounts]) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
@@ -200,3 +193,14 @@ class JobCollector:
                 self._inspections[key] = inspection
                 changed = True
         return changed
+
+
+def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffic]) -> JobPlace:
+    """Return the place with the TCP traffic of the job's ranks; unchanged when no traffic is known."""
+    known = [traffic[rank.key] for rank in job.ranks if rank.key in traffic]
+    if not known:
+        return place
+    most = max(known, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
+    received = sum(rank_traffic.received_bytes_per_s for rank_traffic in known)
+    # Round to two digits, so that a steady stream gives an equal JobPlace.
+    return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
