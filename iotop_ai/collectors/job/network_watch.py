@@ -39,7 +39,7 @@ class NetworkWatch:
         self._sockets = sockets
         self._turn = 0
         self._targets: dict[int, bool] = {}
-        """Whether the main thread of a process was waiting at a TCP socket when it was last read, by PID."""
+        """Whether the main thread of a process was waiting at a network socket when it was last read, by PID."""
         self._far_ns: dict[int, int] = {}
         """The time when a process last had a connection that counts in ``Traffic.sockets``, by PID."""
         self.traffic: dict[int, Traffic] = {}

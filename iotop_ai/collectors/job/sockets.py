@@ -107,7 +107,7 @@ class Traffic(NamedTuple):
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
     socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
     connected sockets that do not count: those on a port where this machine accepts connections, those whose other end
-    is in the same job, and for the processes in ``from_elsewhere`` those with this machine.
+    is in the same job, and for the processes in ``from_elsewhere`` those whose other end is on this machine.
     """
 
     received_bytes_per_s: float
@@ -252,8 +252,8 @@ class SocketDiag:
 class _OpenSockets(NamedTuple):
     """The sockets that a process has open, as its fd links show them.
 
-    inodes: the inodes of the sockets; None when the links cannot be read. links: the number of links that were read.
-    listed_ns: the time of the read.
+    inodes: the inodes of the sockets; None when the links cannot be read, and for a process in another network
+    namespace. links: the number of links that were read. listed_ns: the time of the read.
     """
 
     inodes: frozenset[int] | None

@@ -1,5 +1,5 @@
-"""Chooses the threads of a job, besides the main threads, that are sampled: those that moved recently, whatever their
-names. Also lists the job's child processes.
+"""Chooses which threads of a job are sampled besides the main threads: those that moved recently, whatever their names.
+Also lists the job's child processes.
 
 A census runs twice a second on the sampling thread, for one training process at a time. A thread counts as moving if
 it is on a CPU or blocked at the time of the census, or if it has used CPU time since the previous census.

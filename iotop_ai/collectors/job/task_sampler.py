@@ -180,7 +180,7 @@ class TaskSampler:
             return {watch.rank.key: watch.loading for watch in self._watched}
 
     def answering(self) -> frozenset[ProcessKey]:
-        """Return the workers that were found to answer requests of their trainer; a worker stays until its job ends."""
+        """Return the workers that were found to answer requests of their trainer, as long as a job has them."""
         with self._lock:
             workers = self._answering.union(*(watch.answering() for watch in self._watched))
             if workers != self._answering:
@@ -190,7 +190,8 @@ class TaskSampler:
     def traffic(self) -> dict[ProcessKey, Traffic]:
         """Return the TCP traffic of each training process, that of its workers and children included, by its key.
 
-        A training process whose traffic is unknown is left out.
+        The traffic is measured only while a training process sleeps, so it may be old. A training process whose traffic
+        is unknown is left out.
         """
         with self._lock:
             by_rank = {watch.rank.key: self._network.busiest(watch.pids()) for watch in self._watched}

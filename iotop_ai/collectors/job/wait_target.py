@@ -109,7 +109,10 @@ def writes(root: Root, pid: int) -> bool:
 
 
 def held_inodes(root: Root, pid: int) -> frozenset[int] | None:
-    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors; None when refused."""
+    """Return the inodes of the pipes and sockets among a process's first 4,096 descriptors.
+
+    None when we may not list the descriptors, or when the process has ended.
+    """
     links = root.links(f"proc/{pid}/fd", MOST_HELD)
     return None if links is None else frozenset(map(_inode, links.values())) - {0}
 

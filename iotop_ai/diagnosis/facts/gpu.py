@@ -36,7 +36,8 @@ class GpuFacts(NamedTuple):
     power_ratio: float | None
     """The mean of power divided by limit over the GPUs in use (over all GPUs if none is in use); None when unknown."""
     pids: frozenset[int] | None
-    """The processes on the GPUs and their descendants; None if no such process is visible, as in a container."""
+    """The processes on the GPUs and their descendants; None if a GPU answers but no such process is visible, as in a
+    container."""
     on_gpu: frozenset[int]
     """The processes on the GPUs that are in the monitor's /proc."""
     uuids: tuple[str, ...] = ()

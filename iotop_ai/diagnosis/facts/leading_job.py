@@ -135,7 +135,10 @@ def split_by_job(
 
 
 def with_hours(facts: Facts, finding: Finding, lost: Mapping[ProcessKey, float]) -> Finding:
-    """The finding with the GPU-hours that its job lost; None without a job or GPUs, or if the job's use is unknown."""
+    """The finding with the GPU-hours that its job lost.
+
+    They are None without a job or GPUs, and while the job's use of its GPUs is unknown.
+    """
     pid = job_pid(finding)
     job = next((job for job in facts.jobs if job.job.key.pid == pid), None)
     if job is None or job.gpu_busy is None or not job.gpus:

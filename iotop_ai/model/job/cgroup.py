@@ -101,7 +101,7 @@ class CgroupIoRates(NamedTuple):
 class CgroupRates(NamedTuple):
     """The rates of a job's cgroup and its descendants.
 
-    devices: the rates of each device with I/O since boot, by device number
+    devices: the rates by device number; {} when unknown
     """
 
     read_bytes_per_s: Annotated[
@@ -149,7 +149,7 @@ def cgroup_rates(
     seconds: float | None,
     infos: Mapping[str, BlockInfo] | None = None,
 ) -> dict[str, CgroupRates]:
-    """The rates of every cgroup; without an earlier reading, all but its levels are None.
+    """The rates of every cgroup; without an earlier reading, all except ``memory_ratio`` are unknown.
 
     infos: the devices by kernel name; without them the bytes of all disks are unknown
     """

@@ -26,7 +26,8 @@ class Work(NamedTuple):
     """The activity of candidate processes.
 
     busy: the processes that have used a second of CPU time or read 8 MiB since their start
-    working: the processes that once did a tenth of a core's work, CPU use and I/O together, in two intervals in a row
+    working: the processes that once worked in two intervals in a row: they did a tenth of a core's work, CPU use and
+        I/O together, or were in state R or D at the end of the interval
     cores, bytes_per_s: each process's current CPU use in cores, and its reads and writes
     two_way: the workers that wait at a pair of sockets for the next request of their trainer
     """

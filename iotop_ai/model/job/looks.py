@@ -47,8 +47,8 @@ class Look(NamedTuple):
     pin: the wait state of its pin-memory thread; None without one
     threads: the wait states of its other active threads
     autograd: whether a thread of its backward pass runs
-    makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets received bytes
-        in the last seconds or its main thread waits at a socket
+    makers: for each process that makes data, the wait states of its threads, and whether its TCP sockets receive data
+        or its main thread waits at a socket
     """
 
     main: int
