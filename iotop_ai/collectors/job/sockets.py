@@ -71,7 +71,8 @@ LISTED_NS = 2_000_000_000
 SOON_NS = 200_000_000
 """When a new connection appears on this machine, the fd links read longer ago than this, in ns, are read again."""
 MOST_LINKS = 400
-"""After this many fd links, which take 1 ms, an update reads no further process again. The next update goes on."""
+"""After this many fd links, which take 1 ms, an update reads the links of no further known process. The next update
+goes on."""
 GROWING_NS = 400_000_000
 """How long a process counts as receiving after its last new bytes, in nanoseconds."""
 

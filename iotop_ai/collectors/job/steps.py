@@ -45,7 +45,8 @@ class StepReports:
     def reading(self, processes: ProcessTable | None) -> Reading[Mapping[ProcessKey, StepCounts]]:
         """Return the totals by process. A process that is not in ``processes`` yet appears when it is.
 
-        A process that has ended is still in the table of one tick, so that this tick has its last message.
+        A process that has ended is still in the table of one tick, so that this tick has its last message. processes:
+        None when they are unknown; no process counts as ended then.
         """
         with self._lock:
             newest = dict(self._newest)

@@ -144,7 +144,7 @@ def _evidence(tree: CandidateTree, roles: RayRoles, work: Work) -> dict[ProcessK
 
 
 def _prepares(info: ProcessInfo, at_work: int) -> bool:
-    """Whether the busy children of a program may prepare data: for a script always, for a module if enough work."""
+    """Whether a program's busy children may prepare data: for a script always, for a module if enough of them work."""
     return names_file(info) or (is_script(info) and at_work >= _LEAST_CHILDREN)
 
 

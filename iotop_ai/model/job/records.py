@@ -140,7 +140,8 @@ class JobPlace(NamedTuple):
     listening, connections: the number of TCP ports at which its training processes wait for clients, and the number of
         open connections to these ports; counted only if the job has no workers
     peer: the numeric address from which its processes receive most over TCP; "" without one
-    received_bytes_per_s: the bytes per second that its processes receive from all addresses
+    received_bytes_per_s: the bytes per second that its processes receive from all addresses; like ``peer``, it was
+        measured when a training process last slept
     """
 
     limits: tuple[IoLimit, ...] = ()

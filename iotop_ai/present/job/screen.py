@@ -54,9 +54,9 @@ COLUMNS = (
     Column("device", "disk", 8, 1, 24, left=True, gap=2),
 )
 _WIDE = 120
-"""The width of a screen from which a job's name gets more room."""
+"""On a screen of at least this width, a job's name gets more room."""
 _HIGH_WAIT = 0.2
-"""The share of time without data from which on a job's row highlights it."""
+"""At or above this share of time without data, a job's row highlights it."""
 _QUIET = 100_000.0
 """A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (

@@ -32,7 +32,7 @@ from iotop_ai.present.verdict.advice import (
 from iotop_ai.present.verdict.culprit import NO_CULPRIT, Culprit
 
 BLOCKED = 0.5
-"""The share of blocked time from which on the row of the workers' states highlights it."""
+"""At or above this share of blocked time, the row of the workers' states highlights it."""
 
 
 def is_about_job(a: Args) -> bool:
