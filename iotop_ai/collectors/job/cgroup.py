@@ -31,7 +31,7 @@ _V1_WORDS = {b"Read": 0, b"Write": 1}
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md")
 _UNKNOWN_IO = CgroupIo(None, None, None, None)
 _UNNAMED = b"(unknown)"
-"""The name of every hidden device, such as a path of an NVMe multipath disk. The disk itself counts the same bytes."""
+"""The name of every hidden device, such as a path of an NVMe multipath disk. The disk itself counts the bytes."""
 
 
 class Jobs(Protocol):
