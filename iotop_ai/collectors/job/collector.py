@@ -22,6 +22,7 @@ from iotop_ai.collectors.job.task_sampler import TaskSampler
 from iotop_ai.collectors.job.time_accountant import Tick, TimeAccountant
 from iotop_ai.model.job.detection import find_jobs
 from iotop_ai.model.job.inspection import Inspection
+from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.programs import is_candidate
 from iotop_ai.model.job.records import MOST_JOBS, Job, JobPlace, JobTable
 from iotop_ai.model.job.task_states import TaskCounts
@@ -106,7 +107,7 @@ class JobCollector:
             jobs = find_jobs(table.info, table.stat, wanted, self._inspections, on_gpu, work, self._jobs)
             if jobs != self._jobs:
                 self._jobs = jobs
-        self._sampler.select(self._jobs)
+        looks, loading = self._select_tasks()
         if now >= self._places_due_ns:
             self._places_due_ns = now + int(PLACE_S * 1e9)
             self._environment.keep_only(frozenset(self._jobs))
@@ -119,7 +120,7 @@ class JobCollector:
         sampler = self._sampler
         sweeps, tasks = sampler.sweeps(), sampler.tasks()
         if self._jobs:
-            times = self._times.update(self._jobs, self._tick(table, now, tasks))
+            times = self._times.update(self._jobs, self._tick(table, now, tasks, looks, loading))
         else:
             # A job that is found again later was not watched in the meantime.
             times = {}
@@ -131,7 +132,23 @@ class JobCollector:
             self._newest, self._at_ns = newest, self._clock.monotonic_ns()
         return self._newest or newest
 
-    def _tick(self, table: ProcessTable, now: int, tasks: Mapping[ProcessKey, TaskCounts]) -> Tick:
+    def _select_tasks(self) -> tuple[Mapping[ProcessKey, LookCounts], Mapping[ProcessKey, Loading]]:
+        """Choose the tasks to sample; return (looks, loading) of the ranks chosen before and of those chosen now."""
+        sampler = self._sampler
+        # Take the looks first, because the choice drops those of the ranks whose turn ends.
+        looks, loading = sampler.looks(), sampler.loading()
+        sampler.select(self._jobs)
+        chosen = sampler.loading()
+        return {**dict.fromkeys(chosen, LookCounts()), **looks}, {**loading, **chosen}
+
+    def _tick(
+        self,
+        table: ProcessTable,
+        now: int,
+        tasks: Mapping[ProcessKey, TaskCounts],
+        looks: Mapping[ProcessKey, LookCounts],
+        loading: Mapping[ProcessKey, Loading],
+    ) -> Tick:
         ranks = [rank.key for job in self._jobs.values() for rank in job.ranks]
         at_ns, suspended_ns = self._clock.monotonic_ns(), self._clock.suspended_ns()
         # The age of the job is that of its youngest rank: an old launcher may have restarted the ranks after a failure.
@@ -139,9 +156,8 @@ class JobCollector:
             job.key: min((rank.key.age_s(at_ns, suspended_ns, table.clk_tck) for rank in job.ranks), default=None)
             for job in self._jobs.values()
         }
-        looks = self._sampler.looks()
         children = self._descendants.update(table, ranks)
-        return Tick(now, table, self._gpus, looks, self._sampler.loading(), self._places, children, ages, tasks)
+        return Tick(now, table, self._gpus, looks, loading, self._places, children, ages, tasks)
 
     def close(self) -> None:
         """End the sampling thread and close all descriptors."""

@@ -21,7 +21,7 @@ from iotop_ai.collectors.job.collector import JobCollector
 from iotop_ai.collectors.job.system_calls import system_calls
 from iotop_ai.collectors.job.task_sampler import MOST_TASKS, TaskSampler
 from iotop_ai.collectors.process.collector import ProcessCollector
-from iotop_ai.model.job.looks import LookCounts
+from iotop_ai.model.job.looks import Loading, LookCounts
 from iotop_ai.model.job.records import Job, JobTable, Rank, job_rates
 from iotop_ai.model.job.task_states import APART, COARSE, COUNTED_WAIT_STATES, SweepCounts, add_sweep, wait_state_of
 from iotop_ai.model.job.time_shares import TimeCounts
@@ -137,6 +137,9 @@ class _Looks:
     def looks(self) -> dict[ProcessKey, LookCounts]:
         return {key: LookCounts(looks=20, running=20) for key in self.keys}
 
+    def loading(self) -> dict[ProcessKey, Loading]:
+        return dict.fromkeys(self.keys, Loading.ITSELF)
+
     def answering(self) -> frozenset[ProcessKey]:
         return frozenset()
 
@@ -146,7 +149,25 @@ class _Looks:
     def sweeps(self) -> dict[ProcessKey, object]:
         return {}
 
-    loading = tasks = traffic = sweeps
+    tasks = traffic = sweeps
+
+
+class _OneInTurn(_Looks):
+    """A sampler that samples one training process of a job in turn. A choice drops the looks of the one before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = 0
+        self.sampled = False
+
+    def select(self, jobs: Mapping[ProcessKey, Job]) -> None:
+        self.turn += 1
+        super().select(jobs)
+        self.keys = self.keys[self.turn % 2 :][:1]
+        self.sampled = False
+
+    def looks(self) -> dict[ProcessKey, LookCounts]:
+        return super().looks() if self.sampled else dict.fromkeys(self.keys, LookCounts())
 
 
 class _Seconds(Clock):
@@ -181,6 +202,24 @@ def job_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: Sequence[P
         clock.now_s += 1
     jobs.close()
     return out
+
+
+def test_no_time_is_lost_while_the_ranks_are_sampled_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = [ProcessKey(60, 2), ProcessKey(61, 2)]
+    job = Job(ranks[0], "train.py", "alice", 0, tuple(map(Rank, ranks)))
+    monkeypatch.setattr("iotop_ai.collectors.job.collector.find_jobs", lambda *_: {job.key: job})
+    clock, sampler = _Seconds(), _OneInTurn()
+    jobs = JobCollector(Root(str(tmp_path)), clock, sampler=cast("TaskSampler", sampler))
+    info = dict.fromkeys(ranks, ProcessInfo("python", ("python", "train.py"), "alice", 0))
+    stat = dict.fromkeys(ranks, ProcessStat("S", 1, 0, 0, 0, 0, 0, 1, 0, 0))
+    for _ in range(11):
+        at = clock.monotonic_ns()
+        jobs.see(ProcessTable({}, stat, info, frozenset(), at, at, (at,), {}, {}, {}, {}), None)
+        whole_ms = jobs.read().times[job.key].whole_ms
+        clock.now_s += 10
+        sampler.sampled = True
+    assert whole_ms == 100_000
+    jobs.close()
 
 
 def test_time_without_a_job_is_not_given_to_any_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
