@@ -48,10 +48,10 @@ class Rank(NamedTuple):
 class Job(NamedTuple):
     """Processes that train together.
 
-    key: the top process of the job: a launcher, or else the trainer
+    key: the top process of the job: a launcher, the program that uses Ray, or else the trainer
     name: the name of the script ("train.py")
     ranks: its training processes
-    helpers: launchers, fork servers and resource trackers
+    helpers: the top process unless it trains, and other candidates below the job, such as resource trackers
     label: "slurm 48213", "pod 1a2b3c4d", "container 0123456789ab" or ""
     framework: a name of ``inspection.LIBRARIES``, or ""
     evidence: why the processes count as a job: gpu, device, library, loader, launcher, ray, mpi, slurm, notebook,
