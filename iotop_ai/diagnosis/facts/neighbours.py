@@ -61,7 +61,8 @@ def disk_neighbour(
     """
     if device is None or job.read_bytes_per_s is None:
         return None
-    own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0)
+    helpers, strangers = _sides(facts, job)
+    own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0) + sum(map(_bytes_per_s, helpers))
     is_active = facts.is_active("noisy_neighbour", job.subject)
     # The thresholds are lower while the finding is active.
     ease = facts.limits.leave_level if is_active else 1.0
@@ -77,8 +78,6 @@ def disk_neighbour(
     )
     if not pressed:
         return None
-    job_pids = {key.pid for key in job.job.members}
-    strangers = [task for task in facts.tasks if task.key.pid not in job_pids]
     needed = ease * facts.limits.other_share * whole
     neighbour = _storage_check(facts, needed, _BOUND * others)
     if neighbour is None:
@@ -88,6 +87,18 @@ def disk_neighbour(
     table = facts.snapshot.processes.value
     hidden = table is None or bool(table.denied) or not table.complete or bool(facts.snapshot.host.container)
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
+
+
+def _sides(facts: Facts, job: JobFacts) -> tuple[list[TaskFacts], list[TaskFacts]]:
+    """The job's helpers and the strangers: other tasks that the job's members have started, and all other tasks.
+
+    A helper is for instance a decoder that a trainer starts. It is not a member, but it works for the job.
+    """
+    members = {key.pid for key in job.job.members}
+    inside = facts.family.below(members)
+    others = [task for task in facts.tasks if task.key.pid not in members]
+    helpers = [task for task in others if task.key.pid in inside]
+    return helpers, [task for task in others if task.key.pid not in inside] if helpers else others
 
 
 def _bytes_per_s(task_or_device: TaskFacts | DeviceFacts) -> float:
@@ -149,7 +160,9 @@ def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
     if cpu is None or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
         return None
     cores = len(cpu.cores) or cpu.allowed
-    return CoreUse(cores, facts.cpu_busy_ratio * cores, job.cpu_ratio)
+    helpers, _ = _sides(facts, job)
+    own = job.cpu_ratio + sum(task.cpu_ratio or 0.0 for task in helpers)
+    return CoreUse(cores, facts.cpu_busy_ratio * cores, own)
 
 
 def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
@@ -173,9 +186,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     used, others = use.used, use.others
     if others <= 0 or others < ease * limits.own_share * used:
         return None
-    inside = {key.pid for key in job.job.members}
-    strangers = ((t, t.cpu_ratio or 0.0) for t in facts.tasks if t.key.pid not in inside)
-    neighbour = _largest_group(facts, strangers, ease * limits.other_share * used, _BOUND * used)
+    _, strangers = _sides(facts, job)
+    neighbour = _largest_group(facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used)
     return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
 
 

@@ -53,6 +53,17 @@ def neighbours(machine: Machine) -> list[str]:
     return classes(verdict_of(machine, 20))
 
 
+@pytest.mark.parametrize("scene", [SHARED, CROWDED], ids=["disk", "cores"])
+def test_a_program_that_the_job_has_started_is_not_a_neighbour(scene: Machine) -> None:
+    """A trainer that starts decoders is not slowed down by another program."""
+    count = len(OURS) + 1
+    trainer = scene.tasks[0].pid
+    started = tuple(replace(task, name="ffmpeg", ppid=trainer) for task in scene.tasks[count:])
+    assert started
+    assert "noisy_neighbour" in neighbours(scene)
+    assert "noisy_neighbour" not in neighbours(replace(scene, tasks=(*scene.tasks[:count], *started)))
+
+
 def test_another_program_on_the_disk_is_named() -> None:
     first = verdict_of(SHARED).primary
     args = dict(first.args)
