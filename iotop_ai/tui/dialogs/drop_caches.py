@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from textual.message import Message
 
@@ -133,17 +134,19 @@ class DropCachesScreen(KernelSwitchScreen):
             self._complain(f"the word is {caches.WORD}; Esc closes the dialog")
             self.text = ""
         else:
-            self._show_start(caches.STEPS["sync"])
-            self._threads.run("drop-caches", lambda: self._drop(drop.choice))
+            self._start("drop-caches", lambda: self._drop(drop.choice), caches.STEPS["sync"])
 
     def _enter_path(self, path: str) -> None:
         if not path.startswith(("/", "~")):
             self._complain(WHICH_PATH)
             return
-        self._show_start("evicting ...")
-        self._threads.run("evict", lambda: self._evict(path))
+        self._start("evict", lambda: self._evict(path), "evicting ...")
 
-    def _show_start(self, step: str) -> None:
+    def _start(self, name: str, action: Callable[[], ActionResult], step: str) -> None:
+        """Start an action, and show its first step. If it could not be started, the user can try again."""
+        if failure := self._threads.run(name, action):
+            self._complain(failure)
+            return
         self._started_ns = self._clock.monotonic_ns()
         self.text = ""
         self.drop = self.drop._replace(doing=step, error="")

@@ -42,8 +42,10 @@ class ActionThreads:
         self._post_message = post_message
         self._threads: list[threading.Thread] = []
 
-    def run(self, name: str, action: Callable[[], ActionResult]) -> None:
-        """Start an action. name: the name of its thread."""
+    def run(self, name: str, action: Callable[[], ActionResult]) -> str:
+        """Start an action; returns the answer if it could not be started, otherwise "". name: the name of its
+        thread.
+        """
 
         def run_and_post() -> None:
             result = action()
@@ -55,9 +57,11 @@ class ActionThreads:
         try:
             thread.start()
         except RuntimeError as error:  # this user has too many threads
-            self._post_message(ActionResult(f"failed: {error}"))
-            return
+            result = ActionResult(f"failed: {error}")
+            self._post_message(result)
+            return result.answer
         self._threads = [*(other for other in self._threads if other.is_alive()), thread]
+        return ""
 
     def running(self, name: str) -> bool:
         """Whether an action of this name is still running."""

@@ -72,6 +72,20 @@ async def test_without_a_thread_a_kernel_switch_cannot_be_set(
         assert app.screen is app.main
 
 
+async def test_without_a_thread_an_eviction_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with showing(made_frames(4)) as (app, pilot):
+        dialog = DropCachesScreen(app.main._backdrop(), app.main.action_threads)
+        app.push_screen(dialog)
+        await pilot.pause()
+        await pilot.press("4", *"/gone")
+        with monkeypatch.context() as full:
+            full.setattr(threading.Thread, "start", no_thread)
+            await pilot.press("enter")
+            await pilot.pause()
+        assert (dialog.drop.doing, dialog.drop.error) == ("", "failed: can't start new thread")
+        assert "evicting" not in text(app)
+
+
 async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:
     notes: list[str] = []
     async with showing(made_frames(4)) as (app, pilot):
