@@ -24,10 +24,12 @@ def theme_after(theme: str) -> str:
 
 
 def interval_after(current_s: float, step: int) -> float:
-    """The next longer (step +1) or shorter (-1) of INTERVALS_S. ``current_s`` need not be one of them."""
+    """The next longer (step +1) or shorter (-1) of INTERVALS_S; ``current_s``, which need not be one of them, if there
+    is none.
+    """
     if step > 0:
-        return next((s for s in INTERVALS_S if s > current_s), INTERVALS_S[-1])
-    return next((s for s in reversed(INTERVALS_S) if s < current_s), INTERVALS_S[0])
+        return next((s for s in INTERVALS_S if s > current_s), current_s)
+    return next((s for s in reversed(INTERVALS_S) if s < current_s), current_s)
 
 
 def sort_after(current: str, step: int) -> str:

@@ -20,7 +20,7 @@ def test_intervals_change_in_steps_and_stop_at_both_ends() -> None:
     assert up[9:] == [60.0, 60.0]
     assert interval_after(0.1, -1) == 0.1
     assert (interval_after(3.0, 1), interval_after(3.0, -1)) == (5.0, 2.0)
-    assert (interval_after(3600.0, -1), interval_after(3600.0, 1)) == (60.0, 60.0)
+    assert (interval_after(3600.0, -1), interval_after(3600.0, 1)) == (60.0, 3600.0)
 
 
 def test_the_sort_keys_form_a_circle() -> None:
