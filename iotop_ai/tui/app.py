@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.playback import PastSamples, PlaybackFailed, PlaybackFrame, PlaybackThread, TimelineUpdate
 
 STOP_WAIT_S = 0.4
-"""When the app ends: the longest wait in seconds for running actions and readings together."""
+"""When the app ends: the longest wait in seconds for the playback, running actions and readings together."""
 LEAVE_S = 0.8
-"""When the app ends: the longest wait in seconds for everything together. Ending a recording may take what remains of
-this time, but at least RECORDING_END_S.
+"""When the app ends: the time in seconds for everything together. Ending a recording may take what remains of it. The
+minimum times below can make the end a little longer.
 """
 RECORDING_END_S = 0.3
+"""When the app ends: the minimum time in seconds for the end of a recording."""
 ALERTS_END_S = 0.2
 """When the app ends: the minimum time in seconds for the deliveries of alerts."""
 DOCTOR_AFTER_S = 2.0
@@ -94,7 +95,7 @@ class MonitorApp(TerminalApp):
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
-        """Close the source and end the recording, within LEAVE_S."""
+        """Close the source and end the recording, in about LEAVE_S."""
         clock = Clock()
         start_ns = clock.monotonic_ns()
 

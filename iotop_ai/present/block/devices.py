@@ -150,8 +150,8 @@ def _rates_unknown(rates: BlockRates) -> bool:
 
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
-    """The device that the graphs show: the user's choice, otherwise the culprit, the busiest, the disk that holds / or
-    the first in the panel; None if the panel is empty and the user chose no device.
+    """The device that the graphs show: the user's choice if it is present, otherwise the culprit, the busiest, the disk
+    that holds / or the first in the panel; None if there is none of these.
     """
     rows = panel_devices(frame, view)
     if view.device:

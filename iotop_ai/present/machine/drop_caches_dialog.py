@@ -29,14 +29,14 @@ class DropView(NamedTuple):
     how: str | None = None
     """How this user can drop caches: "root", "sudo", or "" for not at all; None while that is being checked."""
     reason: str = ""
-    """Why this user cannot drop caches."""
+    """Why this user cannot drop caches; "" if there is a way."""
     remedy: str = ""
     wait_s: float = 0.0
     """The seconds until the next drop is allowed."""
     doing: str = ""
     """The step in progress, in words; "" if none is."""
     seconds: float = 0.0
-    """The seconds that the step has taken so far."""
+    """The seconds since the drop or the eviction began."""
     effect: Effect | None = None
     """The result of a drop; None before its end."""
     evicted: Evicted | None = None
@@ -63,7 +63,9 @@ def levels_of(memory: MemoryState | None) -> Levels:
 
 
 def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], list[Row]]:
-    """(rows about the drop and its cost, rows of the choices)."""
+    """(rows about the drop and its cost, rows of the choices). From the start of an action on: (rows about its progress
+    or its result, the row of keys).
+    """
     levels = levels_of(now.memory.value)
     if view.doing:
         return _doing(levels, view, width)

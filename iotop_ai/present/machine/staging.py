@@ -72,7 +72,7 @@ def _times(gain: float) -> str:
 
 
 def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> str:
-    """Why nothing is copied, with the option that overrides the refusal; "" if the copy may start."""
+    """Why nothing is copied, with the option that overrides the refusal if there is one; "" if the copy may start."""
     if plan.fits is False:
         return "it does not fit"
     if plan.unreadable:

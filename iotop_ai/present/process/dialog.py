@@ -24,8 +24,7 @@ _CHOICES = (
 
 
 class ProcessTarget(NamedTuple):
-    """The processes of an action: one process, several with the same name and user that share a row, or the tagged
-    ones.
+    """The processes of an action: one process, several that share a row, or the tagged ones.
 
     names: for tagged processes, the name of each of ``keys``, while ``name`` and ``user`` are ""; otherwise ().
     """
@@ -45,7 +44,7 @@ class ProcessTarget(NamedTuple):
 
 
 def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget | None:
-    """The processes of a row that still exist; None when all have ended."""
+    """The processes of a row that still exist; None when none exists, or when unknown."""
     table = now.processes.value
     existing = () if table is None else tuple(key for key in keys if key in table.info)
     if table is None or not existing:
@@ -55,7 +54,7 @@ def process_target(now: Snapshot, keys: tuple[ProcessKey, ...]) -> ProcessTarget
 
 
 def tagged_target(now: Snapshot, tagged: Collection[ProcessKey]) -> ProcessTarget | None:
-    """The tagged processes that still exist, sorted by pid; None when none exists."""
+    """The tagged processes that still exist, sorted by pid; None when none exists, or when unknown."""
     table = now.processes.value
     keys = () if table is None else tuple(key for key in sorted(tagged) if key in table.info)
     if table is None or not keys:

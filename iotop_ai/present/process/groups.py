@@ -54,7 +54,7 @@ class Group(NamedTuple):
 
     @property
     def row_key(self) -> str:
-        """The key of the group's row; outside a tree without a member's pid, because the active members change."""
+        """The key of the group's row; outside a tree, it does not depend on which members are active."""
         if self.in_tree:
             return f"process:{self.keys[0].pid}"
         job = f":{self.job}" if self.job else ""
@@ -161,9 +161,9 @@ def _is_idle(rates: ProcessRates, key: ProcessKey, table: ProcessTable) -> bool:
 class ProcessList(NamedTuple):
     """The groups of the process list.
 
-    matching: the number of processes that match the filter; without one, None or, in a tree, all but kernel threads.
-    active: the number of those that are active, if only active processes are shown; otherwise None. Both are None when
-    unknown.
+    matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all but
+    kernel threads and the monitor. active: the number of those that are active, if only active processes are shown;
+    otherwise None. Both are None if the processes are unknown; ``active`` is also None if their rates are.
     """
 
     groups: tuple[Group, ...]
@@ -233,7 +233,7 @@ def groups(frame: Frame, view: View) -> tuple[Group, ...]:
 def group_at_cursor(frame: Frame, view: View) -> Group | None:
     """The group under the cursor; None without a cursor, or while the group has no row.
 
-    Processes of one name and user may have an active and an idle row. If the row under the cursor disappears, the
+    Processes of one name, user and job may have an active and an idle row. If the row under the cursor disappears, the
     cursor is on the other row instead.
     """
     if view.focus != "process" or not view.cursor:
@@ -411,7 +411,7 @@ class _IdleGroups:
 
 
 class IdleGroupsCache:
-    """The idle groups of the last two filters, so that rows of a recording and of the live machine can alternate."""
+    """The idle groups of two tables or filters, so that rows of a recording and of the live machine can alternate."""
 
     def __init__(self) -> None:
         self._newest: list[_IdleGroups] = []

@@ -81,8 +81,8 @@ def process_order(frame: Frame, view: View) -> tuple[ProcessKey, ...]:
 
 
 def next_process(frame: Frame, view: View, key: ProcessKey, step: int) -> ProcessKey | None:
-    """The process after (step 1) or before (step -1) this one in the list, wrapping around; None if the list
-    is empty.
+    """The process after (step 1) or before (step -1) this one in the list, wrapping around; the first if this one is
+    not in the list, None if the list is empty.
     """
     return next_in_order(process_order(frame, view), key, step)
 

@@ -107,7 +107,7 @@ DETAIL_ACTIONS: tuple[Action, ...] = (
     _key("apostrophe", "app.time('mark')", "Mark now, or the next mark", "detail.mark"),
     _key("R", "app.time('record')", "Record", "detail.record", Hint("", "record")),
 )
-"""The actions about the time shown, on all screens above the main one. They act on the main screen too."""
+"""The actions about the time shown, on the screens above the main one. They act on the main screen too."""
 
 MAIN_ACTIONS: tuple[Action, ...] = (
     _key("question_mark,f1", "help", "Help", "help.open", Hint("", "this help, also F1")),

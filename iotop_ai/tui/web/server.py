@@ -34,7 +34,8 @@ class BrowserServer:
     """Serves a monitor to each browser that has the key.
 
     argv, environment: how the monitor is started. show_address: called with an address that works once, and again each
-    time an address has been used. report: called with one line when a session ends, unless its user ended it.
+    time an address has been used. report: called with one line when a session ends, unless its user ended it, and for
+    each warning of a library.
     """
 
     def __init__(

@@ -155,7 +155,7 @@ class ListActions:
         self._state.change(f"done: {title} {'left out' if action.name in left_out else 'shown'}", no_columns=left_out)
 
     def tree(self) -> None:
-        """Show each process under its parent, or processes of one name and user in one row."""
+        """Show each process under its parent, or processes of one name, user and job in one row."""
         tree = not self._state.view.tree
         self._state.change("done: a tree" if tree else "done: grouped", tree=tree, cursor="", scroll=0)
 
