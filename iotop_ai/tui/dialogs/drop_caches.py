@@ -148,7 +148,7 @@ class DropCachesScreen(KernelSwitchScreen):
             self._complain(failure)
             return
         self._started_ns = self._clock.monotonic_ns()
-        self.text = ""
+        self.text, self.takes_paste = "", False
         self.drop = self.drop._replace(doing=step, error="")
 
     def _drop(self, level: int) -> ActionResult:
@@ -188,5 +188,6 @@ class DropCachesScreen(KernelSwitchScreen):
         effect = message.dropped.effect if message.dropped is not None else None
         self.drop = self.drop._replace(doing="", effect=effect, evicted=message.evicted)
         if effect is None and message.evicted is None:
+            self.takes_paste = self.drop.choice == EVICT
             self._complain(message.outcome.full_text)
         self.draw()

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.pilot import Pilot
 
 from iotop_ai.present.screen.view import View
@@ -133,6 +133,28 @@ async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
         assert shown.source.events == [("action", f"evicted 1 file of {disk_folder}: 1 MB -> 0 B in memory")]
         await shown.press("enter")
         assert not shown.asking
+
+
+async def test_text_pasted_during_an_eviction_is_not_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def exists(path: str) -> bool:
+        assert answers.wait(30)
+        return False
+
+    monkeypatch.setattr("iotop_ai.tui.dialogs.drop_caches.os.path.exists", exists)
+    async with showing(size=(120, 40)) as shown:
+        await shown.press("D", "4", *"/dead", "enter")
+        dialog = shown.app.screen
+        assert isinstance(dialog, DropCachesScreen)
+        dialog.post_message(Paste("/home"))
+        await shown.pilot.pause()
+        assert dialog.text == ""
+        answers.set()
+        await shown.until(lambda text: "type the full path" in text)
+        dialog.post_message(Paste("/data"))
+        await shown.pilot.pause()
+        assert dialog.text == "/data"
 
 
 async def test_a_path_that_does_not_answer_does_not_block_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
