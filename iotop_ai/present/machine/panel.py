@@ -182,16 +182,16 @@ def _summed(names: list[str], rates: Mapping[str, LinkRates]) -> LinkRates | Non
 
 def _traffic(name: str, bits_per_s: int | None, rates: LinkRates | None) -> list[Span]:
     """The traffic in the busier direction, in the unit of the link's speed; if the speed is unknown, the traffic in
-    both directions together in MB/s.
+    both directions together in MB/s. It is unknown if either direction is.
     """
-    both = None if rates is None or rates.rx_bytes_per_s is None else _bytes_per_s(rates)
+    received, sent = (None, None) if rates is None else (rates.rx_bytes_per_s, rates.tx_bytes_per_s)
+    known = None if received is None or sent is None else (received, sent)
     if bits_per_s:
-        busier = None if rates is None else max(rates.rx_bytes_per_s or 0.0, rates.tx_bytes_per_s or 0.0)
         unit = 1e9 if bits_per_s >= 1e9 else 1e6
-        text = figure(None if both is None or busier is None else busier * 8 / unit)
+        text = figure(None if known is None else max(known) * 8 / unit)
         tail = f"/{link_speed(bits_per_s)} "
     else:
-        text, tail = mib(both), " MB/s "
+        text, tail = mib(None if known is None else sum(known)), " MB/s "
     return [Span(f" {name} ", "dim"), Span(text, token_of(text)), Span(tail, "dim")]
 
 

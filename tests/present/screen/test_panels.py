@@ -193,6 +193,13 @@ def test_at_80_columns_the_rdma_ports_are_one_link(count: int, received: float |
     assert system_rows(ports(count, received), UTC, 80, 2)[0].text.rstrip().endswith(text)
 
 
+def test_the_traffic_of_a_link_is_unknown_if_one_direction_is() -> None:
+    one = ports(0, None)
+    rates = LinkRates(1e6, None, 0.0, 0.0, None)
+    one = one._replace(sample=one.sample._replace(network=one.sample.network._replace(value={"eth0": rates})))
+    assert system_rows(one, UTC, 80, 2)[0].text.rstrip().endswith("net eth0 ?/100G")
+
+
 def test_interfaces_that_are_busier_do_not_hide_the_rdma_ports() -> None:
     text = system_rows(ports(8, 0.0, nics=3), UTC, 80, 2)[0].text
     assert text.rstrip().endswith("net eth0 40.0/100G  rdma x8 0/3.2T")
