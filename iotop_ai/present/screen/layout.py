@@ -78,8 +78,8 @@ PANELS: tuple[tuple[str, Rows], ...] = tuple((name, or_title(name, rows)) for na
 """The panels and their rows functions, from top to bottom."""
 
 TALL, WIDE = 40, 120
-_LEAST_DISKS, _MOST_LINKS = 3, 6
-"""_LEAST_DISKS: at most this many disks have a row before spare rows are given away. _MOST_LINKS: the maximum number of
+_FIRST_DISKS, _MOST_LINKS = 3, 6
+"""_FIRST_DISKS: at most this many disks have a row before spare rows are given away. _MOST_LINKS: the maximum number of
 network links with a row.
 """
 _LISTED_STEP = 4
@@ -210,7 +210,7 @@ def _planned(
     of network links. listed: the rows that the process list needs with its title and footer; 0 on a short screen.
     """
     tall = tall_enough(height)
-    first_disks = min(max(disks, 1), _LEAST_DISKS)
+    first_disks = min(max(disks, 1), _FIRST_DISKS)
     heights = _Heights(
         banner=6 if tall and width >= WIDE else 4,
         time=int(has_time),

@@ -17,7 +17,7 @@ START_LINE = b"__GANGLION__\n"
 LARGEST_PACKET = 1 << 26
 """The largest size in bytes of a packet from the monitor."""
 _MOST_LINES_BEFORE = 10
-"""The number of lines that may come before START_LINE."""
+"""START_LINE must be among this many first lines."""
 
 
 class MessageError(Exception):

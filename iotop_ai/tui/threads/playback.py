@@ -24,7 +24,7 @@ SLOWEST, FASTEST = 0.25, 64.0
 LEAST_WAIT_S = 0.1
 """The shortest time in seconds between two painted Frames. At a high speed, the Frames in between are left out."""
 LONGEST_WAIT_S = 2.0
-"""A longer pause in the recording is skipped."""
+"""A longer wait in seconds for the next Frame is skipped, unless the recorded interval is that long."""
 CHECK_S = 0.5
 """How often, in seconds, a recording that may grow is checked for more Frames."""
 _MISSING_ALLOWED = 120
