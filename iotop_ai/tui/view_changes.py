@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from iotop_ai.model.clean import LONGEST, clean
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Rated
 from iotop_ai.model.sample import Sample
@@ -79,6 +80,11 @@ def typed(text: str, key: str, character: str | None) -> str:
     if key == "ctrl+u":
         return ""
     return text + character if character and character.isprintable() else text
+
+
+def pasted_line(text: str, longest: int = LONGEST) -> str:
+    """The first line of a pasted text, in at most ``longest`` characters. Terminals send a line end as CR."""
+    return clean(next(iter(text.splitlines()), ""), longest)
 
 
 def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:

@@ -8,7 +8,16 @@ from iotop_ai.present.gpu.panel import gpu_rows
 from iotop_ai.present.screen.selection import selectable
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.panel import Rows
-from iotop_ai.tui.view_changes import INTERVALS_S, TO_THE_END, device_after, interval_after, moved, sort_after, typed
+from iotop_ai.tui.view_changes import (
+    INTERVALS_S,
+    TO_THE_END,
+    device_after,
+    interval_after,
+    moved,
+    pasted_line,
+    sort_after,
+    typed,
+)
 from tests.present.make import Disk, Machine, disk, frame, gpu, snapshots
 
 
@@ -83,3 +92,11 @@ def test_only_visible_characters_are_typed() -> None:
     assert typed("ab", "ctrl+u", None) == ""
     assert typed("ab", "f5", None) == "ab"
     assert typed("ab", "ctrl+g", "\x07") == "ab"
+
+
+@pytest.mark.parametrize(
+    "text", ["/data/set", "/data/set\r", "/data/set\n", "/data/set\r\nsecond", "/data/set\rsecond\r"]
+)
+def test_only_the_first_line_of_a_pasted_text_counts(text: str) -> None:
+    assert pasted_line(text) == "/data/set"
+    assert pasted_line("") == ""

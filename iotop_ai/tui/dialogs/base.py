@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from textual.events import Key, Paste
 
-from iotop_ai.model.clean import clean
 from iotop_ai.present.screen.dialog import Row, dialog_rows, inner_width
 from iotop_ai.present.text.line import Line
 from iotop_ai.tui.screens.base import LiveScreen
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.styles import ThemeStyles
-from iotop_ai.tui.view_changes import typed
+from iotop_ai.tui.view_changes import pasted_line, typed
 
 LONGEST = 512
 """The maximum length of the typed text."""
@@ -90,6 +89,6 @@ class DialogScreen(LiveScreen):
         """Add the first line of a pasted text, if ``takes_paste``."""
         event.stop()
         if self.takes_paste:
-            self.text = (self.text + clean(event.text.partition("\n")[0], LONGEST))[:LONGEST]
+            self.text = (self.text + pasted_line(event.text, LONGEST))[:LONGEST]
             self.changed()
             self.draw()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from iotop_ai.model.clean import clean
 from iotop_ai.model.settings import SORT_KEYS, UNITS
 from iotop_ai.present.block.devices import BlockDevice, all_devices, infos, mounts
 from iotop_ai.present.job.screen import job_rows
@@ -14,7 +13,7 @@ from iotop_ai.present.screen.palette import Entry, Wording
 from iotop_ai.present.screen.selection import device_order, selected_device_name
 from iotop_ai.present.text.units import UNIT_WORDS, size, use_units
 from iotop_ai.tui.screens.main.state import MainState
-from iotop_ai.tui.view_changes import device_after, sort_after, typed
+from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, typed
 
 LONGEST_PATTERN = 128
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
@@ -195,7 +194,7 @@ class ListActions:
         """Append the first line of a pasted text to the filter, or replace a selected filter by it."""
         before = "" if self._state.view.pattern_selected else self._state.view.pattern
         self._state.update(pattern_selected=False)
-        self._filter(before + clean(text.partition("\n")[0]))
+        self._filter(before + pasted_line(text))
 
     def _filter(self, pattern: str) -> None:
         pattern = pattern[:LONGEST_PATTERN]
