@@ -43,7 +43,7 @@ _LONGEST_NAME = 14
 _OPENED = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
-"""The names of the actions that change the machine begin with one of these."""
+"""An entry changes the machine if the name of one of its actions begins with one of these."""
 _LOCAL_ONLY = ("act.check", "time.record", "interval.longer")
 """The actions that are not available for a remote machine."""
 _OUTCOMES = {"failed": "bad", "done": "ok", "alert:": "warn"}
@@ -53,7 +53,7 @@ _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
     _END: Key(_END, "now", "back to now, also Esc"),
 }
-"""The keys that have no action in the tables."""
+"""The entries that no action in the tables has a hint for."""
 
 _LIST_ROW = (
     *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),

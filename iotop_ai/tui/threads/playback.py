@@ -181,7 +181,7 @@ class PlaybackThread:
         return not self._thread.is_alive()
 
     def span(self) -> tuple[int, int]:
-        """The wall-clock times of the first and the newest Snapshot."""
+        """The wall-clock times of the first and the newest Snapshot; both are the first until the newest is known."""
         return self._cursor.begin_wall_ns, self._end_ns
 
     def seek(self, wall_ns: int) -> None:
