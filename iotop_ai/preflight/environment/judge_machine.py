@@ -86,7 +86,8 @@ def _frequency(facts: HostFacts) -> Iterator[Check]:
     # With intel_pstate and amd-pstate in active mode, the governor powersave also reaches the highest clock.
     reaches_highest = facts.frequency_driver in ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
     if "powersave" in governors and not reaches_highest:
-        yield Check("machine", "CPU clock", WARN, f"{text}: all cores stay at their lowest clock", remedy)
+        slow = "all cores" if len(governors) == 1 else "the cores with powersave"
+        yield Check("machine", "CPU clock", WARN, f"{text}: {slow} stay at their lowest clock", remedy)
     elif reaches_highest and "power" in facts.energy_preferences:
         yield Check("machine", "CPU clock", WARN, f"{text}, energy preference power: clocks rise late", remedy)
     else:
