@@ -110,7 +110,7 @@ def _await(
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
     now = _of(frame.sample, device.key)
     idle = now is not None and getattr(now, field) is None and is_idle(now)
-    limit = _limit(frame, device.name) if device.is_culprit else None
+    limit = _limit(frame, device.name, direction) if device.is_culprit else None
 
     def text(v: float | None) -> str:
         if v == 0 and now is not None:  # as in the disk panel
@@ -132,10 +132,12 @@ def _requests_per_s(rates: BlockRates, direction: str) -> float | None:
     return None if reads is None or writes is None else reads + writes
 
 
-def _limit(frame: Frame, name: str) -> float | None:
+def _limit(frame: Frame, name: str, direction: str) -> float | None:
     """The await threshold of a finding about the disk, otherwise the typical await of a very slow disk; None if there
-    is neither.
+    is neither. For writes it is always None, because both are about reads.
     """
+    if direction == WRITE:
+        return None
     about = f"disks.{name}."
     for finding in frame.verdict.findings:
         for evidence in finding.evidence:
