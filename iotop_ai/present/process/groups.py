@@ -293,9 +293,9 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return ProcessList(())
-    listed = matching = [key for key in matches if key.pid != frame.snapshot.own.pid]
-    if rates is not None and view.only_active:
-        listed = [key for key in matching if key in rates and not _is_idle(rates[key], key, table)]
+    active = [key for key in matches if rates and key in rates and not _is_idle(rates[key], key, table)]
+    matching = [key for key in matches if key.pid != frame.snapshot.own.pid or key in active]
+    listed = active if rates is not None and view.only_active else matching
     parent_of = parents(table)
     out = {}
     for key in with_parents(listed, parent_of):

@@ -48,6 +48,15 @@ def test_a_row_is_a_group_or_in_a_tree_a_process() -> None:
     assert sorted(g.row_key for g in tree) == ["process:100", "process:200", "process:300"]
 
 
+@pytest.mark.parametrize("tree", [False, True])
+def test_the_monitor_itself_is_listed_while_it_is_active(tree: bool) -> None:
+    held = made()
+    for name, listed in (("spinner", True), ("sleeper", False)):
+        pid = next(key.pid for key, info in held.snapshot.processes.value.info.items() if info.name == name)  # type: ignore[union-attr]
+        own = held._replace(snapshot=held.snapshot._replace(own=held.snapshot.own._replace(pid=pid)))
+        assert (name in {group.name for group in groups(own, UTC._replace(tree=tree))}) is listed
+
+
 def test_idle_kernel_threads_and_the_monitor_itself_are_not_listed() -> None:
     assert labels(made()) == ["worker x4", "writer", "spinner", "sleeper", "secret"]
     assert labels(made(), UTC._replace(only_active=True)) == ["worker x4", "writer", "spinner"]
