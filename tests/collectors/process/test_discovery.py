@@ -3,6 +3,7 @@
 import os
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +27,17 @@ def test_a_missing_pid_is_probed_once_more() -> None:
             new.retry_missing([child.pid])
             probed = new.find(known)
         assert probes in (1, 2)  # one probe is enough if many other processes were started meanwhile
+
+
+def test_a_pid_that_is_used_again_at_once_is_found_once(tmp_path: Path) -> None:
+    (tmp_path / "proc" / "700").mkdir(parents=True)
+    loadavg = tmp_path / "proc" / "loadavg"
+    loadavg.write_text("0.00 0.00 0.00 1/9 498\n")
+    with closing(PidDiscovery(Root(str(tmp_path)))) as new:
+        new._live = True
+        assert new.find({700}) == []
+        loadavg.write_text("0.00 0.00 0.00 1/9 499\n")
+        assert new.find({500, 700}) == [499]
+        new.probe_exited(500)
+        loadavg.write_text("0.00 0.00 0.00 1/9 501\n")
+        assert new.find({700}) == [500, 501]
