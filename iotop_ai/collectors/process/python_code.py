@@ -127,13 +127,17 @@ def _folder_of(pid: int, path: str) -> str:
 
 
 def _source(pid: int, uid: int | None, path: str) -> bytes:
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(f"/proc/{pid}/root{path}", flags)
+    # O_PATH finds the file without opening it: to open a device may have an effect, such as to start a watchdog.
+    found = os.open(f"/proc/{pid}/root{path}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        status = os.fstat(fd)
+        status = os.fstat(found)
         readable = status.st_uid == uid or status.st_mode & stat.S_IROTH
         if not (stat.S_ISREG(status.st_mode) and readable and status.st_size <= _LONGEST_SOURCE):
             return b""
+        fd = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    finally:
+        os.close(found)
+    try:
         return os.read(fd, _LONGEST_SOURCE)
     finally:
         os.close(fd)

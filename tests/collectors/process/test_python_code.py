@@ -103,6 +103,25 @@ def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path:
     assert source_line(pid, HERE, own._replace(file="/dev/zero")) == ""
 
 
+def test_a_device_or_pipe_is_not_opened(tmp_path: Path) -> None:
+    pipe, opened = str(tmp_path / "pipe.py"), threading.Event()
+    os.mkfifo(pipe, 0o644)
+
+    def write() -> None:
+        os.close(os.open(pipe, os.O_WRONLY))
+        opened.set()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert source_line(os.getpid(), HERE, StackFrame("f", pipe, 1)) == ""
+        assert not opened.wait(0.2)
+    finally:
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        writer.join(5)
+        os.close(reader)
+
+
 @pytest.mark.skipif(HERE != 0 or not shutil.which("unshare"), reason="needs root for a mount namespace")
 def test_a_folder_that_hangs_in_one_container_is_read_in_another(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\n")
