@@ -92,7 +92,7 @@ class Tree:
         parent = None if self._pinned is None else self._pinned.folder
         name = self.top if self._pinned is None else self._pinned.name
         if not stat.S_ISDIR(self._stat.st_mode):
-            folder = os.open(os.path.dirname(self.top) if parent is None else ".", FOLDER, dir_fd=parent)
+            folder = os.open(os.path.dirname(self.top) if parent is None else ".", _THROUGH, dir_fd=parent)
             try:
                 yield Entry(folder, os.path.basename(name), "", self._stat)
             finally:

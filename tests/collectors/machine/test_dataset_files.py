@@ -91,6 +91,22 @@ def test_a_folder_that_can_be_entered_but_not_listed_leads_to_its_files(tmp_path
         os.close(top.folder)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_a_file_in_a_folder_that_cannot_be_listed_is_found(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    top = Pinned(os.open(tmp_path, FOLDER), "file", str(tmp_path / "file"))
+    tmp_path.chmod(0o711)
+
+    def read() -> None:
+        (content,) = (os.read(entry.open(), 9) for entry in Tree(top))
+        assert content == b"x"
+
+    try:
+        assert as_user(UID, read) == 0
+    finally:
+        os.close(top.folder)
+
+
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     before = set(os.listdir("/proc/self/fd"))
