@@ -269,7 +269,7 @@ def _checked_rates(before: BlockCounters, after: BlockCounters, seconds: float) 
     dc_ms, fl_ms = _delta_ms(before.dc_ms, after.dc_ms), _delta_ms(before.fl_ms, after.fl_ms)
     # iostat's combined figures exclude flushes. On a kernel that does not count discards, 0 is added for them.
     all_ios = total(rd_ios, wr_ios, dc_ios or 0)
-    all_ms = total(rd_ms, wr_ms, dc_ms or 0)
+    all_ms = total(rd_ms, wr_ms, 0 if dc_ios is None else dc_ms)
     all_sectors = total(rd_sectors, wr_sectors, dc_sectors or 0)
     busy = per_second(_delta_ms(before.busy_ms, after.busy_ms), seconds)
     queue = per_second(_delta_ms(before.queue_ms, after.queue_ms), seconds)
