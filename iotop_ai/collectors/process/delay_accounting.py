@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.io.root import KeptFile, Root, is_transient
 from iotop_ai.collectors.process.descriptors import open_kept
 from iotop_ai.model.process.records import ProcessKey, has_delay_switch
 
@@ -49,7 +49,10 @@ class DelayAccounting:
 
     def _on(self) -> bool | None:
         if self._switch is None:
-            self._switch = open_kept(self._root, SWITCH, 64)
+            switch = open_kept(self._root, SWITCH, 64)
+            if isinstance(switch, OSError) and is_transient(switch):
+                return None  # the next read tries again
+            self._switch = switch
             words = self._root.text_or("proc/cmdline").split()
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
             self._from_boot = old or "delayacct" in words

@@ -14,10 +14,12 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
+from iotop_ai.collectors.process.delay_accounting import DelayAccounting
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading, Status
 from tests.machines import Entries, build
+from tests.rigs.descriptors import too_many_open_files
 
 STAT = "{pid} (made) S 1 1 1 0 -1 4194304 9 8 7 6 {cpu} 4 3 2 20 0 1 0 {start} 100 33{zeros} 17 0 0 0 {ticks} 0 0\n"
 IO = b"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n"
@@ -73,6 +75,14 @@ def test_the_kernels_release_decides_whether_delays_are_counted(
     table = collector.read()
     collector.close()
     assert (table.delayacct, delays(table)) == (on, pids)
+
+
+def test_the_switch_is_opened_again_after_too_many_open_files(tmp_path: Path) -> None:
+    delay = DelayAccounting(machine(tmp_path, "6.8.0", switch="1"))
+    with too_many_open_files():
+        assert delay.read(()) == (None, None)
+    assert delay.read([ProcessKey(1, 7)]) == (True, 8)
+    delay.close()
 
 
 def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_path: Path) -> None:
