@@ -14,7 +14,15 @@ from iotop_ai.model.block.tree import chain_below, devices_of_mount, leaves_belo
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.filesystem import IN_MEMORY, fuse_is_remote, is_fuse, is_remote
 
-__all__ = ["MountsCollector", "PathDevices", "every_mount", "mount_of", "parse_mountinfo", "resolve_path_devices"]
+__all__ = [
+    "MountsCollector",
+    "PathDevices",
+    "every_mount",
+    "mount_of",
+    "parse_mountinfo",
+    "resolve_path_devices",
+    "unescape",
+]
 
 _WITHOUT_DISK_NUMBER = frozenset(("btrfs", "zfs", "bcachefs", "overlay"))
 """Local filesystems whose device numbers are not those of a disk, and differ between a mount and its files."""
@@ -29,7 +37,8 @@ _MOST_FOLLOWED = 4
 """The most stacked filesystems that are followed down to a disk."""
 
 
-def _unescape(raw: bytes) -> str:
+def unescape(raw: bytes) -> str:
+    """Return a path or source of mountinfo or mountstats, in which the kernel writes some characters in octal."""
     if b"\\" not in raw:
         return clean_bytes(raw)
     return clean_bytes(_ESCAPE.sub(lambda m: bytes((int(m[1], 8) & 255,)), raw))
@@ -56,13 +65,13 @@ def every_mount(raw: bytes) -> tuple[Mount, ...]:
         mount_fields, fs_fields = left.split(b" "), right.split(b" ")
         if not dash or len(mount_fields) < 6 or len(fs_fields) < 3:
             continue
-        fstype, path, device = clean_bytes(fs_fields[0]), _unescape(mount_fields[4]), clean_bytes(mount_fields[2])
+        fstype, path, device = clean_bytes(fs_fields[0]), unescape(mount_fields[4]), clean_bytes(mount_fields[2])
         read_only = b"ro" in mount_fields[5].split(b",") or b"ro" in fs_fields[2].split(b",")
         layers = _layers(fs_fields[2]) if fstype == "overlay" else ()
         # A later mount hides an earlier mount at the same path.
         by_path.pop(path, None)
         by_path[path] = Mount(
-            path, fstype, _unescape(fs_fields[1]), read_only, device, _unescape(mount_fields[3]), layers
+            path, fstype, unescape(fs_fields[1]), read_only, device, unescape(mount_fields[3]), layers
         )
     return tuple(by_path.values())
 
@@ -84,9 +93,9 @@ def _layers(options: bytes) -> tuple[str, ...]:
     for option in options.split(b","):
         name, _, value = option.partition(b"=")
         if name == b"upperdir":
-            upper.append(_unescape(value))
+            upper.append(unescape(value))
         elif name in (b"lowerdir", b"lowerdir+"):
-            lower += [_unescape(part) for part in value.split(b":") if part]
+            lower += [unescape(part) for part in value.split(b":") if part]
     return tuple((upper + lower)[:_MOST_LAYERS])
 
 

@@ -6,6 +6,7 @@ import os
 from typing import Protocol
 
 from iotop_ai.collectors.io.root import KeptFile, Root
+from iotop_ai.collectors.machine.mounts import unescape
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean_bytes
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
@@ -42,17 +43,10 @@ def parse_mountstats(raw: bytes) -> dict[str, NfsMount]:
         kind = fstype.split(b" ")[0]
         if not mounted or kind not in (b"nfs", b"nfs4"):
             continue
-        mount = _parse_nfs(_unescaped(path), _unescaped(source), clean_bytes(kind), body)
+        mount = _parse_nfs(unescape(path), unescape(source), clean_bytes(kind), body)
         if mount is not None:
             by_path[mount.mount] = mount
     return by_path
-
-
-def _unescaped(raw: bytes) -> str:
-    # mountstats escapes these characters in the same way as mountinfo.
-    for octal, byte in ((b"\\040", b" "), (b"\\011", b"\t"), (b"\\012", b"\n"), (b"\\134", b"\\")):
-        raw = raw.replace(octal, byte)
-    return clean_bytes(raw)
 
 
 def _parse_nfs(path: str, source: str, fstype: str, body: bytes) -> NfsMount | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.root import Root
-from iotop_ai.collectors.machine.mounts import MountsCollector
+from iotop_ai.collectors.machine.mounts import MountsCollector, every_mount
 from iotop_ai.collectors.machine.netfs import NetfsCollector, parse_mountstats
 from iotop_ai.model.machine.netfs import FuseMount, NetfsTable, NfsMount, NfsOp
 from tests.machines import machine
@@ -80,6 +80,12 @@ def test_a_connection_of_another_namespace_has_no_mount(tmp_path: Path) -> None:
 )
 def test_blocks_of_other_filesystems_are_left_out(raw: bytes) -> None:
     assert parse_mountstats(raw) == {}
+
+
+def test_the_source_is_that_of_mountinfo() -> None:
+    raw = b"device s:/a\\043b\\040c mounted on /n with fstype nfs statvers=1.1\n\tbytes:\t1 2 3 4 5 6 7 8\n"
+    (mount,) = every_mount(b"36 35 0:4 / /n rw - nfs s:/a\\043b\\040c rw")
+    assert parse_mountstats(raw)["/n"].source == mount.source == "s:/a#b c"
 
 
 def test_a_broken_line_does_not_affect_the_rest_of_its_mount() -> None:
