@@ -244,8 +244,8 @@ def nvme_controllers(root: Root, base: str) -> tuple[str, ...]:
     """Return the names of the controllers with a path to an NVMe disk; () when they are unknown.
 
     The number in a disk's name may differ from its controller's. Since Linux 4.15, a disk is named after its subsystem,
-    and only since 5.4 (733e4b69d508) does a subsystem have the number of its first controller. Before 4.15, the "c" in
-    the name of a path was an ID of the device itself. Source: drivers/nvme/host/{core,multipath}.c.
+    and only since 5.4 (733e4b69d508) does a subsystem have the number of its first controller. On older kernels, the
+    "c" in the name of a path is an ID that the device itself reports. Source: drivers/nvme/host/{core,multipath}.c.
     """
     device = base + "/device"
     if root.exists(device + "/transport") or root.exists(device + "/device"):

@@ -103,7 +103,7 @@ class BlockInfoCollector:
             self._generation = self._block.generation
             keys = {key.name: key for key in self._block.keys}
         else:
-            # Without /proc/diskstats, the list is read again as often as the temperatures.
+            # Without a BlockCollector, the list is read again as often as the temperatures.
             if self._temperatures_asked_ns is not None and now - self._temperatures_asked_ns < REFRESH_NS:
                 return False
             names = self._root.names("sys/class/block")

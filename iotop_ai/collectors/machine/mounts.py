@@ -45,7 +45,7 @@ def unescape(raw: bytes) -> str:
 
 
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
-    """Return the filesystems that hold data, in the order of the file, without mounts that later ones hide.
+    """Return the filesystems that hold data, in the order of the file; of several at the same path, the last.
 
     These are mounts of devices, of btrfs, zfs and overlay, and of network filesystems and FUSE; also tmpfs and ramfs if
     they are at /dev/shm or outside /proc, /sys, /run and /dev. Source: https://docs.kernel.org/filesystems/proc.html,

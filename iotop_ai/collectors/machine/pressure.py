@@ -68,7 +68,7 @@ class PressureCollector:
     def read(self) -> dict[str, PressureTotals]:
         """Return the totals of each file that can be read.
 
-        Raises Unavailable(OFF) when the system has no such file, and OSError when too many files are open.
+        Raises Unavailable(OFF) when none of the system's files can be read, and OSError when too many files are open.
         """
         if self._files is None:
             self._files = self._open()

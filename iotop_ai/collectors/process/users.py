@@ -35,9 +35,10 @@ def look_up_name(uid: int) -> str:
 
 
 class Users:
-    """User names by UID. In a captured tree the UIDs have no names. look_up: a function like ``look_up_name``.
+    """User names by UID. In a tree that is not our own, the UIDs have no names.
 
-    A UID without a name is looked up again after a minute, then after two, and so on up to an hour.
+    A UID without a name is looked up again after a minute, then after two, and so on up to an hour. look_up: a function
+    like ``look_up_name``.
     """
 
     def __init__(

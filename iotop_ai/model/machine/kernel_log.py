@@ -8,12 +8,12 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 
 
 class DeviceErrors(NamedTuple):
-    """Failed requests of a device."""
+    """The errors of a device."""
 
     lines: int
-    """The number of log lines about errors so far; the kernel limits the rate of such lines."""
+    """The number of log lines so far that each report a further error; the kernel limits the rate of such lines."""
     at_ns: int
-    """When the newest line was read, in monotonic ns."""
+    """When the newest of these lines was read, in monotonic ns."""
     what: str
     """The kind of the newest error in the kernel's words: "I/O", "critical medium", "timeout". Of several errors in
     quick succession, the kind that names the cause."""
@@ -23,6 +23,6 @@ class KernelLog(NamedTuple):
     """The errors of all devices."""
 
     errors: Mapping[str, DeviceErrors] = {}
-    """The errors by kernel name of the device ("sda", "nvme0n1"); NVMe timeouts by the controller's name ("nvme0")."""
+    """The errors by kernel name of the block device or NVMe controller ("sda", "nvme0"), PCI address, or ATA port."""
     lost: int = 0
     """How often the kernel overwrote records of its log before they were read."""

@@ -12,7 +12,8 @@ from iotop_ai.model.metric import Exported, Metric
 class MemoryState(NamedTuple):
     """Levels in bytes, and counters in the kernel's units; None if this kernel does not print the figure.
 
-    Counters start at boot: pgpgin and pgpgout count KiB, the others pages or events, as their names say.
+    Counters start at boot: pgpgin and pgpgout count KiB, the others pages or events, as their names say. The two
+    thresholds of dirty pages are levels in pages.
     """
 
     total_bytes: int | None

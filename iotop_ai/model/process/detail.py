@@ -147,7 +147,7 @@ class CgroupDetail(NamedTuple):
 class ProcessDetail(NamedTuple):
     """One process in detail.
 
-    environ: the environment at the program's start, as (name, value) pairs; secrets are replaced
+    environ: the environment at the program's start, as (name, value) pairs; its secrets must be replaced before display
     """
 
     key: ProcessKey
