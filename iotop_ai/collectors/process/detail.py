@@ -132,9 +132,10 @@ class DetailReader:
         others: dict[str, int] = {}
         read_names = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]
         for name in read_names:
-            link = self._root.link(f"proc/{pid}/fd/{name}")
-            if not link:
-                continue  # the file was closed in the meantime
+            try:
+                link = os.readlink(self._root.join(f"proc/{pid}/fd/{name}"))
+            except FileNotFoundError:  # the file was closed in the meantime
+                continue
             if not link.startswith("/"):
                 kind = _kind(link)
                 others[kind] = others.get(kind, 0) + 1

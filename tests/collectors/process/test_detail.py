@@ -19,7 +19,9 @@ from iotop_ai.collectors.process.parse import parse_stat
 from iotop_ai.model.process.detail import ProcessDetail, thread_cpu
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
+from tests.machines import build
 from tests.rigs.descriptors import too_many_open_files
+from tests.rigs.nobody import UID, as_user
 
 CHILD = """
 import os, select, socket, sys, threading, time
@@ -183,6 +185,25 @@ def test_for_another_users_process_some_parts_are_not_permitted(tmp_path: Path) 
     assert done.stdout.splitlines() == ["denied denied off ok", "it belongs to another user | sudo shows it"], (
         done.stderr
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
+def test_descriptors_whose_files_are_hidden_are_not_permitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = f"7 (made) S 1 7 7 0 -1 0{' 0' * 12} 70{' 0' * 30}\n"
+    build({"proc/7/stat": stat.encode(), "proc/7/mountinfo": b"", "proc/7/fd/3": "/data/a.bin"}, tmp_path)
+    (tmp_path / "proc/7/fd").chmod(0o744)
+    tmp_path.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    reader = DetailReader(Root("."), Clock(), OWN)
+    own = reader.read_changing(ProcessKey(7, 70)).files.value
+    assert own is not None
+    assert [file.path for file in own.files] == ["/data/a.bin"]
+
+    def read() -> None:
+        files = reader.read_changing(ProcessKey(7, 70)).files
+        assert (files.status, files.value) == (Status.DENIED, None)
+
+    assert as_user(UID, read) == 0
 
 
 def test_fdinfo_is_parsed() -> None:
