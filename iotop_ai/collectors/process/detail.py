@@ -127,7 +127,8 @@ class DetailReader:
 
     def _files(self, pid: int) -> OpenFiles:
         names = os.listdir(self._root.join(f"proc/{pid}/fd"))
-        mounts = self._mounts(pid)
+        # A zombie has no descriptors and no mount namespace.
+        mounts = self._mounts(pid) if names else {}
         files: dict[tuple[str, str, bool], OpenFile] = {}
         others: dict[str, int] = {}
         read_names = sorted(names, key=lambda name: int(name) if name.isdecimal() else -1)[:MOST_FILES]

@@ -16,7 +16,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.detail import DetailReader, parse_fdinfo
 from iotop_ai.collectors.process.parse import parse_stat
-from iotop_ai.model.process.detail import ProcessDetail, thread_cpu
+from iotop_ai.model.process.detail import OpenFiles, ProcessDetail, thread_cpu
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
 from tests.machines import build
@@ -204,6 +204,18 @@ def test_descriptors_whose_files_are_hidden_are_not_permitted(tmp_path: Path, mo
         assert (files.status, files.value) == (Status.DENIED, None)
 
     assert as_user(UID, read) == 0
+
+
+def test_a_zombie_has_no_open_files() -> None:
+    zombie = subprocess.Popen(["true"], stdout=subprocess.PIPE)
+    assert zombie.stdout is not None
+    assert zombie.stdout.read() == b""
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        files = DetailReader(Root(), Clock(), OWN).read_changing(key_of(zombie.pid)).files
+        assert files.value == OpenFiles((), (), 0)
+    finally:
+        zombie.communicate()
 
 
 def test_fdinfo_is_parsed() -> None:
