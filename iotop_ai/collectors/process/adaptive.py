@@ -40,7 +40,7 @@ SLACK_SHARE = 0.03
 SLACK_BYTES_PER_S is the other part. Small differences are normal, since the two are not read at the same instant.
 """
 LONGEST_PAUSE = 8
-"""The longest pause of the check of direct writes, in ticks.
+"""The longest pause of the check of direct writes, in ticks, which include that of the full read.
 
 The check pauses when a full read found no other active process: the kernel's own journal writes and pages under
 writeback look like direct writes.

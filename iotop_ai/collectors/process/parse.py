@@ -126,7 +126,7 @@ def parse_cmdline(raw: bytes) -> tuple[str, ...]:
     """Return the arguments of a command line, without control characters; at most ``ARGUMENTS``.
 
     The arguments are separated by NUL bytes. A kernel thread or a zombie has none: (). A program may overwrite its
-    title (setproctitle); the result is then one argument with spaces, or an argument followed by NUL bytes.
+    title (setproctitle); the result is then usually one argument with spaces.
     """
     trimmed = raw.rstrip(b"\0")
     return tuple(clean_bytes(part) for part in trimmed.split(b"\0")[:ARGUMENTS]) if trimmed else ()

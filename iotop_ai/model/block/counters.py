@@ -18,7 +18,7 @@ SECTOR_BYTES = 512
 
 
 class BlockKey(NamedTuple):
-    """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 on kernels without that file).
+    """A device's identity: its kernel name and the number in /sys/block/X/diskseq (0 if unknown, as before 5.15).
 
     A device that is connected again under its old name gets a new diskseq. A partition has the diskseq of its disk.
     """
