@@ -134,7 +134,8 @@ class BlockInfo(NamedTuple):
     @property
     def stats_remedy(self) -> str:
         """The command that switches on the I/O accounting of the device."""
-        return f"echo 1 > /sys/block/{(self.parent or self.name).replace('/', '!')}/queue/iostats"
+        disk = self.parent if self.kind == "partition" else self.name
+        return f"echo 1 > /sys/block/{disk.replace('/', '!')}/queue/iostats"
 
 
 class BlockRates(NamedTuple):

@@ -220,6 +220,20 @@ def test_a_disk_whose_accounting_is_off_is_unknown_and_not_idle() -> None:
     assert infos["sdb"].stats_remedy == "echo 1 > /sys/block/sdb/queue/iostats"
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "parent", "folder"),
+    [
+        ("sda", "disk", "", "sda"),
+        ("sda1", "partition", "sda", "sda"),
+        ("cciss/c0d0p1", "partition", "cciss/c0d0", "cciss!c0d0"),
+        ("nvme0c1n1", "nvme-path", "nvme0n1", "nvme0c1n1"),
+    ],
+)
+def test_the_accounting_of_a_partition_is_that_of_its_disk(name: str, kind: str, parent: str, folder: str) -> None:
+    info = BlockInfo(name, 8, 0, kind, name, parent=parent, stats_off=True)
+    assert info.stats_remedy == f"echo 1 > /sys/block/{folder}/queue/iostats"
+
+
 def test_a_device_that_a_program_serves_is_not_a_leaf() -> None:
     infos = (info("nvme0n1"), info("ublkb0", "ublk"), info("zloop0", "zloop"), info("loop0", "loop"))
     assert [i.name for i in infos if is_leaf(i)] == ["nvme0n1"]
