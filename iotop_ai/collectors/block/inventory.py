@@ -123,11 +123,19 @@ class BlockInfoCollector:
         # With a tick per second, a 25th per tick reads all devices again within the 30 s.
         most = max(8, len(self._unjoined) // 25)
         changed = False
-        for _, name in old[:most]:
+        for _, name in old[:most] if old and self._can_open() else ():
             before = self._unjoined[name]
             self._read_one(name, now)
             changed |= self._unjoined[name] != before
         return changed
+
+    def _can_open(self) -> bool:
+        """Whether files can be opened. With too many open files, the facts of every device would seem unknown."""
+        try:
+            self._root.entries("sys/block")
+        except OSError:
+            return False
+        return True
 
     def _read_one(self, name: str, now: int) -> None:
         numbers = self._block.numbers.get(name) if self._block is not None else None

@@ -19,6 +19,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, Mount
 from iotop_ai.model.block.tree import folded
 from tests.clocks import SetClock
 from tests.machines import machine, names
+from tests.rigs.descriptors import too_many_open_files
 
 SECOND = 10**9
 SDA, SDB = BlockKey("sda", 1), BlockKey("sdb", 2)
@@ -229,6 +230,18 @@ def test_a_changed_setting_is_noticed_within_half_a_minute(tmp_path: Path) -> No
     replace((tmp_path / "sys/block/nvme0n1").resolve() / "queue/scheduler", "none [kyber]\n")
     assert watched.read(5)["nvme0n1"].scheduler == "none"
     assert watched.read(26)["nvme0n1"].scheduler == "kyber"
+
+
+def test_devices_are_not_read_again_while_too_many_files_are_open(tmp_path: Path) -> None:
+    watched = Watched(machine("made-gpu-server", tmp_path))
+    before = watched.read()["md0"]
+    replace((tmp_path / "sys/block/md0").resolve() / "md/sync_action", "check\n")
+    with too_many_open_files():
+        watched.clock.now_ns += 31 * SECOND
+        now = watched.collector.read()["md0"]
+    assert before.slaves
+    assert (now.slaves, now.size_bytes, now.md_sync) == (before.slaves, before.size_bytes, "")
+    assert watched.read(1)["md0"].md_sync == "check"
 
 
 def test_a_device_that_vanishes_during_the_reading_is_only_unknown(tmp_path: Path) -> None:
