@@ -20,7 +20,7 @@ from iotop_ai.collectors.job.cgroup_limits import cpu_quota, io_limits
 from iotop_ai.collectors.job.cgroup_paths import unified_folder
 from iotop_ai.collectors.job.wait_target import wait_target
 from iotop_ai.collectors.machine.mounts import every_mount
-from iotop_ai.collectors.process.parse import parse_stat
+from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.block.counters import Mount
 from iotop_ai.model.clean import clean, clean_bytes
@@ -96,6 +96,8 @@ class DetailReader:
     def _environ(self, pid: int, uid: int | None) -> tuple[tuple[str, str], ...]:
         if uid not in self._own_uids:
             raise Unavailable(Status.OFF, "shown for your own processes only")
+        if parse_stat(self._root.once(f"proc/{pid}/stat", _STAT_SIZE)).flags & PF_KTHREAD:
+            return ()  # a kernel thread has no environment; new kernels give ESRCH, as if it had ended
         variables = PsutilProcess(self._root, pid).environ()
         return tuple((clean(name, 256), clean(value)) for name, value in sorted(variables.items())[:MOST_VARIABLES])
 

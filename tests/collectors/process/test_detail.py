@@ -15,7 +15,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.process.detail import DetailReader, parse_fdinfo
-from iotop_ai.collectors.process.parse import parse_stat
+from iotop_ai.collectors.process.parse import PF_KTHREAD, parse_stat
 from iotop_ai.model.process.detail import OpenFiles, ProcessDetail, thread_cpu
 from iotop_ai.model.process.records import ProcessKey
 from iotop_ai.model.reading import Status
@@ -204,6 +204,13 @@ def test_descriptors_whose_files_are_hidden_are_not_permitted(tmp_path: Path, mo
         assert (files.status, files.value) == (Status.DENIED, None)
 
     assert as_user(UID, read) == 0
+
+
+def test_a_kernel_thread_has_no_environment_and_has_not_ended(tmp_path: Path) -> None:
+    stat = f"7 (kworker) I 2 0 0 0 -1 {PF_KTHREAD}{' 0' * 12} 70{' 0' * 30}\n"
+    reader = DetailReader(build({"proc/7/stat": stat.encode()}, tmp_path), Clock(), OWN)
+    environ = reader.read(ProcessKey(7, 70), os.geteuid()).environ
+    assert (environ.status, environ.value) == (Status.OK, ())
 
 
 def test_a_zombie_has_no_open_files() -> None:
