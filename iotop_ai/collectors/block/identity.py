@@ -159,7 +159,7 @@ def _md(root: Root, base: str, info: BlockInfo) -> BlockInfo:
     level, missing = root.text_or(base + "/md/level"), root.number_or_none(base + "/md/degraded")
     action = root.text_or(base + "/md/sync_action")
     words = (level or "md", "degraded" if missing else "")
-    return info._replace(detail=" ".join(filter(None, words)), md_sync="" if action == "idle" else action)
+    return info._replace(detail=" ".join(filter(None, words)), md_sync="" if action in ("idle", "frozen") else action)
 
 
 def _loop(root: Root, base: str, info: BlockInfo) -> BlockInfo:

@@ -232,6 +232,14 @@ def test_a_changed_setting_is_noticed_within_half_a_minute(tmp_path: Path) -> No
     assert watched.read(26)["nvme0n1"].scheduler == "kyber"
 
 
+def test_an_array_whose_resync_is_frozen_is_not_resyncing(tmp_path: Path) -> None:
+    watched = Watched(machine("made-gpu-server", tmp_path))
+    action = (tmp_path / "sys/block/md0").resolve() / "md/sync_action"
+    for word, sync in (("resync", "resync"), ("frozen", "")):
+        action.write_text(f"{word}\n")
+        assert Watched(watched.root).read()["md0"].md_sync == sync
+
+
 def test_devices_are_not_read_again_while_too_many_files_are_open(tmp_path: Path) -> None:
     watched = Watched(machine("made-gpu-server", tmp_path))
     before = watched.read()["md0"]
