@@ -6,6 +6,7 @@ from textwrap import wrap
 
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.gpu.state import GpuInstance
+from iotop_ai.model.reading import Status
 from iotop_ai.present.gpu.context import detail_of, gpu_sentences
 from iotop_ai.present.gpu.facts import facts
 from iotop_ai.present.gpu.graphs import TALLEST, gpu_graph_rows, gpu_graphs
@@ -113,7 +114,8 @@ def _top(frame: Frame, view: View, width: int, gpu: Gpu, sentences: list[Meaning
     if sentences and sentences[0].id in _SLOWED:
         word = "SLOWED"
     if gpu.state is None:
-        word = "LOST"
+        # A GPU whose query failed is lost; one that may not be queried, or only later, is unknown.
+        word = "LOST" if gpu.reading.status is Status.FAILED else "UNSURE"
     name = "" if gpu.state is None else short_model(gpu.state.name)
     number = cut(gpu.uuid, 16) if gpu.state is None else f"GPU {gpu.state.number}"
     position = next((i for i, g in enumerate(every, 1) if g.uuid == gpu.uuid), 0)

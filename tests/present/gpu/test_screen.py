@@ -241,6 +241,9 @@ def test_a_lost_gpu_names_its_remedy() -> None:
     assert lines[1].startswith(" LOST ")
     assert "the GPU is lost (Xid 79)" in lines[2]
     assert "do reboot" in lines[2]
+    table["GPU-0003"] = Reading(None, Status.DENIED, "this user is not allowed to use NVML", at_ns=1)
+    denied = EIGHT._replace(snapshot=EIGHT.snapshot._replace(gpu=EIGHT.snapshot.gpu._replace(value=table)))
+    assert gpu_screen_rows(denied, VIEW, 80, 24, "GPU-0003")[1].text.startswith(" UNSURE ")
 
 
 def test_mig_instances_have_rows() -> None:
