@@ -71,10 +71,12 @@ def _xid_cure(xid: int, recovery: int | None) -> str:
 def _log_errors(facts: Facts, bus_id: str) -> DeviceErrors | None:
     """The recent errors of the GPU at a PCI address, from the kernel's log; None if there are none.
 
-    NVML writes the domain of the address with more digits than the log.
+    NVML writes the domain of the address with eight digits, the log with at least four.
     """
     log = facts.snapshot.kernel.value
-    errors = None if log is None else log.errors.get(bus_id.lower()[-len("0000:00:00.0") :])
+    domain, _, rest = bus_id.lower().partition(":")
+    address = f"{domain.lstrip('0').zfill(4)}:{rest}"
+    errors = None if log is None else log.errors.get(address)
     if errors is None or facts.snapshot.at_ns - errors.at_ns >= facts.limits.error_memory_s * 1e9:
         return None
     return errors
