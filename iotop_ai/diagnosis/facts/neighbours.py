@@ -187,7 +187,9 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     if others <= 0 or others < ease * limits.own_share * used:
         return None
     _, strangers = _sides(facts, job)
-    neighbour = _largest_group(facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used)
+    neighbour = _largest_group(
+        facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used
+    )
     return None if neighbour is None else neighbour._replace(theirs=others, own=use.own)
 
 

@@ -12,6 +12,7 @@ from iotop_ai.model.finding import Severity
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.gpu.state import GpuProcess
 from iotop_ai.model.job.task_states import TaskRates
+from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     COMPUTING,
@@ -361,3 +362,10 @@ def test_a_level_is_graded_between_the_entry_and_the_exit_threshold() -> None:
     assert graded(0.25, 0.25, 0.35, 0.7) == pytest.approx(1.0)
     assert graded(0.36, 0.25, 0.35, 0.7) < 0.7
     assert graded(None, 0.25, 0.35, 0.7) == 0.0
+
+
+@pytest.mark.parametrize(("logged", "is_found"), [("10000:c1:00.0", True), ("0000:c1:00.0", False)])
+def test_the_errors_of_a_gpu_are_those_of_its_whole_address(logged: str, is_found: bool) -> None:
+    errors = {logged: DeviceErrors(1, 0, "ring timeout")}
+    scene = replace(FED, gpu_only={2: {"bus_id": "00010000:C1:00.0"}}, errors=errors)
+    assert ("gpu_fault" in classes(verdict_of(scene, 20))) is is_found
