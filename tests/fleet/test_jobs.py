@@ -6,6 +6,9 @@ from iotop_ai.fleet.answer import Answer, Series
 from iotop_ai.fleet.jobs import job_parts, joined_jobs
 from iotop_ai.fleet.names import host_of
 from iotop_ai.model.fleet.records import FleetJob
+from iotop_ai.present.fleet.jobs_screen import selected_job
+from iotop_ai.present.fleet.view import FleetView
+from iotop_ai.present.screen.view import View
 
 
 def ids(machine: str, pid: int, **labels: str) -> dict[str, str]:
@@ -57,3 +60,15 @@ def test_the_newest_rank_numbers_count_and_anything_else_is_dropped() -> None:
     assert [(part.numbers, part.group) for part in job.parts] == [("8-15", "x:1")]
     (job,) = jobs((ids("a", 1, ranks="[b]8[/b]"), 2))
     assert job.parts[0].numbers == ""
+
+
+def test_jobs_of_one_unit_have_different_keys() -> None:
+    found = jobs(
+        (ids("a", 1, unit="train.service"), 2),
+        (ids("a", 2, unit="train.service"), 2),
+        (ids("b", 1, unit="train.service"), 2),
+    )
+    assert {job.name for job in found} == {"train.service"}
+    shown = FleetView(View())
+    for i, job in enumerate(found):
+        assert selected_job(found, shown._replace(job=job.key)) == i

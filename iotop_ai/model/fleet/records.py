@@ -139,6 +139,13 @@ class FleetJob(NamedTuple):
     straggler: Straggler | None = None
 
     @property
+    def key(self) -> str:
+        """A text that no other job has. The jobs of one unit share their name."""
+        first = self.parts[0]
+        joined = first.slurm or len(self.parts) > 1
+        return self.name if joined else f"{self.name} {first.machine} {first.pid} {first.script}"
+
+    @property
     def lost_gpu_h(self) -> float | None:
         """The GPU-hours lost on all machines."""
         return summed(part.lost_gpu_h for part in self.parts)

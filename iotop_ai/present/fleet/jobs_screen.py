@@ -19,7 +19,7 @@ from iotop_ai.present.text.units import UNDEFINED, UNKNOWN, figure, percent
 KEYS = ("app.quit", "fleet_jobs.help", "fleet_jobs.back", "fleet_jobs.up", "fleet_jobs.pause")
 """The actions shown in the last row."""
 PREFIX = "job:"
-"""The key of a job's row is this prefix and the job's name."""
+"""The key of a job's row is this prefix and the job's key."""
 COLUMNS = (
     Column("script", "script", 14, 2, 24, left=True),
     Column("machines", "mach", 5),
@@ -56,7 +56,7 @@ def jobs_screen_rows(fleet: Fleet | None, fleet_view: FleetView, width: int, hei
 
 def selected_job(jobs: tuple[FleetJob, ...], fleet_view: FleetView) -> int:
     """The index of the job under the cursor; 0 if that job is not in the list."""
-    return next((i for i, job in enumerate(jobs) if job.name == fleet_view.job), 0)
+    return next((i for i, job in enumerate(jobs) if job.key == fleet_view.job), 0)
 
 
 def _body(jobs: tuple[FleetJob, ...], fleet_view: FleetView, width: int, height: int) -> list[Line]:
@@ -98,7 +98,7 @@ def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) ->
             out += _bar(job.seconds, slot, state)
         else:
             out.append(slot.cell(texts[slot.column.id], "strong" if slot.column.id == "late" and straggler else ""))
-    return place(width, *out, background="sel" if marked else "", key=f"{PREFIX}{job.name}")
+    return place(width, *out, background="sel" if marked else "", key=f"{PREFIX}{job.key}")
 
 
 def _lost_text(gpus: int | None, lost_gpu_h: float | None) -> str:

@@ -30,7 +30,7 @@ class FleetView(NamedTuple):
     view: pattern, cursor (a machine's name), scroll, reverse, mode and message. sort: one of SORTS. server: the address
     of the Prometheus server. window_s: the seconds over which the figures are computed. interval_s: the seconds between
     two refreshes. trouble: why the last refresh failed; "" if it did not. age_s: the seconds since the last answer.
-    job: the name of the job under the cursor in the list of jobs.
+    job: the key of the job under the cursor in the list of jobs.
     """
 
     view: View

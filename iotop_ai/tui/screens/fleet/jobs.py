@@ -30,8 +30,8 @@ class FleetJobsScreen(LiveScreen):
         """The rows of all jobs."""
         return jobs_screen_rows(self.state.fleet, self.state.fleet_view, width, height)
 
-    def _mark(self, name: str) -> None:
-        self.state.fleet_view = self.state.fleet_view._replace(job=name)
+    def _mark(self, key: str) -> None:
+        self.state.fleet_view = self.state.fleet_view._replace(job=key)
         self.draw()
 
     def on_row_clicked(self, event: RowClicked) -> None:
@@ -49,7 +49,7 @@ class FleetJobsScreen(LiveScreen):
         jobs = self.state.fleet.jobs if self.state.fleet is not None else ()
         if jobs:
             at = selected_job(jobs, self.state.fleet_view)
-            self._mark(jobs[max(0, min(len(jobs) - 1, at + step))].name)
+            self._mark(jobs[max(0, min(len(jobs) - 1, at + step))].key)
 
     def action_page(self, pages: int) -> None:
         """Move by a page."""
