@@ -235,7 +235,7 @@ def figure_of(text: str, extra: Mapping[str, str] | None = None) -> Figure:
     if family == "cpu" and not dot:
         name, dot = _EVERY_CORE, "."
     alone = FAMILIES[family].alone
-    if alone == bool(dot):
+    if alone == bool(dot) or (dot and not name):
         shape = f"{family}.FIELD" if alone else f"{family}.NAME.FIELD, or {family}.*.FIELD for any"
         raise UsageError(f"{text!r}: write {shape}")
     fields = fields_of(family)

@@ -85,6 +85,7 @@ def test_units_are_converted(text: str, wanted: float) -> None:
         ("memory.available_bytes < 1 G/s", "not measured in G/s"),
         ("dsks.*.r_await > 5", "did you mean disks?"),
         ("disks.r_await > 5", "disks.NAME.FIELD"),
+        ("disks..r_await > 5", "disks.NAME.FIELD"),
         ("memory.x.available_bytes > 5", "memory.FIELD"),
         ("disks.*.read_await > 5", "did you mean read_await_ms"),
         ("data_weight > 5%", "did you mean data_wait"),
