@@ -27,7 +27,7 @@ def parse_duration_s(text: str) -> float:
             break
         seconds += float(match[1]) * _DURATION_UNIT[match[2] or "s"]
         end = match.end()
-    if not compact or end != len(compact) or not math.isfinite(seconds):
+    if not compact or end != len(compact) or not math.isfinite(seconds * 1e9):  # also finite in ns
         raise UsageError(f"{text!r} is not a duration; write 2, 0.5, 90s, 10m or 1h30m")
     return seconds
 
