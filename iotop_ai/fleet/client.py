@@ -157,6 +157,9 @@ class Prometheus:
         if len(body) > MOST_BYTES:
             self.close()
             raise NoAnswerError(f"{self.address.text}: the answer is larger than {MOST_BYTES >> 20} MB")
+        if answer.length:  # the number of missing bytes; None or 0 for a complete answer
+            self.close()
+            raise http.client.RemoteDisconnected
         if answer.status != 200:
             raise self._refused(answer, body)
         return body

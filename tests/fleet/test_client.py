@@ -96,6 +96,19 @@ def test_a_connection_is_kept_and_opened_again_if_needed() -> None:
     assert len(requests) == 2
 
 
+def test_an_answer_that_ends_early_does_not_affect_the_next() -> None:
+    def part(connection: socket.socket, _: bytes) -> None:
+        connection.sendall(http(GOOD)[:-9])
+        connection.shutdown(socket.SHUT_RDWR)
+
+    with server(part, reply_of(http(GOOD))) as (url, _):
+        one = Prometheus(Address(url))
+        with pytest.raises(NoAnswerError, match="closes the connection"):
+            one.instant_query("up")
+        assert one.instant_query("up").series == ()
+        one.close()
+
+
 @pytest.mark.parametrize(
     ("reply", "words"),
     [
