@@ -197,7 +197,8 @@ def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, 
     if fault:
         out.append(place(width, Cell(1, "○", "dim"), Cell(3, "gpu_fault"), Cell(22, cut(fault, width - 24), "dim")))
     names = ", ".join(class_id for class_id in no_sign if class_id != "gpu_fault" or not fault)
-    for i, text in enumerate(wrap(f"no sign of {names}" if names else "every other class is listed above", width - 5)):
+    sentence = f"no sign of {names}" if names else "every other class is listed above"
+    for i, text in enumerate(wrap(sentence, max(1, width - 5))):
         out.append(place(width, Cell(3 if not i else 5, text, "dim")))
     return out
 
@@ -239,7 +240,7 @@ def _cures(width: int, primary: Finding) -> list[Line]:
         return []
     out = [rule(width, "do")]
     for number, advice in enumerate(primary.advice, 1):
-        for i, text in enumerate(wrap(advice_text(advice), width - 5)):
+        for i, text in enumerate(wrap(advice_text(advice), max(1, width - 5))):
             head = [Cell(1, str(number), "strong")] if not i else []
             out.append(place(width, *head, Cell(3, text, "strong" if number == 1 else "text")))
     return out

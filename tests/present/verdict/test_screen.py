@@ -18,7 +18,7 @@ from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
 
 UTC = View(utc_offset_s=0)
-SIZES = [(80, 24), (160, 48), (60, 15), (100, 30), (250, 70), (40, 10)]
+SIZES = [(80, 24), (160, 48), (60, 15), (100, 30), (250, 70), (40, 10), (1, 24)]
 SCENES = {
     **DATA_SCENES,
     **STATE_SCENES,
