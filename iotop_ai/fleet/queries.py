@@ -60,7 +60,11 @@ def queries(window_s: float) -> dict[str, str]:
 
 
 def _filled(text: str, window_s: float) -> str:
-    return " ".join(text.split()).replace("[WINDOW]", f"[{max(1, round(window_s))}s]")
+    return " ".join(text.split()).replace("[WINDOW]", _window(window_s))
+
+
+def _window(window_s: float) -> str:
+    return f"[{max(1, round(window_s))}s]"
 
 
 def quoted(text: str) -> str:
@@ -71,18 +75,16 @@ def quoted(text: str) -> str:
 
 def history(instance: str, window_s: float) -> dict[str, str]:
     """The queries for the graphs of a machine with iotop-ai: lost share, GPU use, and use of the busiest disk."""
-    on = f"instance={quoted(instance)}"
+    on, over = f"instance={quoted(instance)}", _window(window_s)
     time = "iotop_job_time_seconds_total"
     return {
-        "lost": _filled(
-            f"sum(rate({time}{{{on},{_LOST_TIME}}}[WINDOW])) / (sum(rate({time}{{{on}}}[WINDOW])) > 0)", window_s
-        ),
-        "gpu": _filled(f"avg(avg_over_time(iotop_gpu_busy_ratio{{{on}}}[WINDOW]))", window_s),
-        "disk": _filled(f"max(rate(iotop_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s),
+        "lost": f"sum(rate({time}{{{on},{_LOST_TIME}}}{over})) / (sum(rate({time}{{{on}}}{over})) > 0)",
+        "gpu": f"avg(avg_over_time(iotop_gpu_busy_ratio{{{on}}}{over}))",
+        "disk": f"max(rate(iotop_disk_io_time_seconds_total{{{on}}}{over}))",
     }
 
 
 def history_of_node(instance: str, window_s: float) -> dict[str, str]:
     """The queries for the graphs of a machine that has only node_exporter."""
     on = f"instance={quoted(instance)},{_DISKS}"
-    return {"disk": _filled(f"max(rate(node_disk_io_time_seconds_total{{{on}}}[WINDOW]))", window_s)}
+    return {"disk": f"max(rate(node_disk_io_time_seconds_total{{{on}}}{_window(window_s)}))"}

@@ -205,8 +205,9 @@ def test_addresses_are_parsed() -> None:
 
 
 def test_the_window_of_a_query_does_not_change_its_labels() -> None:
-    asked = {**history("WINDOW-1:9743", 60.0), **history_of_node("WINDOW-1:9100", 60.0)}
-    assert [('instance="WINDOW-1:9' in query, "[60s]" in query) for query in asked.values()] == [(True, True)] * 3
+    for name in ("WINDOW-1:9743", "a  b[WINDOW]"):
+        asked = [*history(name, 60.0).values(), *history_of_node(name, 60.0).values()]
+        assert [(f'instance="{name}"' in query, "[60s]" in query) for query in asked] == [(True, True)] * 4
 
 
 def test_a_label_is_quoted_for_a_query() -> None:
