@@ -194,7 +194,7 @@ class Thresholds(NamedTuple):
     hung_s: float = 10.0
     """A device hangs if it completes no request for this long."""
     hung_bad_s: float = 30.0
-    """The time after which the kernel gives up a request. Source: nvme_core.io_timeout."""
+    """The time after which the kernel gives up on a request. Source: nvme_core.io_timeout."""
 
     gpu_window_s: float = 30.0
     """The window of most GPU rules."""

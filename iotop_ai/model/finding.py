@@ -64,7 +64,8 @@ class Finding(NamedTuple):
     lost_ratio: float | None = None
     """The share of the job's time that is lost, 0 to 1."""
     gpu_hours_lost: float | None = None
-    """GPU-hours that the job has lost so far, set by the engine; None without a job and for a job without a GPU."""
+    """GPU-hours that the job has lost so far, set by the engine; None without a job, for a job without a GPU, and if
+    its use of the GPUs is unknown."""
     since_ns: int | None = None
     """The monotonic time in ns at which the finding became active."""
 
@@ -72,7 +73,7 @@ class Finding(NamedTuple):
     def state(self) -> State:
         """The word that the banner shows for this class.
 
-        For the class ``unknown`` without a job, it is the value of ``state`` in ``args``.
+        For the class ``unknown``, it is the value of ``state`` in ``args``, or UNSURE without one.
         """
         if self.class_id == "unknown":
             for name, value in self.args:
@@ -100,8 +101,8 @@ class Verdict(NamedTuple):
     """The findings in order of rank, and how much of the machine can be observed."""
 
     findings: tuple[Finding, ...]
-    """The primary finding comes first. If no rule applies, the only finding has class ``unknown``; OK is never the
-    default."""
+    """The primary finding comes first. It has class ``unknown`` while ``measuring``, and if no rule applies; OK is
+    never the default."""
     watched_s: float
     """The time in seconds since the session began."""
     needed_s: float

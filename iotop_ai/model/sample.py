@@ -38,7 +38,7 @@ class OwnRates(NamedTuple):
     """The cost of the monitor itself; all fields are None in an imported log, because no monitor ran."""
 
     cpu_ratio: float | None
-    """The CPU time as a share of one core; None in the first Sample."""
+    """The CPU time as a share of one core; None in the monitor's first Sample."""
     rss_bytes: int | None
     collect_s: float | None
     late_s: float | None

@@ -25,7 +25,7 @@ class State(StrEnum):
     STARTING = "STARTING"
     OK = "OK"
     CALM = "CALM"
-    """No training job runs, and nothing is slow."""
+    """Nothing is slow, and no training job works; or the job has its data, and is not seen to be healthy yet."""
     BUSY = "BUSY"
     """No training job runs, and a disk, the CPUs or memory are at their limit."""
     UNSURE = "UNSURE"
@@ -36,7 +36,7 @@ LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
 LOUD = (*LOSING, State.WASTED, State.BUSY)
 """States that need attention; the devices that they name are shown in the state's colour."""
 WITHOUT_JOB = (State.CALM, State.BUSY)
-"""States of class ``unknown`` on a machine without a training job, for which UNSURE would be a false alarm."""
+"""The states of class ``unknown`` when nothing is wrong or no training job runs, so UNSURE would be a false alarm."""
 
 
 class ClassSpec(NamedTuple):
@@ -202,9 +202,9 @@ _BY_PRECEDENCE = (
 )
 
 CLASS_SPECS: Mapping[str, ClassSpec] = {spec.class_id: spec for spec in _BY_PRECEDENCE}
-"""The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a
-filesystem that is nearly full counts after the causes of lost time, and a finding that costs no time now (``is_aside``)
-after all others.
+"""The classes by id, in the order of precedence: the first active class determines the state. Two exceptions: a full
+filesystem from which no job is seen to read counts after the causes of lost time, and a finding that costs no time now
+(``is_aside``) after all others.
 """
 PRECEDENCE = tuple(CLASS_SPECS)
 RIVALS = frozenset(spec.class_id for spec in _BY_PRECEDENCE if spec.rival)

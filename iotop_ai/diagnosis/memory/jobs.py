@@ -48,7 +48,11 @@ def update(memory: Memory, snapshot: Snapshot, sample: Sample, limits: Threshold
 
 
 def _lost(job: Job, rates: JobRates | None, sample: Sample) -> float:
-    """The share of the interval without data. While a job has no workers, its trainer waits or starts new workers."""
+    """The share of the interval without data; 0 if unknown.
+
+    While a job has no workers, this is the share in which its trainer waits or starts new workers, but at most the
+    share in which its GPUs are idle.
+    """
     if rates is None:
         return 0.0
     if job.workers:

@@ -17,7 +17,7 @@ BASE = 0.95
 WITHOUT_GPU = 0.8
 """The confidence with a GPU, and without one."""
 ACTIVE_NS = 3_000_000_000
-"""The machine is not idle if there was activity within this time."""
+"""Activity without a pause for this long ends idleness."""
 _AT = itemgetter(Sample._fields.index("at_ns"))
 
 
@@ -50,7 +50,7 @@ def nothing_runs(facts: Facts) -> tuple[Claim, ...]:
         advice=() if facts.jobs else (Advice("start_job"),),
     )
     newest = flags[bisect_right(window.samples, snapshot.at_ns - ACTIVE_NS, key=_AT) :]
-    # Activity ends idleness at once. The share of idle samples alone would keep the finding for most of the window.
+    # The share of idle samples alone would keep the finding for most of the window after activity begins.
     level = 1.0 if not newest or any(newest) else 0.0
     return (Claim(finding, share(flags), len(flags), window.needed, level),)
 

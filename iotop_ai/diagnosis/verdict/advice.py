@@ -98,7 +98,7 @@ class Cores(NamedTuple):
 
 
 def _more_workers(now: int, cores: Cores) -> Advice | None:
-    """The advice to use more workers; None if the idle cores are unknown or do not allow one more."""
+    """The advice to use more workers; None if the cores are unknown, or if no core is free for one more."""
     idle, most = cores.idle or 0.0, cores.most
     if most is None or cores.workers_wait or idle < _IDLE_CORE:
         return None
@@ -184,6 +184,7 @@ OTHER_WORKERS = (
 def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple[Advice, ...]:
     """The advice to use more loaders per rank if that helps, else cheaper transforms.
 
+    Threads, and workers that num_workers does not control (OTHER_WORKERS), have cures of their own.
     io: whether the loaders are blocked and do not compute, so that more loaders than cores make sense.
     """
     ranks = max(1, len(job.job.ranks))

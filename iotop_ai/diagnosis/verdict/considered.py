@@ -21,7 +21,7 @@ class Considered(NamedTuple):
     finding: Finding
     why: str
     """Why the claim is not in the verdict. SAMPLES, LEVEL, SHARE: this figure is too low. WAITS: the condition must
-    hold for longer. EXCLUDED: the claim is active, but another finding excludes it."""
+    hold for longer. EXCLUDED: the claim is active, but another finding excludes it, or it is acknowledged."""
     share: float
     """The part of the samples in which the condition held; ``enter`` is the part that it needs."""
     enter: float

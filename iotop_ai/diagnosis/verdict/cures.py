@@ -66,8 +66,8 @@ def _is_own_uid(facts: Facts, finding: Finding, uid: int) -> bool:
     return uid == facts.snapshot.host.euid or (job is not None and uid == job.uid)
 
 
-def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Advice | None:
-    """The advice if the reader may act on the process; for another user's process, the advice to ask its owner."""
+def _ask_owner_of_process(facts: Facts, finding: Finding, advice: Advice) -> Advice:
+    """The advice; if the process certainly belongs to another user, the advice to ask its owner."""
     args = dict(advice.args)
     info = _info(facts, args.get("other_pid"))
     if info is None or _is_own_uid(facts, finding, info.uid):

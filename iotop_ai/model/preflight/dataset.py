@@ -174,7 +174,7 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     """The number of workers that would keep the GPU busy.
 
-    None if storage or cores do not suffice for it, or if it is more than four times the present number.
+    None if storage or cores do not suffice for it, or if it is not above the present number, or above four times that.
     """
     storage_scales = supply.together >= NEAR * demand.workers * supply.alone
     enough = -int(-demand.samples_per_s * alone_s // 1)

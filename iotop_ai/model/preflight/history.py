@@ -18,7 +18,7 @@ class Kept(NamedTuple):
     engine: "fio" or "own"
     read: bytes per second of the fastest sequential read
     random: the highest rate of random 4 KiB reads, per second
-    files: how many files of 128 KiB one reader reads per second, whatever size the options set
+    files: how many files of 128 KiB one reader reads per second; None if the options set another size
     write: bytes per second, written with fsync
     """
 

@@ -206,8 +206,8 @@ SORTS: Mapping[str, str] = {
 def sort_machines(machines: Sequence[FleetMachine], key: str, *, reverse: bool = False) -> list[FleetMachine]:
     """The machines sorted by a key of SORTS: the worst first, equal ones by name.
 
-    A machine with an unknown value comes last; if its loss or its number of alerts is unknown, that counts as 0.
-    reverse: the whole order is reversed.
+    An unknown loss or number of alerts counts as 0, and an unknown state as slightly better than UNSURE. A machine with
+    any other unknown value comes last. reverse: the whole order is reversed.
     """
 
     def rank(machine: FleetMachine) -> tuple[float, ...]:

@@ -40,11 +40,11 @@ CLASS_NAMES = {
     "unknown": "cause not seen",
 }
 
-_WITHOUT_JOB = {State.BUSY: "something is at its limit", State.CALM: "nothing is slow"}
+_OF_UNKNOWN = {State.BUSY: "something is at its limit", State.CALM: "nothing is slow"}
 
 
 def class_name(class_id: str, state: State) -> str:
     """The display name of a finding's class; that of "unknown" depends on the state, which may be BUSY or CALM."""
-    if class_id == "unknown" and state in _WITHOUT_JOB:
-        return _WITHOUT_JOB[state]
+    if class_id == "unknown" and state in _OF_UNKNOWN:
+        return _OF_UNKNOWN[state]
     return CLASS_NAMES.get(class_id, class_id)

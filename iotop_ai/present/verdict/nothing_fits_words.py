@@ -1,4 +1,4 @@
-"""The words of the class "unknown": the state UNSURE for a job, CALM and BUSY for a machine without a job."""
+"""The words of the class "unknown", whose state is UNSURE, CALM or BUSY."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.present.verdict.advice import Args, amount, latency, number, perce
 def headline(a: Args) -> Spans:
     """The headline of the class "unknown"."""
     if word(a, "state"):
-        return _without_job(a)
+        return _calm_or_busy(a)
     from iotop_ai.diagnosis.thresholds import LIMITS  # not needed by the first frame
 
     busy = number(a, "gpu_busy")
@@ -53,7 +53,7 @@ def _nothing_slow(a: Args) -> Spans:
     return [plain("nothing slow is seen"), SEMI, plain(gpu), COMMA, plain(disks)]
 
 
-def _without_job(a: Args) -> Spans:
+def _calm_or_busy(a: Args) -> Spans:
     """The headline of CALM and BUSY. For BUSY, it names the disk, CPUs or memory that is at its limit."""
     limit = word(a, "limit")
     if limit == "disk":

@@ -119,7 +119,7 @@ def _why(frame: Frame, view: View, width: int, primary: Finding, facts: list[Fac
 
 
 def _time(frame: Frame) -> str:
-    """How the job's time was spent during the verdict's window, as shares; "" without a job."""
+    """How the job's time was spent during the verdict's window, or that it was not recorded; "" without a job."""
     if current_job(frame) is None:
         return ""
     return time_sentence(frame) if time_is_counted(frame) else NOT_RECORDED
@@ -204,8 +204,9 @@ def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, 
 
 
 def _fault_beside(frame: Frame, view: View) -> str:
-    """The first GPU fault, which no rule claims: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down"; "" if no
-    GPU has a fault.
+    """The first GPU's fault, although no rule claims it: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down".
+
+    "" if no GPU has a fault.
     """
     if not frame.snapshot.gpu.value:
         return ""
