@@ -71,11 +71,16 @@ def _short(figure: str) -> str:
     return figure
 
 
+def core_count(a: Args) -> str:
+    """The argument ``cores`` as text: "8", or "2.5" for a CPU quota; "?" when unknown."""
+    return units.figure(number(a, "cores")).removesuffix(".0")
+
+
 def idle_cores(a: Args) -> str:
     """The number of idle cores in the finding: "0.7 of 2 cores idle"."""
     idle = number(a, "idle") if number(a, "idle_cores") is None else number(a, "idle_cores")
     figure = units.figure(idle).removesuffix(".0")
-    return f"{figure} of {whole(a, 'cores')} cores idle"
+    return f"{figure} of {core_count(a)} cores idle"
 
 
 def limit_text(a: Args) -> str:

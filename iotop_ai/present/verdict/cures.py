@@ -10,6 +10,7 @@ from iotop_ai.present.text import units
 from iotop_ai.present.verdict.advice import (
     Args,
     amount,
+    core_count,
     idle_cores,
     limit_text,
     milliseconds,
@@ -83,7 +84,7 @@ def _setting(a: Args) -> str:
 def _workers(a: Args) -> str:
     several = (number(a, "ranks") or 1) > 1
     idle = number(a, "idle")
-    why = f"{whole(a, 'cores')} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
+    why = f"{core_count(a)} cores x 0.8" + (f" / {whole(a, 'ranks')}" if several else "")
     if idle is not None:
         why = f"{_cores(idle)} idle"
     return f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{' per GPU' if several else ''} ({why})"
@@ -109,7 +110,7 @@ def _cheaper(a: Args) -> str:
     if cores is None or idle is None:
         return f"use cheaper transforms{decode}"
     if idle < max(_NONE_IDLE, _NONE_OF * cores):
-        used = "the one core is" if cores == 1 else f"all {cores:.0f} cores are"
+        used = "the one core is" if cores == 1 else f"all {core_count(a)} cores are"
         by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOSTLY else ""
         return f"use cheaper transforms: {used} used{by}{decode}"
     ranks = number(a, "ranks") or 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from iotop_ai.model.finding import RuledOut
-from iotop_ai.present.verdict.advice import limit_text, rate, why_text
+from iotop_ai.present.verdict.advice import idle_cores, limit_text, rate, why_text
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,10 @@ def test_one_disk_is_not_in_the_plural(disks: float, text: str) -> None:
 )
 def test_a_rate_has_the_same_digits_as_beside_its_graph(mib: float, text: str) -> None:
     assert rate(mib * 2**20) == text
+
+
+@pytest.mark.parametrize(
+    ("cores", "text"), [(8.0, "0.4 of 8 cores"), (2.5, "0.4 of 2.5 cores"), (None, "0.4 of ? cores")]
+)
+def test_a_cpu_quota_keeps_its_fraction(cores: float | None, text: str) -> None:
+    assert idle_cores({"idle": 0.4, "cores": cores}) == f"{text} idle"
