@@ -180,7 +180,7 @@ def test_each_class_has_its_words(name: str, expected: str, because: str | None,
         (
             "imbalance",
             "the other GPU waits for GPU 0",
-            "GPU 0 is 42 % busy at 310 W, the others 100 % at 310 W",
+            "GPU 0 is 42 % busy at 310 W, the other 100 % at 310 W",
         ),
     ],
 )
