@@ -21,10 +21,12 @@ def straggler_of(parts: Sequence[JobPart], findings: Mapping[str, FleetFinding])
     findings: the primary finding of each machine.
     """
     known = [part for part in parts if part.seconds and sum(part.seconds)]
-    if len(known) < 2:
+    if not known:
         return None
     late = min(known, key=lambda part: part.share("collective"))
-    others = [part for part in known if part is not late]
+    others = [part for part in known if part.machine != late.machine]
+    if not others:
+        return None
     waited = median(part.share("collective") for part in others)
     if waited - late.share("collective") < LEAST_WAIT:
         return None

@@ -7,6 +7,7 @@ from iotop_ai.fleet.jobs import job_parts, joined_jobs
 from iotop_ai.fleet.names import host_of
 from iotop_ai.model.fleet.records import FleetJob
 from iotop_ai.present.fleet.jobs_screen import selected_job
+from iotop_ai.present.fleet.screen import job_text
 from iotop_ai.present.fleet.view import FleetView
 from iotop_ai.present.screen.view import View
 
@@ -72,3 +73,8 @@ def test_jobs_of_one_unit_have_different_keys() -> None:
     shown = FleetView(View())
     for i, job in enumerate(found):
         assert selected_job(found, shown._replace(job=job.key)) == i
+
+
+def test_two_scripts_of_one_batch_job_run_on_one_machine() -> None:
+    (job,) = jobs((ids("a", 1, slurm_job_id="7"), 1), (ids("a", 2, slurm_job_id="7"), 2))
+    assert job_text(job) == "slurm 7 train.py on 1 machine"

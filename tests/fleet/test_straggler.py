@@ -48,6 +48,7 @@ def test_a_machine_may_be_late_by_computing() -> None:
 @pytest.mark.parametrize(
     "parts",
     [
+        [part("a", **WAITS), part("a", data_disk=0.5)],
         [],
         [part("a", data_disk=0.9)],
         [part("a"), part("b", data_disk=0.3)],  # the other machine does not wait

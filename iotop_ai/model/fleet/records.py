@@ -151,6 +151,11 @@ class FleetJob(NamedTuple):
         return summed(part.lost_gpu_h for part in self.parts)
 
     @property
+    def machine_count(self) -> int:
+        """The number of machines. Several parts may be on one machine, such as the scripts of one Slurm job."""
+        return len({part.machine for part in self.parts})
+
+    @property
     def gpus(self) -> int | None:
         """The number of the job's GPUs on all machines."""
         total = summed(part.gpus for part in self.parts)

@@ -85,7 +85,7 @@ def _row(job: FleetJob, slots: list[ColumnSlot], width: int, *, marked: bool) ->
     out = [Cell(1, cut(job.name, _NAME_END - 3), "strong" if straggler else "text")]
     texts = {
         "script": job.script or UNKNOWN,
-        "machines": str(len(job.parts)),
+        "machines": str(job.machine_count),
         "gpus": UNKNOWN if job.gpus is None else str(job.gpus),
         "ranks": UNKNOWN if job.ranks is None else str(job.ranks),
         "lost": _lost_text(job.gpus, job.lost_gpu_h),

@@ -201,4 +201,4 @@ def job_text(job: FleetJob) -> str:
     """A job in words: "slurm 48213 train.py, 8 GPUs on 3 machines"."""
     name = job.name if job.script in job.name else f"{job.name} {job.script}"
     gpus = "" if job.gpus is None else f", {plural(job.gpus, 'GPU')}"
-    return f"{name}{gpus} on {plural(len(job.parts), 'machine')}"
+    return f"{name}{gpus} on {plural(job.machine_count, 'machine')}"
