@@ -62,8 +62,8 @@ class PythonFacts(NamedTuple):
     numpies: the folders that contain a numpy
     shadows: modules in the folder of the training script that hide a standard module or an installed framework
     locks: files whose mere existence is a lock, if older than ten minutes, as (program, path)
-    libstdcxx: the libstdc++ of LD_LIBRARY_PATH and that of the system, as (folder, N), if GLIBCXX_3.4.N is its newest
-        version
+    libstdcxx: the libstdc++ of LD_LIBRARY_PATH and that of the system, as (folder, N), where GLIBCXX_3.4.N is the
+        newest version
     held_locks: lock files that have an effect only while a process locks them, as (path, inode)
     start_method: the default start method of multiprocessing
     lost_kernels: Jupyter kernels whose program does not exist, as (name, program)
