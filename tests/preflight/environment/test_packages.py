@@ -98,3 +98,10 @@ def test_root_runs_nothing_of_the_users_home(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("user", [{}, {"SUDO_UID": "1000"}])
 def test_no_compiled_files_are_written_to_the_users_folders(user: Mapping[str, str]) -> None:
     assert child_environment({"PYTHONPATH": "src", **user}, "/home/me")["PYTHONDONTWRITEBYTECODE"] == "1"
+
+
+def test_a_package_may_be_called_like_a_path_of_the_interpreter() -> None:
+    first, second = (
+        {"python": {"prefix": one, "torch": {"folder": one}}, "packages": {"prefix": one}} for one in ("1.0", "2.0")
+    )
+    assert list(differences(first, second)) == [Difference("packages", "prefix", "1.0", "2.0")]

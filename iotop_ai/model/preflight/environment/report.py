@@ -49,7 +49,7 @@ class Difference(NamedTuple):
 
 
 _SECTIONS = ("machine", "limits", "python", "packages", "conda_packages", "variables")
-_ALWAYS_DIFFER = ("name", "executable", "prefix", "base_prefix", "folder")
+_ALWAYS_DIFFER = ("machine.name", "python.executable", "python.prefix", "python.base_prefix", "python.torch.folder")
 """Fields that are not compared, because names and paths always differ between two machines."""
 
 
@@ -58,7 +58,7 @@ def differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> Iterator
     for section in _SECTIONS:
         a, b = (_flat(diagnosis.get(section)) for diagnosis in (first, second))
         for name in sorted(a.keys() | b.keys()):
-            if a.get(name) != b.get(name) and name.rpartition(".")[2] not in _ALWAYS_DIFFER:
+            if a.get(name) != b.get(name) and f"{section}.{name}" not in _ALWAYS_DIFFER:
                 yield Difference(section, name, a.get(name), b.get(name))
     a, b = (_states(diagnosis.get("checks")) for diagnosis in (first, second))
     for name in sorted(a.keys() | b.keys()):
