@@ -160,12 +160,13 @@ class SessionRecorder:
         closed, this waits for its end too.
         """
         with self._lock:
-            recorder, self._recorder = self._recorder, None
-            newest = self._newest
-            # The lock keeps out new Snapshots, which would take the pending events.
-            events = () if recorder is None or newest is None else self._pending(newest.snapshot.seq)
+            recorder, newest = self._recorder, self._newest
             if recorder is not None:
                 self._ending = recorder
+            # Cleared after ``_ending`` is set, because ``recording_state`` reads both without the lock.
+            self._recorder = None
+            # The lock keeps out new Snapshots, which would take the pending events.
+            events = () if recorder is None or newest is None else self._pending(newest.snapshot.seq)
         if recorder is not None and newest is not None and (events or not recorder.state().snapshots):
             recorder.put(closing(newest, events, self._clock.monotonic_ns(), self._clock.wall_ns()))
         ending = self._ending

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.snapshot import Event
 from iotop_ai.pipeline import frames
 from iotop_ai.playback.session_recording import CLOSE_S, SessionRecorder
 from iotop_ai.present.screen.view import RecordingState
@@ -128,3 +129,22 @@ def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
     assert recording.closed()
     assert frames_[4].snapshot.seq in [frame.snapshot.seq for frame in frames(recording.items())]
     keeper.close()
+
+
+def test_the_screen_shows_the_recording_until_it_is_closed(tmp_path: Path) -> None:
+    shown: list[RecordingState | None] = []
+
+    def pending(seq: int) -> tuple[Event, ...]:
+        shown.append(keeper.recording_state())
+        return ()
+
+    def record(lines: tuple[str, ...]) -> Recorder:
+        return Recorder(FileSink(str(tmp_path / "a.iotop.jsonl")), Clock(), preroll=lines)
+
+    keeper = SessionRecorder(Clock(), record=record, pending=pending)
+    keeper.put(stalling()[0])
+    keeper.switch()
+    keeper.switch()
+    assert len(shown) == 1
+    assert shown[0] is not None
+    assert keeper.recording_state() is None
