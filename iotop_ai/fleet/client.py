@@ -37,17 +37,19 @@ class Address:
     def __init__(self, url: str) -> None:
         if len(url) > _LONGEST_URL or not url.isprintable() or " " in url:
             raise UsageError("--prometheus: write an address such as http://prometheus:9090")
+        # A password with a sign such as # or / is not recognised as one, so text with an @ is not repeated.
+        shown = "" if "@" in url else f" {clean(url)}"
         try:
             parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
             port, host = parts.port, parts.hostname
             (host or "").encode("idna")  # raises ValueError for an empty or overlong label, as a later request would
         except ValueError:
-            raise UsageError(f"--prometheus {clean(url)}: not an address; write http://prometheus:9090") from None
+            raise UsageError(f"--prometheus{shown}: not an address; write http://prometheus:9090") from None
         if parts.username is not None or parts.password is not None:
             # Every user of the machine can read command lines.
             raise UsageError("--prometheus: an address with a password is visible to others; use --user-file")
         if parts.scheme not in ("http", "https") or not host or port == 0 or parts.query or parts.fragment:
-            raise UsageError(f"--prometheus {clean(url)}: write an address such as http://prometheus:9090")
+            raise UsageError(f"--prometheus{shown}: write an address such as http://prometheus:9090")
         self.secure = parts.scheme == "https"
         self.host = host
         self.port = port or (443 if self.secure else 80)

@@ -192,9 +192,10 @@ def test_an_invalid_address_is_refused(url: str) -> None:
 
 
 def test_a_password_on_the_command_line_is_refused_and_not_repeated() -> None:
-    with pytest.raises(UsageError) as error:
-        Address("http://me:pa55@prometheus:9090")
-    assert "pa55" not in str(error.value)
+    for url in ("http://me:pa55@prometheus:9090", "http://me:pa55#@prometheus", "me:55#pa55@prometheus"):
+        with pytest.raises(UsageError) as error:
+            Address(url)
+        assert "pa55" not in str(error.value)
 
 
 def test_addresses_are_parsed() -> None:
