@@ -129,7 +129,7 @@ class Forecast(NamedTuple):
     samples_per_s: the rate that the loader could deliver in the first epoch
     first: the share in the first epoch
     later: the share in later epochs, which read from memory; None if the dataset may not fit
-    bound: the limit: gpu, storage or decode
+    bound: the limit: gpu, storage or decode; if the workers' turns limit the rate, the longer part of a turn
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if workers would not
     help, or without workers
     """
@@ -149,19 +149,23 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
     """
     cold = 1.0 - supply.cached
     alone_s = cold / supply.alone + supply.decode_s
+    longer_part = "storage" if cold / supply.alone >= supply.decode_s else "decode"
     if not demand.workers:
         step_s = 1.0 / demand.samples_per_s
         first = step_s / (step_s + alone_s)
         later = step_s / (step_s + supply.decode_s) if fits else None
-        bound = "storage" if cold / supply.alone >= supply.decode_s else "decode"
-        return Forecast(1 / alone_s if alone_s else float("inf"), first, later, bound)
+        return Forecast(1 / alone_s if alone_s else float("inf"), first, later, longer_part)
     by_decoding = _by_decoding(demand, supply)
     by_storage = supply.together / cold if cold else float("inf")
     by_turns = demand.workers / alone_s if alone_s else float("inf")
     samples_per_s = min(by_decoding, by_storage, by_turns)
     later = min(1.0, by_decoding / demand.samples_per_s) if fits else None
     first = min(1.0, samples_per_s / demand.samples_per_s)
-    bound = "gpu" if first >= 1.0 else "decode" if by_decoding <= min(by_storage, by_turns) else "storage"
+    bound = "decode" if by_decoding <= by_storage else "storage"
+    if by_turns < min(by_decoding, by_storage):
+        bound = longer_part
+    if first >= 1.0:
+        bound = "gpu"
     return Forecast(samples_per_s, first, later, bound, _enough(demand, supply, alone_s) if first < 1.0 else None)
 
 

@@ -46,6 +46,12 @@ def test_a_worker_decodes_while_it_does_not_read() -> None:
     assert found.first == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize(("decode_s", "bound"), [(0.1, "decode"), (0.0001, "storage")])
+def test_the_longer_part_of_a_workers_turn_is_the_limit(decode_s: float, bound: str) -> None:
+    found = forecast(demand(100_000, 4), Supply(alone=1000, together=4000, decode_s=decode_s), fits=False)
+    assert found.bound == bound
+
+
 def test_without_workers_the_gpu_waits_for_each_sample() -> None:
     found = forecast(demand(100, 0), Supply(alone=50, together=50), fits=True)
     assert found.first == pytest.approx(0.01 / 0.03)
