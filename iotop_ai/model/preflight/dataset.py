@@ -178,11 +178,11 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     """The number of workers that would keep the GPU busy.
 
-    None if storage or cores do not suffice for it, or if it is not above the present number, or above four times that.
+    None if storage or cores may not suffice for it, or if it is not above the present number, or above four times that.
     """
-    storage_scales = supply.together >= NEAR * demand.workers * supply.alone
+    # One reader does not show whether the storage serves several readers faster.
+    scales = demand.workers > 1 and supply.together >= NEAR * demand.workers * supply.alone
+    storage_suffices = scales or demand.samples_per_s * (1.0 - supply.cached) <= supply.together
+    cores_suffice = demand.samples_per_s * supply.decode_s <= demand.cores
     enough = -int(-demand.samples_per_s * alone_s // 1)
-    cores = demand.samples_per_s * supply.decode_s
-    return (
-        enough if storage_scales and cores <= demand.cores and demand.workers < enough <= 4 * demand.workers else None
-    )
+    return enough if storage_suffices and cores_suffice and demand.workers < enough <= 4 * demand.workers else None

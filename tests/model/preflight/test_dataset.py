@@ -27,6 +27,14 @@ def test_more_workers_hide_the_latency() -> None:
     assert forecast(demand(395, 4), Supply(100, 380), fits=None).workers is None
 
 
+def test_more_workers_are_named_if_the_measured_rate_suffices_for_them() -> None:
+    # A worker takes 101 ms for a sample, and the disk gives four readers 2000 samples/s.
+    assert forecast(demand(50, 4), Supply(alone=1000, together=2000, decode_s=0.1), fits=None).workers == 6
+    # One reader does not show that three would be faster.
+    assert forecast(demand(300, 1), Supply(alone=100, together=100), fits=None).workers is None
+    assert forecast(demand(15, 1), Supply(alone=1000, together=1000, decode_s=0.1), fits=None).workers == 2
+
+
 def test_a_fast_disk_leaves_the_gpu_busy() -> None:
     found = forecast(demand(100, 4), Supply(alone=300, together=900), fits=True)
     assert (found.first, found.later, found.bound, found.workers) == (1.0, 1.0, "gpu", None)
