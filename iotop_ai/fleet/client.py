@@ -161,7 +161,7 @@ class Prometheus:
             raise NoAnswerError(f"{self.address.text}: the answer is larger than {MOST_BYTES >> 20} MB")
         if answer.length:  # the number of missing bytes; None or 0 for a complete answer
             self.close()
-            raise http.client.RemoteDisconnected
+            raise http.client.RemoteDisconnected("the answer ends early")
         if answer.status != 200:
             raise self._refused(answer, body)
         return body
