@@ -122,7 +122,7 @@ def facts_of(finding: Finding) -> tuple[Fact, ...]:
 def _fact(finding: Finding, item: Evidence) -> Fact:
     below = counts_below(finding, item.metric)
     sign = "<" if below else ">="
-    if item.threshold is not None and round(item.threshold, 3) == _normal(finding):
+    if item.unit == "ms" and item.threshold is not None and round(item.threshold, 3) == _normal(finding):
         sign = "typical"
     elif item.metric.endswith(_AT_LIMIT.get(finding.class_id, ())):
         sign = "limit"

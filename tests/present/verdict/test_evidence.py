@@ -32,6 +32,11 @@ def test_a_figure_meets_its_threshold_or_not() -> None:
     ]
 
 
+def test_only_a_time_is_compared_with_the_typical_time() -> None:
+    assert of("storage_read", Evidence("disks.sda.read_await_ms", 87.0, "ms", 1.3))[0][1] == "typical 1.3 ms"
+    assert of("storage_read", Evidence("jobs.5.stall_ratio", 1.4, "ratio", 1.3))[0][1] == ">= 130 %"
+
+
 def test_a_rate_just_below_its_limit_counts_as_limited() -> None:
     assert of("io_limit", Evidence("jobs.50.read_bytes", 97 * 2**20 / 10, "B/s", 10 * 2**20)) == [
         ("9.7 MB/s", "limit 10 MB/s", MET)
