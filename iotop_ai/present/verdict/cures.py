@@ -21,6 +21,13 @@ from iotop_ai.present.verdict.advice import (
 )
 
 
+def _quoted(a: Args, name: str) -> str:
+    """The text argument of this name as a word of a shell command. A mount point may contain spaces and signs."""
+    from shlex import quote  # few verdicts have a command
+
+    return quote(word(a, name))
+
+
 def _source(a: Args) -> str:
     """The dataset's directory: "/data (at most 1.3 TB and ~4 h)". It says "at most" because the job may read only part
     of the directory, and because a sequential copy is faster than the job's reads.
@@ -65,7 +72,7 @@ def _in_flight(a: Args) -> str:
     """The advice to read more at once. It is conditional, because a disk's counters do not show how much more the disk
     can serve.
     """
-    check = f"iotop-ai check {word(a, 'source') or 'DIR'} measures it"
+    check = f"iotop-ai check {_quoted(a, 'source') if word(a, 'source') else 'DIR'} measures it"
     if number(a, "then") is None:
         return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
     more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
@@ -311,7 +318,7 @@ def _make_room(a: Args) -> str:
     if kind == "boot":
         return f"remove old kernels from {mount} with the package manager"
     if kind == "system":
-        return f"du -xh {mount} | sort -h | tail shows what fills it"
+        return f"du -xh {_quoted(a, 'mount')} | sort -h | tail shows what fills it"
     return f"delete old checkpoints and logs on {mount}"
 
 
@@ -395,9 +402,11 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "ask_owner": _ask_owner,
     "keep_in_memory": _keep,
     "replace_disk": lambda a: f"back {word(a, 'device')} up now, then replace it",
-    "reach_device": lambda a: f"check dmesg -T | grep {word(a, 'device')} for timeouts, and its server or controller",
+    "reach_device": lambda a: (
+        f"check dmesg -T | grep {_quoted(a, 'device')} for timeouts, and its server or controller"
+    ),
     "resume_device": lambda a: (
-        f"if dmsetup info {word(a, 'label')} says SUSPENDED, run dmsetup resume {word(a, 'label')}"
+        f"if dmsetup info {_quoted(a, 'label')} says SUSPENDED, run dmsetup resume {_quoted(a, 'label')}"
     ),
     "check_cable": lambda a: f"check {word(a, 'device')}'s cable, connector and backplane",
     "cool_disk": lambda a: (
@@ -439,12 +448,9 @@ def command_of(advice: Advice) -> str:
     args = dict(advice.args)
     if advice.template not in ("copy_data", "keep_in_memory") or number(args, "shared"):
         return ""
-    from shlex import quote  # few verdicts have a command
-
-    source = quote(word(args, "source"))
     if advice.template == "keep_in_memory":
-        return f"iotop-ai cache status {source}"
-    return f"iotop-ai stage {source} {quote(word(args, 'target'))}"
+        return f"iotop-ai cache status {_quoted(args, 'source')}"
+    return f"iotop-ai stage {_quoted(args, 'source')} {_quoted(args, 'target')}"
 
 
 def cure_templates() -> tuple[str, ...]:

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from iotop_ai.model.finding import RuledOut
+from iotop_ai.model.finding import Advice, RuledOut
 from iotop_ai.present.verdict.advice import idle_cores, limit_text, rate, why_text
+from iotop_ai.present.verdict.cures import advice_text
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,11 @@ def test_a_rate_has_the_same_digits_as_beside_its_graph(mib: float, text: str) -
 )
 def test_a_cpu_quota_keeps_its_fraction(cores: float | None, text: str) -> None:
     assert idle_cores({"idle": 0.4, "cores": cores}) == f"{text} idle"
+
+
+@pytest.mark.parametrize(
+    ("template", "arg"), [("make_room", "mount"), ("more_in_flight", "source"), ("resume_device", "label")]
+)
+def test_a_name_in_a_command_is_quoted(template: str, arg: str) -> None:
+    text = advice_text(Advice(template, ((arg, "/media/a b;reboot"), ("kind", "system"))))
+    assert "'/media/a b;reboot'" in text
