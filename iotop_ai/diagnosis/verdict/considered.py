@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.diagnosis.facts.gather import Claim, Facts
 from iotop_ai.diagnosis.rules import RULES
+from iotop_ai.diagnosis.verdict.acknowledge import open_findings
 from iotop_ai.diagnosis.verdict.hysteresis import merged
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Finding, Verdict
@@ -12,7 +13,8 @@ from iotop_ai.model.verdict_class import PRECEDENCE
 
 LEAST = 0.2
 """A claim whose share or level is below this is not a sign of its class."""
-SAMPLES, LEVEL, SHARE, WAITS, EXCLUDED = "samples", "level", "share", "waits", "excluded"
+SAMPLES, LEVEL, SHARE, WAITS = "samples", "level", "share", "waits"
+EXCLUDED, ACKNOWLEDGED = "excluded", "acknowledged"
 
 
 class Considered(NamedTuple):
@@ -21,7 +23,8 @@ class Considered(NamedTuple):
     finding: Finding
     why: str
     """Why the claim is not in the verdict. SAMPLES, LEVEL, SHARE: this figure is too low. WAITS: the condition must
-    hold for longer. EXCLUDED: the claim is active, but another finding excludes it, or it is acknowledged."""
+    hold for longer. EXCLUDED: the claim is active, but another finding excludes it. ACKNOWLEDGED: the claim is
+    active, but a user has acknowledged it."""
     share: float
     """The part of the samples in which the condition held; ``enter`` is the part that it needs."""
     enter: float
@@ -42,7 +45,9 @@ def considered(facts: Facts, carry: FoldState, verdict: Verdict) -> tuple[Consid
         if key in shown or (not claim.at_once and min(claim.level, claim.share) < LEAST):
             continue
         seconds = max(0, now - carry.pending.get(key, now)) / 1e9
-        why = EXCLUDED if key in carry.held or claim.at_once else _lacks(claim, enter)
+        why = _lacks(claim, enter)
+        if key in carry.held or claim.at_once:
+            why = EXCLUDED if open_findings((claim.finding,), carry.acked, facts.snapshot) else ACKNOWLEDGED
         out.append(
             Considered(claim.finding, why, claim.share, enter, claim.level, claim.samples, claim.needed, seconds)
         )

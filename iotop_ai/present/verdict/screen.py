@@ -7,6 +7,7 @@ from textwrap import wrap
 
 from iotop_ai.diagnosis.verdict.acknowledge import first_to_acknowledge
 from iotop_ai.diagnosis.verdict.considered import (
+    ACKNOWLEDGED,
     EXCLUDED,
     LEVEL,
     SAMPLES,
@@ -233,6 +234,8 @@ def _why_not(other: Considered) -> str:
         return f"has held for {other.seconds:.0f} s; it must hold longer"
     if other.why == EXCLUDED:
         return "holds too, with less weight than the verdict"
+    if other.why == ACKNOWLEDGED:
+        return "is acknowledged; it comes back when it gets worse"
     return f"held in {percent(other.share)} % of the samples; it needs {percent(other.enter)} %"
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.engine import fold
+from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.key_row import words_above
 from iotop_ai.present.screen.view import View
@@ -87,6 +89,14 @@ def test_other_classes_name_the_evidence_that_is_missing() -> None:
     page = text(play((JOB_STARVED, 25), (JOB_PREPARING, 9))[-1], 80, 60)
     assert "── considered ─" in page
     assert "cpu_prep" in page
+
+
+def test_an_acknowledged_finding_is_called_so() -> None:
+    frame = last(ill())
+    acked = {identity(frame.verdict.primary, frame.snapshot): value_of(frame.verdict.primary)}
+    carry, verdict = fold(frame.carry._replace(acked=acked, decided_ns=None), frame.snapshot, frame.history)
+    page = text(frame._replace(carry=carry, verdict=verdict), 100, 60)
+    assert re.search(r"○ failing_disk +is acknowledged; it comes back when it gets worse", page)
 
 
 def test_a_fault_that_no_rule_claims_is_not_called_without_a_sign() -> None:
