@@ -27,6 +27,8 @@ HANG_S = 5.0
 READ_MOST_BYTES = 16 << 30
 """The most bytes that are read in one phase."""
 _TICK_MS = 50
+_SHARE_EVERY_NS = 5_000_000
+"""The time after which a reader writes its values to the shared memory again."""
 _BUSY = 0.9
 """If the readers use at least this share of a core or of all cores, the limit may be the readers, not the storage."""
 _PR_SET_PDEATHSIG = 1
@@ -146,26 +148,31 @@ class Run:
             os._exit(0)
 
     def _work(self, number: int, buffer: mmap.mmap, out: int) -> None:
-        clock, operation, shared = self._clock, self._operation, self._shared
+        # On a fast disk the time between two reads counts: attributes are looked up once, values are shared seldom.
+        now, operation, shared = self._clock.monotonic_ns, self._operation, self._shared
         depth, base = self._phase.depth, number * _WIDTH
         bytes_each = self._bounds.most_bytes // depth or 1 << 62
         most_ops = self._bounds.most_ops or 1 << 62
         end_ns = shared[-1] + int(self._phase.seconds * 1e9)
-        times, size = array("q"), 0
+        times, size, ended_ns, share_ns = array("q"), 0, 0, 0
+        add_time = times.append
         try:
             for turn in range(number, most_ops, depth):
-                at_ns = clock.monotonic_ns()
+                at_ns = now()
                 # Each reader does at least one operation.
                 if size >= bytes_each or (turn > number and at_ns >= end_ns):
                     break
                 op_bytes = operation(buffer, turn)
-                ended_ns = clock.monotonic_ns()
+                ended_ns = now()
                 if op_bytes != NOTHING:
                     size += op_bytes
-                    times.append(ended_ns - at_ns)
-                shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
+                    add_time(ended_ns - at_ns)
+                if ended_ns >= share_ns:
+                    shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
+                    share_ns = ended_ns + _SHARE_EVERY_NS
         except OSError as error:
             shared[base + _ERROR] = error.errno or errno.EIO
+        shared[base + _BYTES], shared[base + _ENDED], shared[base + _OPS] = size, ended_ns, len(times)
         raw = memoryview(times.tobytes())
         while raw:
             raw = raw[os.write(out, raw) :]
@@ -222,21 +229,24 @@ def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
 
 
 class _ForkedRandom:
-    """Gives random numbers that differ between forked readers and are the same in each check."""
+    """Gives random numbers that differ between forked readers and are the same in each check.
+
+    Only forked readers use it, so each of them begins with a generator without a seed.
+    """
 
     def __init__(self) -> None:
-        self._pid = -1
         self._random = Random()
+        self._is_seeded = False
 
     def below(self, bound: int, number: int) -> int:
         """Return a random number from 0 to ``bound`` - 1.
 
         number: the operation's number; the number of a reader's first operation is its seed.
         """
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
+        if not self._is_seeded:
+            self._is_seeded = True
             self._random.seed(number)
-        return self._random.randrange(bound)
+        return int(self._random.random() * bound)  # takes a fifth of the time of randrange
 
 
 class Blocks:
