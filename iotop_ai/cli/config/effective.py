@@ -55,13 +55,13 @@ def _combined(flags: Mapping[str, object], environ: Mapping[str, str], file: Con
             if setting.name == "smart_types" and setting.name in in_file:
                 # The flag sets the types of single disks. The file's other disks keep their types.
                 values[setting.field] = tuple((dict(in_file[setting.name]) | dict(flags[setting.field])).items())  # type: ignore[call-overload]
+        elif setting.name == "devices" and "path" in flags:
+            origin = "flag --path"
         elif setting.variable and setting.variable in environ:
             values[setting.field] = _from_environment(setting, environ)
             origin = f"environment {setting.variable}"
         elif setting.name == "theme" and "NO_COLOR" in environ and setting.name in in_file:
             origin = "environment NO_COLOR"
-        elif setting.name == "devices" and "path" in flags:
-            origin = "flag --path"
         elif file is not None and setting.name in in_file:
             values[setting.field] = in_file[setting.name]
             line = file.lines.get(setting.name)

@@ -148,8 +148,12 @@ def test_no_color_overrides_the_files_theme(path: Path) -> None:
     assert of(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
 
 
-def test_a_folder_on_the_command_line_replaces_the_files_devices(path: Path) -> None:
-    assert of(path, "devices = ['sda']", {"path": "/data"})[0].devices == ()
+@pytest.mark.parametrize(("text", "environ"), [("devices = ['sda']", {}), ("", {"IOTOP_AI_DEVICES": "sda"})])
+def test_a_folder_on_the_command_line_replaces_the_devices_of_file_and_environment(
+    path: Path, text: str, environ: dict[str, str]
+) -> None:
+    settings, origins = of(path, text, {"path": "/data"}, **environ)
+    assert (settings.devices, origins["devices"]) == ((), "flag --path")
 
 
 def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
