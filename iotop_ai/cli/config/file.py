@@ -155,11 +155,11 @@ def _line(lines: Mapping[str, int], name: str) -> int | None:
 def key_lines(text: str) -> dict[str, int]:
     """Return the line number of each key and table in valid TOML, from 1, by its dotted name.
 
-    A line inside a multi-line string may add a key that does not exist; such a key is never looked up.
+    A line inside a multi-line string may look like a key, and then counts as its first line.
     """
     out: dict[str, int] = {}
     table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if header := _HEADER.match(line):
             table = _unquoted(header[1])
             out.setdefault(table, number)

@@ -212,6 +212,7 @@ def test_all_mistakes_are_listed_at_once(path: Path) -> None:
 def test_the_line_of_each_key_is_found() -> None:
     text = 'a = 1\n# b = 2\n[ t . "u v" ] # x\n"sort.next" = [\n  "a",\n]\nsort . last=1\n'
     assert key_lines(text) == {"a": 1, "t.u v": 3, "t.u v.sort.next": 4, "t.u v.sort.last": 7}
+    assert key_lines("# a\u2028b\x85c\r\n[t]\r\na = 1\r\n") == {"t": 2, "t.a": 3}
 
 
 def test_a_file_writable_by_all_is_refused(path: Path) -> None:
