@@ -219,12 +219,15 @@ def settings_elsewhere(args: argparse.Namespace) -> Settings:
 
 
 def flags_of(args: argparse.Namespace) -> dict[str, object]:
-    """Return the values of the flags that are given, by the field of Settings."""
+    """Return the values of the flags that are given, by the field of Settings. Raises UsageError for an empty list."""
     device_lists = getattr(args, "device", None)
+    devices = parse_names(",".join(device_lists)) if device_lists else None
+    if devices == ():  # for example, from two unset shell variables; it would mean all devices
+        raise UsageError("--device is empty")
     types = getattr(args, "smart_type", None)
     values: dict[str, object] = {
         "interval_s": getattr(args, "delay", None),
-        "devices": parse_names(",".join(device_lists)) if device_lists else None,
+        "devices": devices,
         "path": getattr(args, "path", None),
         "only_active": getattr(args, "only", None),
         "accumulated": getattr(args, "accumulated", None),

@@ -59,6 +59,11 @@ def test_counts_are_parsed() -> None:
             parse_count(text)
 
 
+def test_a_list_of_devices_without_a_name_is_refused() -> None:
+    with pytest.raises(UsageError, match="--device is empty"):
+        parse("--device", " , ")
+
+
 def test_abbreviated_flags_are_refused() -> None:
     with pytest.raises(UsageError):
         parse("--dev", "sda")
