@@ -63,6 +63,12 @@ def test_a_server_with_tls_and_a_login_gets_the_mail(
     assert len(mails) == 1
 
 
+def test_an_odd_answer_to_the_end_of_a_session_sends_no_second_mail() -> None:
+    with mail_server(farewell="421 closing") as (smtp, mails):
+        send(delivery(mail="ops@localhost", smtp=smtp))
+    assert len(mails) == 1
+
+
 def test_a_server_without_tls_gets_no_password(password: str) -> None:
     with mail_server(login=LOGIN) as (smtp, mails):
         one = delivery(mail="ops@localhost", smtp=smtp, user=LOGIN[0], password_file=password)

@@ -45,11 +45,12 @@ def mail_server(
     certificate: tuple[Path, Path] | None = None,
     login: tuple[str, str] | None = None,
     refuses: str = "",
+    farewell: str = "221 bye",
 ) -> Iterator[tuple[str, list[str]]]:
     """The host:port of the server, and the mails.
 
     tls: "no", "starttls" or "tls", with a certificate and its key. login: the login that it requires by AUTH PLAIN.
-    refuses: a recipient that it does not accept.
+    refuses: a recipient that it does not accept. farewell: its answer to QUIT.
     """
     mails: list[str] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -94,7 +95,7 @@ def mail_server(
                 elif word == "RCPT" and refuses and f"<{refuses}>" in rest:
                     self.say("550 no such user")
                 elif word == "QUIT":
-                    self.say("221 bye")
+                    self.say(farewell)
                     return
                 else:
                     self.say("250 ok" if may_send else "530 log in first")

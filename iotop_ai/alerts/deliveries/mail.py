@@ -8,7 +8,7 @@ import smtplib
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime, make_msgid
@@ -83,16 +83,21 @@ class MailDelivery(NamedTuple):
     def _by_server(self, mail: EmailMessage) -> None:
         host, _, port = self.smtp.rpartition(":") if ":" in self.smtp else (self.smtp, "", str(PORTS[self.tls]))
         context = ssl.create_default_context()
-        with (
-            smtplib.SMTP_SSL(host, int(port), timeout=self.timeout_s, context=context)
-            if self.tls == "tls"
-            else smtplib.SMTP(host, int(port), timeout=self.timeout_s)
-        ) as server:
-            if self.tls == "starttls":
-                server.starttls(context=context)
-            if self.user:
-                server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
-            refused = server.send_message(mail)
+        refused: Mapping[str, object] | None = None
+        try:
+            with (
+                smtplib.SMTP_SSL(host, int(port), timeout=self.timeout_s, context=context)
+                if self.tls == "tls"
+                else smtplib.SMTP(host, int(port), timeout=self.timeout_s)
+            ) as server:
+                if self.tls == "starttls":
+                    server.starttls(context=context)
+                if self.user:
+                    server.login(self.user, read_secret(self.password_file, "password_file", "the password"))
+                refused = server.send_message(mail)
+        except smtplib.SMTPResponseException:
+            if refused is None:  # otherwise the server has the email, and only its answer to QUIT is not 221
+                raise
         if refused:  # a second attempt would send another copy to the other recipients
             raise NotDelivered(_refusal(refused))
 
