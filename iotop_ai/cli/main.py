@@ -280,7 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         try:
             code = run(sys.argv[1:] if argv is None else argv)
-        except (IotopError, KeyboardInterrupt):
+        except (Exception, KeyboardInterrupt):
             try:
                 sys.stdout.flush()
             except OSError:  # the reader of the output has gone, but the error must still be reported

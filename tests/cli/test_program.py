@@ -242,6 +242,26 @@ def test_an_error_counts_also_if_the_output_before_it_is_lost(reader: str, tmp_p
     assert (done.returncode, done.stderr) == (2, f"input: {damaged}: line 5: not a line of a recording\n")
 
 
+BROKEN_COMMAND = """
+import sys
+import iotop_ai.cli.main as program
+def run(words):
+    print("lost")
+    raise RuntimeError("broken")
+program.run = run
+sys.exit(program.main([]))
+"""
+
+
+def test_an_unexpected_error_counts_also_if_the_reader_has_gone() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as out:
+        line = [sys.executable, "-c", BROKEN_COMMAND]
+        done = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.partition(" (")[0]) == (2, "unknown: RuntimeError('broken')")
+
+
 def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_all_output() -> None:
     line = command("export", str(SLOW_DISK), "--table", "system,devices", "--format", "jsonl")
     whole = subprocess.run(line, cwd=TOP, env=PLAIN, stdout=subprocess.PIPE, check=True).stdout
