@@ -63,12 +63,16 @@ def drop_caches(
             return Outcome(False, text, f"wait {wait:.0f} s")
         # Stamped before the sync, which may take long, so that a second drop is refused meanwhile.
         stamp_error = _stamp(root, clock, folder)
-        on_step("sync")
-        start_ns = clock.monotonic_ns()
-        sync()
-        synced_ns = clock.monotonic_ns()
-        before = read_levels(root)
-        on_step("drop")
+        try:
+            on_step("sync")
+            start_ns = clock.monotonic_ns()
+            sync()
+            synced_ns = clock.monotonic_ns()
+            before = read_levels(root)
+            on_step("drop")
+        except BaseException:  # nothing is dropped, for example because of Ctrl-C during the sync
+            _remove_stamp(folder)
+            raise
         why, remedy = set_switch(DROP_CACHES, str(level), root)
         if why:
             _remove_stamp(folder)

@@ -95,6 +95,18 @@ def test_a_drop_that_the_kernel_refuses_does_not_delay_the_next(tmp_path: Path) 
     assert machine.drop().outcome.done
 
 
+def test_a_drop_that_ctrl_c_ends_during_the_sync_does_not_delay_the_next(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        drop_caches(1, machine.root, machine.clock, machine.audit, folder=tmp_path / "state", sync=interrupted)
+    assert wait_s(machine.root, machine.clock, tmp_path / "state") == 0.0
+    assert machine.drop().outcome.done
+
+
 def test_a_drop_is_audited_and_not_repeated_within_a_minute(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     first = machine.drop(3)
