@@ -42,6 +42,8 @@ class Control:
         """The marks and steps that arrived before ``connect``."""
         self._lock = threading.Lock()
         self._write_lock = threading.Lock()
+        self._line_is_open = False
+        """Whether the last line was written only in part, because the pipe was full."""
         for descriptor in (1, 2):  # a full pipe must not stop the recording
             os.set_blocking(descriptor, False)
         self._thread = threading.Thread(target=self._run, name="control", daemon=True)
@@ -59,9 +61,10 @@ class Control:
         """Write an object as one line of JSON to standard output. kind: its field "kind". fields: its other fields."""
         line = json.dumps({"kind": kind, **fields}, allow_nan=False).encode() + b"\n"
         with self._write_lock, contextlib.suppress(OSError):
-            sent = os.write(1, line)
-            if sent < len(line):  # end an incomplete line, so that the reader can parse the next one
+            if self._line_is_open:  # end the incomplete line, so that the reader can parse this one
                 os.write(1, b"\n")
+                self._line_is_open = False
+            self._line_is_open = os.write(1, line) < len(line)
 
     def _run(self) -> None:
         poll = select.poll()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,6 +105,26 @@ def test_answers_that_are_not_read_do_not_stop_the_recording(run: Running, tmp_p
     run.say(b'{"kind": "mark", "text": "after"}', b'{"kind": "end"}')
     assert run.wait() == 0
     assert [row["text"] for row in Recording(tmp_path / "run.iotop.jsonl", allow_root=True).marks] == ["after"]
+
+
+LONG_ANSWER = """
+import os, sys
+from iotop_ai.cli.commands.record.control import Control
+from iotop_ai.collectors.io.clock import Clock
+reader, writer = os.pipe()
+os.dup2(writer, 1)
+control = Control(Clock(), dict, lambda: None)
+control.write_line("status", text="x" * 200_000)
+os.read(reader, 1 << 20)
+control.write_line("status", text="next")
+sys.stderr.buffer.write(os.read(reader, 1 << 20))
+"""
+
+
+def test_an_answer_after_an_incomplete_one_can_be_read() -> None:
+    line = [sys.executable, "-c", LONG_ANSWER]
+    done = subprocess.run(line, cwd=TOP, env=PLAIN, stdin=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert done.stderr == b'\n{"kind": "status", "text": "next"}\n'
 
 
 def test_a_signal_ends_the_recording(run: Running) -> None:
