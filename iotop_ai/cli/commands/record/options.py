@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from iotop_ai.alerts.config import AlertConfig
 
 STREAM = "-"
-_DURATION = re.compile(r"[\d.]+(ms|s|m|min|h|d)")
+_DURATION = re.compile(r"([\d.]+(ms|s|m|min|h|d))+")
 
 
 class RecordOptions(NamedTuple):
@@ -86,6 +86,8 @@ def record_options(args: argparse.Namespace) -> RecordOptions:
     rotation = parse_rotation(args.rotate) if args.rotate else Rotation()
     if output == STREAM and (args.append or args.rotate):
         raise UsageError("--append and --rotate do not work with stdout; name a file with -o")
+    if output == STREAM and args.hook is not None:
+        raise UsageError("--hook does not work with stdout; name a file with -o")
     if output == STREAM and csv == STREAM:
         raise UsageError("the recording and the log cannot both go to stdout")
     if csv and not output and (args.rotate or args.hook):

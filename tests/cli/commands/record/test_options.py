@@ -1,0 +1,36 @@
+"""The checks of the flags of ``record``."""
+
+from __future__ import annotations
+
+import pytest
+
+from iotop_ai.cli.commands.record.options import parse_rotation, record_options
+from iotop_ai.cli.main import build_parser
+from iotop_ai.model.errors import UsageError
+from iotop_ai.store.write.recorder import Rotation
+
+
+@pytest.mark.parametrize(
+    ("text", "limits"),
+    [
+        ("512M", Rotation(512 << 20, None)),
+        ("5m", Rotation(None, 300.0)),
+        ("1h30m", Rotation(None, 5400.0)),
+        ("1G, 24h", Rotation(1 << 30, 86_400.0)),
+    ],
+)
+def test_a_rotation_has_a_size_an_age_or_both(text: str, limits: Rotation) -> None:
+    assert parse_rotation(text) == limits
+
+
+@pytest.mark.parametrize("text", ["", "0", "0h", "x", "1h30M", "24h,"])
+def test_other_limits_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_rotation(text)
+
+
+@pytest.mark.parametrize("flags", [["--hook", "/bin/true"], ["--append"], ["--rotate", "24h"]])
+def test_stdout_has_no_closed_file(flags: list[str]) -> None:
+    words = ["record", "-o", "-", *flags]
+    with pytest.raises(UsageError, match="with stdout; name a file with -o"):
+        record_options(build_parser(words).parse_args(words))
