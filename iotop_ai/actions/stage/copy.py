@@ -14,7 +14,7 @@ import re
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from iotop_ai.actions.stage.ends import Ends
@@ -33,6 +33,18 @@ _PROGRESS = re.compile(rb"^\s*(\d+)\s+\d+%")
 _TRIES = 4
 WHY_NOT_ROOT = "it follows paths that other users can change meanwhile; use --by own, which copies by descriptors"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _SourceError(OSError):
+    """An error of the original and not of its copy."""
+
+
+@contextlib.contextmanager
+def _at_source() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _SourceError(error.errno, error.strerror) from None
 
 
 def find_rsync() -> str:
@@ -99,9 +111,10 @@ def copy_by_ourselves(ends: Ends, on_bytes: OnBytes) -> None:
             target.finish()
         except OSError as error:
             room = "free some space; " if error.errno in _NO_ROOM else ""
-            raise UnknownError(
-                f"{target.display_path(path)}: {error.strerror}; {room}the same command resumes the copy"
-            ) from None
+            place = target.display_path(path)
+            if isinstance(error, _SourceError):
+                place = clean(os.path.join(ends.source, path) if path else ends.source)
+            raise UnknownError(f"{place}: {error.strerror}; {room}the same command resumes the copy") from None
     if tree.unreadable:
         raise UnknownError(f"{clean(tree.first_unreadable)}; the same command resumes the copy")
 
@@ -124,7 +137,8 @@ def _copy(entry: Entry, target: Target, on_bytes: OnBytes) -> int:
 
 
 def _copy_link(entry: Entry, folder: int, name: str) -> None:
-    to = os.readlink(entry.name, dir_fd=entry.folder)
+    with _at_source():
+        to = os.readlink(entry.name, dir_fd=entry.folder)
     try:
         os.symlink(to, name, dir_fd=folder)
     except FileExistsError:
@@ -147,7 +161,8 @@ def _copy_file(entry: Entry, folder: Folder, name: str, on_bytes: OnBytes) -> in
     A partial file is continued. Its content is not checked here, but by the verification.
     """
     part = part_of(name)
-    source = entry.open()
+    with _at_source():
+        source = entry.open()
     try:
         # The open file is copied, even if another file has its name by now.
         original = os.fstat(source)
@@ -202,7 +217,7 @@ def _fill(out: int, source: int, at: int, size: int, on_bytes: OnBytes) -> int:
     while at < size:
         moved = os.sendfile(out, source, at, min(CHUNK, size - at))
         if not moved:
-            raise OSError(errno.EIO, "became shorter during the copy")
+            raise _SourceError(errno.EIO, "became shorter during the copy")
         at += moved
         on_bytes(at - begin)
     return at - begin

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from iotop_ai.actions.stage.copy import copy_by_ourselves, part_of
 from iotop_ai.actions.stage.ends import resolve_ends
+from iotop_ai.collectors.machine.dataset_files import Entry
+from iotop_ai.model.errors import UnknownError
 
 
 def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tmp_path: Path) -> None:
@@ -27,3 +31,17 @@ def test_a_partial_file_is_not_continued_with_another_source_of_an_older_date(tm
         copy_by_ourselves(ends, lambda _: None)
     assert (target / "shard").read_bytes() == b"new" * 1000
     assert not part.exists()
+
+
+def test_an_error_of_the_original_names_the_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fast").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/shard").write_bytes(b"1")
+
+    def denied(entry: Entry) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Entry, "open", denied)
+    refusal = pytest.raises(UnknownError, match=f"^{tmp_path}/data/shard: Permission denied; the same command")
+    with resolve_ends(str(tmp_path / "data"), str(tmp_path / "fast")) as ends, refusal:
+        copy_by_ourselves(ends, lambda _: None)
