@@ -11,9 +11,10 @@ from iotop_ai.alerts.deliveries.outbox import NotDelivered, try_to_send
 from iotop_ai.alerts.drop_in import drop_in
 from iotop_ai.alerts.rules import TEST, Alert, default_rules
 from iotop_ai.cli.options.alerts import add_alerts_flag, alerts_path, load_alerts
+from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.clean import clean
-from iotop_ai.model.errors import UsageError
+from iotop_ai.model.errors import UnknownError, UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +32,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
-    config = load_alerts(args.alerts)
+    unanswered: list[str] = []
+    config = load_alerts(args.alerts, unanswered.append)
+    if unanswered and args.what != "list":
+        raise UnknownError(unanswered[0])
+    for text in unanswered:
+        print_notice(text)
     if args.what == "list":
-        _list(config)
+        off = "the rules are off"
+        if args.alerts == "none":
+            off = f"--alerts none: {off}"
+        elif not unanswered:
+            off = f"{alerts_path()} is missing: {off}"
+        _list(config, off)
         return 0
     if config is None or not config.deliveries:
         raise UsageError(f"{clean(args.alerts or alerts_path())} has no [deliver.NAME]; docs/alerts.md has examples")
@@ -43,10 +54,11 @@ def run(args: argparse.Namespace) -> int:
     return _test(config, args.names)
 
 
-def _list(config: AlertConfig | None) -> None:
+def _list(config: AlertConfig | None, off: str) -> None:
+    """Print the rules and the deliveries. off: the first line if there is no config."""
     rules = default_rules() if config is None else config.rules
     deliveries = () if config is None else config.deliveries
-    print(clean(alerts_path() + " is missing: the rules are off" if config is None else config.path, 300))
+    print(clean(off if config is None else config.path, 300))
     rows = [("STATE", "RULE", "SEVERITY", "DELIVERED TO", "WHEN")]
     all_deliveries = ", ".join(delivery.name for delivery in deliveries) or "the event log"
     rows += [

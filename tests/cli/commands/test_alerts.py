@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import socket
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.options import alerts
 from tests.cli.program import TOP, iotop, iotop_here
 from tests.rigs.receivers import web_server
 
@@ -28,6 +30,21 @@ def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     done = iotop("alerts", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))
     assert "on     gpu_hot" in done.stdout
     assert "off    disk_busy" in done.stdout
+    done = iotop_here("alerts", "--alerts", "none")
+    assert done.stdout.splitlines()[0] == "--alerts none: the rules are off"
+
+
+def test_a_file_that_does_not_answer_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(seconds: float, place: str, call: object) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "no answer for 1 s", place)
+
+    monkeypatch.setattr(alerts, "call_with_timeout", hangs)
+    monkeypatch.setattr(alerts, "alerts_path", lambda: "/home/a/alerts.toml")
+    why = "alerts are off: /home/a/alerts.toml: no answer for 1 s\n"
+    done = iotop_here("alerts")
+    assert (done.stdout.splitlines()[0], done.stderr) == ("the rules are off", why)
+    done = iotop_here("alerts", "test")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"unknown: {why}")
 
 
 def test_a_test_message_arrives(own_folder: Path) -> None:
