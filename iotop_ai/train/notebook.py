@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os.path
 import shlex
 import sys
@@ -34,8 +35,10 @@ class Session:
         self._thread: threading.Thread | None = None
         if show_progress and not self.monitor.error:
             self._handle = _display(_html(self._progress()), display_id=True)
-            self._thread = threading.Thread(target=self._run, name="monitor_io", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name="monitor_io", daemon=True)
+            with contextlib.suppress(RuntimeError):  # this user has too many threads: the line stays as it is
+                thread.start()
+                self._thread = thread
 
     def stop(self) -> None:
         """End the recording. The last verdict stays available."""

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sysconfig
+import threading
 import time
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -179,6 +180,22 @@ def test_a_recorder_that_dies_stops_the_clock_and_is_reported(monkeypatch: pytes
     shown = run.report()
     assert f"the recording ended early: {escaped(run.monitor.error)}" in shown
     assert f"watched {watched:.0f} s, recorded in {path}" in shown
+
+
+def test_a_cell_is_recorded_although_no_thread_can_show_its_progress(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class NoThread(threading.Thread):
+        def start(self) -> None:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setenv("IOTOP_AI", "0")
+    monkeypatch.setattr(notebook, "_html", str)
+    monkeypatch.setattr(notebook, "_display", lambda content, **options: None)
+    monkeypatch.setattr(threading, "Thread", NoThread)
+    run = Session(str(tmp_path / "run.iotop.jsonl"), show_progress=True)
+    run.stop()
+    assert run.ended
 
 
 class Run:
