@@ -147,8 +147,9 @@ class TrainingSession:
         totals = _totals(now_ns)
         elapsed_ns, step_count, data_ns = ((b - a) for a, b in zip(self._before, totals))
         self._before = totals
-        out = {"steps_per_s": step_count * 1e9 / elapsed_ns} if elapsed_ns > 0 else {}
-        if elapsed_ns > 0 and steps.COUNTER.data_ns is not None:
+        known = elapsed_ns > 0 and step_count >= 0 and data_ns >= 0  # a forked child counts from zero
+        out = {"steps_per_s": step_count * 1e9 / elapsed_ns} if known else {}
+        if known and steps.COUNTER.data_ns is not None:
             out["data_wait_ratio"] = min(1.0, data_ns / elapsed_ns)
         monitor = self.monitor
         breakdown = None if monitor is None or monitor.error else monitor.breakdown(wait=0)

@@ -210,6 +210,17 @@ def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPat
     assert metrics["iotop_ai/steps_per_s"] > 0
 
 
+def test_a_forked_child_has_no_negative_rates() -> None:
+    steps.COUNTER.steps, steps.COUNTER.data_ns = 100, 10**9
+    one = TrainingSession(record=False)
+    one.begin()
+    steps.COUNTER.reset()  # as after a fork
+    steps.COUNTER.step()
+    assert one.metrics(time.monotonic_ns() + 10**9) == {}
+    steps.COUNTER.step()
+    assert one.metrics(time.monotonic_ns() + 2 * 10**9)["iotop_ai/steps_per_s"] > 0
+
+
 def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(metrics: Any, number: int) -> None:
         raise OSError("the server is gone")
