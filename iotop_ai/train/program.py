@@ -22,8 +22,8 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     The program is the one that ``named`` or IOTOP_AI_PROGRAM names, else this Python with the package if this Python is
     new enough, else the first iotop-ai in PATH and ~/.local/bin.
 
-    Raises UnknownError if the program is not found or its path is not absolute. As root, it also raises UnknownError if
-    another user can change the program, unless root itself has named it.
+    Raises UnknownError if the program is not found, or if its path is not absolute or cannot be executed. As root, it
+    also raises UnknownError if another user can change the program, unless root itself has named it.
     """
     path = named or environment.get(PROGRAM_VARIABLE, "")
     named_by_user = bool(path)  # the user names the path; under sudo, the environment may be another user's

@@ -28,7 +28,7 @@ _LONGEST = 1900
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Does not follow redirects, so that only the address in the file is contacted."""
+    """Does not follow redirects, so that a message goes only to the address in the file."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None

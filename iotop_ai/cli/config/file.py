@@ -155,7 +155,7 @@ def _line(lines: Mapping[str, int], name: str) -> int | None:
 def key_lines(text: str) -> dict[str, int]:
     """Return the line number of each key and table in valid TOML, from 1, by its dotted name.
 
-    A line inside a multi-line string may look like a key, and then counts as its first line.
+    A line inside a multi-line string that looks like a key counts as that key.
     """
     out: dict[str, int] = {}
     table = ""

@@ -69,7 +69,7 @@ def load_alerts(given: str | None, say: Callable[[str], object] = print_notice) 
 def start_alerts(
     config: AlertConfig | None, note: Callable[[str, str], None], say: Callable[[str], None]
 ) -> RunningAlerts | None:
-    """Return the alerts of a run, already started; None without a config or if no rule is enabled.
+    """Return the alerts of a run; None without a config or if no rule is enabled.
 
     note, say: as in RunningAlerts.
     """

@@ -1,7 +1,7 @@
 """The callback of PyTorch Lightning: ``Trainer(callbacks=[LightningCallback("run.iotop.jsonl")])``.
 
 Lightning has no hook around the fetch of a batch, so the wait is the time from the end of a step to the start of the
-next one. Validation, and steps after which a checkpoint is written, are excluded. Source:
+next one, without validation. After a step that writes a checkpoint, the wait is not measured. Source:
 lightning/pytorch/loops/training_epoch_loop.py (advance), lightning/pytorch/callbacks/callback.py, 2.x.
 """
 

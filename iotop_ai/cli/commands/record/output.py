@@ -158,8 +158,8 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Print only what is missing if there are several files, which have no common size, or if a program controls the
-        recording.
+        Print only what is missing for a stream, for a recording without a Snapshot, with rotation (several files have
+        no common size), and if a program controls the recording.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
