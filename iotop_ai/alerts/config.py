@@ -79,7 +79,7 @@ def read_alerts(path: str) -> AlertConfig:
     if len(raw) > LONGEST:
         raise UsageError(f"{display_path} is not read: it is larger than {LONGEST // 1024} KiB")
     try:
-        return parse_alerts(path, parse_toml(raw.decode()))
+        return parse_alerts(path, parse_toml(raw.decode("utf-8-sig")))
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{display_path}: not UTF-8 (line {line})") from None

@@ -34,6 +34,11 @@ def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     assert done.stdout.splitlines()[0] == "--alerts none: the rules are off"
 
 
+def test_a_file_may_begin_with_a_byte_order_mark_as_the_settings_may(own_folder: Path) -> None:
+    done = iotop_here("alerts", "--alerts", written(own_folder, '\ufeffenable = ["gpu_hot"]'))
+    assert "on     gpu_hot" in done.stdout
+
+
 def test_a_file_that_does_not_answer_is_not_called_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     def hangs(seconds: float, place: str, call: object) -> None:
         raise TimeoutError(errno.ETIMEDOUT, "no answer for 1 s", place)
