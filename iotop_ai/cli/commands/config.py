@@ -145,7 +145,7 @@ def _toml(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
-        return f"{value:g}"
+        return f"{value:.15g}"
     if isinstance(value, tuple):
         return f"[{', '.join(_toml(part) for part in value)}]"
     text = clean(str(value))

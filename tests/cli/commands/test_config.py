@@ -287,6 +287,9 @@ def test_each_subcommand_of_config_works(
     assert again.problems == ()
     assert again.values == parse_config(path, FULL).values
     assert f"# {path}:2" in shown
+    write(path, "interval = 1234.567\n")
+    assert run("print") == 0
+    assert capsys.readouterr().out.startswith("interval = 1234.567 ")
     write(path, 'theme = 3\n[keys]\n"sort.next" = ["Space"]\n')
     assert run("validate") == 1
     out = capsys.readouterr().out
