@@ -16,6 +16,7 @@ _UNSET = 2**32 - 1
 """The loginuid of a process that does not belong to a login, such as a service."""
 UNTRUSTED_VARIABLES: Mapping[str, str] = {
     "IOTOP_AI_SMARTCTL": "--smartctl",
+    "IOTOP_AI_SSH": "",
     "IOTOP_AI_CONFIG": "--config",
     "IOTOP_AI_PROCFS": "--procfs",
     "IOTOP_AI_SYSFS": "--sysfs",

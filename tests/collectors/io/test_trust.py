@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.monitor.remote import SSH_VARIABLE
 from iotop_ai.cli.config.table import SETTINGS
 from iotop_ai.collectors.io.trust import UNTRUSTED_VARIABLES, drop_untrusted_variables, invoking_user, why_untrusted
 from tests.cli.program import PLAIN, TOP, command
@@ -143,6 +144,13 @@ def test_the_user_who_became_root_is_known() -> None:
 def test_every_setting_that_names_a_program_or_a_tree_is_dropped() -> None:
     named = {s.variable for s in SETTINGS if s.field in ("smartctl", "procfs", "sysfs") and s.variable}
     assert named <= set(UNTRUSTED_VARIABLES)
+
+
+@as_root
+def test_under_sudo_the_users_ssh_is_not_run() -> None:
+    environ = {SSH_VARIABLE: "/home/a/ssh", "SUDO_UID": "1000"}
+    assert drop_untrusted_variables(environ).endswith(f"user 1000 may have set it: {SSH_VARIABLE}")
+    assert SSH_VARIABLE not in environ
 
 
 def test_a_root_login_keeps_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
