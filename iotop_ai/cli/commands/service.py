@@ -10,6 +10,7 @@ from importlib.resources import files
 from iotop_ai.cli.options.alerts import load_alerts
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.spawn import own_program
+from iotop_ai.collectors.io.trust import path_components
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import IotopError, UnknownError
 
@@ -90,19 +91,17 @@ def _alerts_advice() -> list[str]:
 
 
 def writable_by_others(path: str) -> str:
-    """Return the file, or the lowest folder above it, that users other than root can change; "" if there is none.
+    """Return the file, or the lowest folder or link on the way to it, that users other than root can change.
 
-    Links are followed first. A file or folder that cannot be examined counts too.
+    Returns "" if there is none. A part of the way that cannot be examined counts too.
     """
-    part = os.path.realpath(path)
-    while True:
-        try:
-            status = os.stat(part)
-        except OSError:
-            return part
-        if status.st_uid != 0 or (status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX):
-            return part
-        parent = os.path.dirname(part)
-        if parent == part:
-            return ""
-        part = parent
+    found = ""
+    try:
+        for part in path_components(path):
+            status = os.lstat(part)
+            shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+            if status.st_uid != 0 or (shared and not stat.S_ISLNK(status.st_mode)):
+                found = part
+    except OSError as error:
+        return str(error.filename or path)
+    return found

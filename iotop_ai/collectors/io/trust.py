@@ -43,7 +43,7 @@ def why_untrusted(path: str, owner: int = 0) -> str:
     It must not be trusted if a user other than root and ``owner`` can change the file or a folder above it.
     """
     try:
-        for component in _path_components(path):
+        for component in path_components(path):
             status = os.lstat(component)
             if status.st_uid not in (0, owner):
                 return f"{clean(component)} belongs to user {status.st_uid}, not to {'you' if owner else 'root'}"
@@ -61,7 +61,7 @@ def others_may_rename(path: str) -> bool:
     """
     trusted = (0, os.geteuid())
     try:
-        for component in _path_components(path):
+        for component in path_components(path):
             status, parent = os.lstat(component), os.lstat(os.path.dirname(component))
             shared = parent.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not parent.st_mode & stat.S_ISVTX
             if parent.st_uid not in trusted or shared or status.st_uid not in trusted:
@@ -71,7 +71,7 @@ def others_may_rename(path: str) -> bool:
     return False
 
 
-def _path_components(path: str) -> Iterator[str]:
+def path_components(path: str) -> Iterator[str]:
     """Yield every folder and link that the kernel passes on the way to a path, and the file itself. Raises OSError."""
     folder, parts, links = "/", os.path.join(os.getcwd(), path).split("/")[::-1], 0
     yield folder

@@ -121,6 +121,17 @@ def test_a_program_that_others_can_change_is_reported(tmp_path: Path) -> None:
     assert writable_by_others(str(tmp_path / "gone")) == str(tmp_path / "gone")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_a_link_that_others_can_change_is_reported(own_folder: Path) -> None:
+    home = own_folder / "home"
+    home.mkdir()
+    link = home / "venv"
+    link.symlink_to("/bin")
+    assert writable_by_others(str(link / "sh")) == ""
+    os.chown(link, 65534, 65534, follow_symlinks=False)
+    assert writable_by_others(str(link / "sh")) == str(link)
+
+
 def unreadable() -> set[int]:
     """The processes whose I/O not even root can read with all capabilities, such as the supervisor of a container."""
     out = set()
