@@ -212,8 +212,11 @@ def settings_of(args: argparse.Namespace) -> Settings:
 def settings_elsewhere(args: argparse.Namespace) -> Settings:
     """Return the Settings for a recording or another machine: without devices of this machine.
 
-    The devices that the file or the environment names are devices of this machine; those of a flag are kept.
+    The devices that the file or the environment names are devices of this machine; those of a flag are kept. Raises
+    UsageError for a folder of this machine (--path).
     """
+    if getattr(args, "path", None):
+        raise UsageError("--path is a folder of this machine; use --device")
     settings = settings_of(args)
     return settings if getattr(args, "device", None) else settings._replace(devices=())
 

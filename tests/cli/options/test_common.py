@@ -109,6 +109,12 @@ def test_devices_in_the_file_apply_only_to_this_machine(monkeypatch: pytest.Monk
         assert settings_elsewhere(args).devices == elsewhere
 
 
+@pytest.mark.parametrize("words", [["--host", "box"], ["replay", "run.iotop.jsonl"]])
+def test_a_folder_of_this_machine_does_not_select_disks_of_another(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="--path is a folder of this machine; use --device"):
+        run(["--path", "/data", *words])
+
+
 @pytest.mark.parametrize(
     "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
 )
