@@ -131,6 +131,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         frame = cursor.seek(wall_ns)
         if args.at is None and not playing:
             frame = cursor.first_verdict()
+        view["base"] = frame.snapshot if settings.accumulated else None
         return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
     return run_screen(settings, make_screen_start, chain.close)

@@ -12,9 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.monitor import command as monitor
+from iotop_ai.cli.commands.monitor import remote
+from iotop_ai.cli.commands.monitor.command import ScreenStart
 from iotop_ai.cli.commands.monitor.remote import KEEPALIVE, Ssh, show_host
 from iotop_ai.cli.commands.monitor.session_recording import open_file
 from iotop_ai.cli.commands.replay import Chain, parse_speed
+from iotop_ai.cli.main import build_parser, run
+from iotop_ai.cli.options.common import settings_elsewhere
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.settings import Settings
@@ -170,6 +175,26 @@ def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message
         assert "input: " in text
         assert "Traceback" not in text
         assert terminal.mode()["alternate_on"] == "0"
+
+
+@pytest.mark.parametrize("flags", [[], ["-a"]])
+def test_sums_begin_with_the_first_frame_that_is_shown(
+    path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bases: list[bool] = []
+
+    def begin(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
+        start = make_screen_start()
+        bases.append(start.changes["base"] is start.first.snapshot)
+        close()
+        return 0
+
+    for module in (monitor, remote):
+        monkeypatch.setattr(module, "run_screen", begin)
+    assert run([*flags, "replay", "--allow-root", path]) == 0
+    settings = settings_elsewhere(build_parser(flags).parse_args(flags))
+    assert remote.show_stream(settings, os.open(path, os.O_RDONLY)) == 0
+    assert bases == [bool(flags)] * 2
 
 
 def test_a_missing_ssh_is_an_error() -> None:

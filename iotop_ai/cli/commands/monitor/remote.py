@@ -61,8 +61,8 @@ def show_stream(
             raise InputError(why_empty() or str(error)) from None
         if first is None:
             raise InputError(why_empty() or "the stream ended before its first Snapshot")
-        interval_s = first.snapshot.interval_s
-        changes = {"remote": True, "interval_s": interval_s}
+        base = first.snapshot if settings.accumulated else None
+        changes = {"remote": True, "interval_s": first.snapshot.interval_s, "base": base}
         return ScreenStart(first, stream, source, changes, keeper=memory_keeper, shared=shared)
 
     code = run_screen(settings, make_screen_start, source.close)
