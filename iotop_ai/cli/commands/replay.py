@@ -91,6 +91,7 @@ def keys_from_terminal() -> int:
 
 def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
     from iotop_ai.cli.commands.monitor.command import ScreenStart, run_screen
+    from iotop_ai.cli.options.devices import shown_devices
     from iotop_ai.playback.player import FrameCursor
     from iotop_ai.present.screen.view import Timeline
     from iotop_ai.store.source import MemoryRecording
@@ -132,6 +133,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         if args.at is None and not playing:
             frame = cursor.first_verdict()
         view["base"] = frame.snapshot if settings.accumulated else None
+        view["devices"] = shown_devices(frame, settings.devices)
         return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
     return run_screen(settings, make_screen_start, chain.close)

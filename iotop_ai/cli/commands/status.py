@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob, parse_duration, watch
 from iotop_ai.cli.commands.snapshot import take_frame
 from iotop_ai.cli.options.common import add_job_flag, add_source_flags, settings_elsewhere, settings_of
-from iotop_ai.cli.options.devices import matching_devices, resolve_devices
+from iotop_ai.cli.options.devices import resolve_devices, shown_devices
 from iotop_ai.cli.options.job import check_job
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.frame import Frame
@@ -60,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--path is a folder of this machine; with FILE use --device")
         newest = job.judge(_newest(args.file, allow_root=args.allow_root))
         job.check()
-        return _print(newest, line_format, _recorded_devices(newest, settings_elsewhere(args).devices))
+        return _print(newest, line_format, shown_devices(newest, settings_elsewhere(args).devices))
     settings = resolve_devices(settings_of(args))._replace(smart=False)
     source = LiveSource(settings)
     if args.follow:
@@ -82,12 +81,6 @@ def _newest(path: str, *, allow_root: bool) -> Frame:
     with corrupt_input_as_error(path):
         cursor = FrameCursor(open_chain(path, allow_root=allow_root)[-1:])
         return cursor.seek(cursor.end_wall_ns())
-
-
-def _recorded_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
-    """Return the kernel names of the recording's disks that the words name. Raises UsageError for an unknown disk."""
-    infos = frame.snapshot.disks.value or {}
-    return tuple(dict.fromkeys(name for word in words for name in matching_devices(word, infos)))
 
 
 def _follow(source: LiveSource, settings: Settings, job: SelectedJob, line_format: str | None) -> int:

@@ -14,6 +14,7 @@ from iotop_ai.collectors.machine.mounts import MountsCollector, is_of_another_mo
 from iotop_ai.model.block.counters import BlockInfo, Mount
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UnknownError, UsageError
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.settings import Settings
 
 ALL = "ALL"
@@ -66,6 +67,17 @@ def matching_devices(word: str, infos: Mapping[str, BlockInfo]) -> list[str]:
     if not matches:
         raise UsageError(f"no device {clean(word)!r}; {_device_list(infos)}")
     return matches
+
+
+def shown_devices(frame: Frame, words: Sequence[str]) -> tuple[str, ...]:
+    """Return the kernel names of the disks in a Frame of a recording or of another machine that the words name.
+
+    Returns the words if the Frame has no list of disks. Raises UsageError for an unknown disk.
+    """
+    infos = frame.snapshot.disks.value
+    if infos is None:
+        return tuple(words)
+    return tuple(dict.fromkeys(name for word in words for name in matching_devices(word, infos)))
 
 
 def _device_list(infos: Mapping[str, BlockInfo]) -> str:

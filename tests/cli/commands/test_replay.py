@@ -177,15 +177,12 @@ def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message
         assert terminal.mode()["alternate_on"] == "0"
 
 
-@pytest.mark.parametrize("flags", [[], ["-a"]])
-def test_sums_begin_with_the_first_frame_that_is_shown(
-    path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bases: list[bool] = []
+def starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list[ScreenStart]:
+    """The starts of the screens of a recording and of another machine with the same data."""
+    out: list[ScreenStart] = []
 
     def begin(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
-        start = make_screen_start()
-        bases.append(start.changes["base"] is start.first.snapshot)
+        out.append(make_screen_start())
         close()
         return 0
 
@@ -194,7 +191,24 @@ def test_sums_begin_with_the_first_frame_that_is_shown(
     assert run([*flags, "replay", "--allow-root", path]) == 0
     settings = settings_elsewhere(build_parser(flags).parse_args(flags))
     assert remote.show_stream(settings, os.open(path, os.O_RDONLY)) == 0
-    assert bases == [bool(flags)] * 2
+    return out
+
+
+@pytest.mark.parametrize("flags", [[], ["-a"]])
+def test_sums_begin_with_the_first_frame_that_is_shown(
+    path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in starts(path, flags, monkeypatch):
+        assert (start.changes["base"] is start.first.snapshot) == bool(flags)
+
+
+def test_a_pattern_selects_the_disks_of_a_recording_and_of_another_machine(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for start in starts(path, ["--device", "ALL"], monkeypatch):
+        assert start.changes["devices"] == tuple(start.first.snapshot.disks.value or ()) != ()
+    with pytest.raises(UsageError, match="no device 'none\\*'; devices: "):
+        starts(path, ["--device", "none*"], monkeypatch)
 
 
 def test_a_missing_ssh_is_an_error() -> None:
