@@ -33,13 +33,13 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     if not path:
         folders = [*environment.get("PATH", "").split(":"), os.path.expanduser("~/.local/bin")]
         candidates = (os.path.join(folder, _NAME) for folder in folders if folder.startswith("/"))
-        path = next((candidate for candidate in candidates if os.access(candidate, os.X_OK)), "")
+        path = next((candidate for candidate in candidates if _is_program(candidate)), "")
     if not path:
         raise UnknownError(
             "iotop-ai is not found, and this Python is older than 3.11: install it separately (pipx install iotop-ai) "
             f"and name it in {PROGRAM_VARIABLE}"
         )
-    if not os.path.isabs(path) or not os.access(path, os.X_OK):
+    if not os.path.isabs(path) or not _is_program(path):
         raise UnknownError(f"{path} is not the absolute path of a program")
     if (
         os.geteuid() == 0
@@ -48,6 +48,10 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
     ):
         raise UnknownError(f"{path} is not started as root: {why}")
     return [path]
+
+
+def _is_program(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # a folder may be executable too
 
 
 def program_environment() -> dict[str, str]:

@@ -421,8 +421,9 @@ def test_the_program_is_that_of_this_python_or_the_named_one(tmp_path: Path) -> 
     own.chmod(0o755)
     assert program("", {"IOTOP_AI_PROGRAM": str(own)}) == [str(own)]
     assert program(str(own), {"IOTOP_AI_PROGRAM": "/other"}) == [str(own)]
-    with pytest.raises(UnknownError, match="absolute path"):
-        program("iotop-ai", {})
+    for other in ("iotop-ai", str(tmp_path)):
+        with pytest.raises(UnknownError, match="is not the absolute path of a program"):
+            program(other, {})
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
