@@ -30,11 +30,12 @@ def monitor_disk(
 ) -> None:
     """Print a table of all disks every ``interval`` seconds for ``duration`` seconds, then return.
 
-    devices: the names or patterns of the disks to show; all disks by default. file: the file to print to, by default
-    standard output. program_path: the path of iotop-ai; "" to find it. An unknown figure and a mean over zero requests
-    are printed as "-". The figures come from ``iotop-ai record --csv`` in a separate process. Raises UnknownError if
-    that process cannot be started or fails, and UsageError if the interval is not above 0 or is longer than the
-    duration.
+    devices: the names or patterns of the disks to show, as a list or as one string; all disks by default. file: the
+    file to print to, by default standard output. program_path: the path of iotop-ai; "" to find it.
+
+    An unknown figure and a mean over zero requests are printed as "-". The figures come from ``iotop-ai record --csv``
+    in a separate process. Raises UnknownError if that process cannot be started or fails, and UsageError if the
+    interval is not above 0 or is longer than the duration.
     """
     if not 0 < interval <= duration:
         raise UsageError("the interval must be above 0 and at most the duration")
@@ -44,7 +45,7 @@ def monitor_disk(
     argv = [*program(program_path, os.environ), "record", "--csv", "-", "-d", f"{interval:g}"]
     argv += ["--duration", f"{duration:f}", "--no-smart"]
     if devices:
-        argv += ["--device", ",".join(devices)]
+        argv += ["--device", devices if isinstance(devices, str) else ",".join(devices)]
     out = sys.stdout if file is None else file
     with tempfile.TemporaryFile() as messages:  # a full pipe would block the program
         try:

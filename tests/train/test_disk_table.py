@@ -53,8 +53,9 @@ def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -
 def test_an_invalid_interval_is_refused() -> None:
     with pytest.raises(UsageError, match="interval"):
         iotop_ai.monitor_disk(interval=5, duration=2)
-    with pytest.raises(UnknownError, match="no device"):
-        iotop_ai.monitor_disk(0.2, 0.4, devices=["no-such-disk"])
+    for devices in (["no-such-disk"], "no-such-disk"):
+        with pytest.raises(UnknownError, match="no device 'no-such-disk'"):
+            iotop_ai.monitor_disk(0.2, 0.4, devices=devices)
 
 
 def test_a_duration_of_weeks_is_understood(tmp_path: Path) -> None:
