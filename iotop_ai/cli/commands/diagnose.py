@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``diagnose``."""
     parser.add_argument("file", metavar="FILE", nargs="?", help="a recording; - is stdin (default: watch this machine)")
     add_watch_flags(parser)
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of text"
+    )
     parser.add_argument("--begin", metavar="T", help="start of the part of a recording: 14:32, -3m, 45%%")
     parser.add_argument("--end", metavar="T", help="end of the part of a recording")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)

@@ -37,9 +37,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--help-query", action="store_true", help="list the fields")
     parser.add_argument(
-        "-d", "--delay", metavar="SEC", type=parse_interval, default=DELAY_S, help="seconds between rounds (default 5)"
+        "-d",
+        "--delay",
+        metavar="SEC",
+        type=parse_interval,
+        default=argparse.SUPPRESS,
+        help="seconds between rounds (default 5)",
     )
-    parser.add_argument("-n", "--count", metavar="COUNT", type=parse_count, help="end after COUNT rounds")
+    parser.add_argument(
+        "-n", "--count", metavar="COUNT", type=parse_count, default=argparse.SUPPRESS, help="end after COUNT rounds"
+    )
     parser.add_argument("--format", default="csv", help="csv[,noheader][,nounits] or json (one object per line)")
 
 
@@ -56,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if any(word not in _FORMATS for word in formats) or ("csv" in formats) == ("json" in formats):
         raise UsageError(f"--format {args.format}: must be csv[,noheader][,nounits] or json")
     fields = fields_of(args.query)
+    args.delay = DELAY_S if args.delay is None else args.delay
     clock = Clock()
     collector = GpuCollector(clock, every_s=args.delay, root=Root("/"))
     try:

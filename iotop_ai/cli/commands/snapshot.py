@@ -23,7 +23,9 @@ SLOWEST_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``snapshot``."""
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of text"
+    )
     add_source_flags(parser, sub=True)
 
 

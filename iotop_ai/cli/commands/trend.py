@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count",
         metavar="COUNT",
         type=parse_count,
-        default=DEFAULT_COUNT,
+        default=argparse.SUPPRESS,
         help="intervals to watch (default 60)",
     )
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
@@ -39,9 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Watch, then print; Ctrl-C stops the watching early. Return 0."""
     settings = resolve_devices(settings_of(args))
+    count = DEFAULT_COUNT if args.count is None else args.count
     if sys.stderr is not None and sys.stderr.isatty():
-        print_notice(f"watching {args.count * settings.interval_s:g} s; Ctrl-C stops and prints")
-    trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), args.count)
+        print_notice(f"watching {count * settings.interval_s:g} s; Ctrl-C stops and prints")
+    trend = watch(LiveSource(settings._replace(smart=False)), Trend(settings.devices), count)
     # In the C locale Python writes UTF-8 too, but terminals with that locale have no braille characters.
     unicode = draws_glyphs(os.environ) and (sys.stdout.encoding or "").lower().startswith("utf")
     plain = settings.ascii_only or not unicode

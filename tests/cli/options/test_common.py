@@ -109,6 +109,37 @@ def test_devices_in_the_file_apply_only_to_this_machine(monkeypatch: pytest.Monk
         assert settings_elsewhere(args).devices == elsewhere
 
 
+BEFORE = """--procfs /p --sysfs /s --no-smart --smartctl /c --smart-type a=b --ascii --sort cpu --theme mono --no-mouse
+ --readonly -d 7 -n 5 --device sdq --exact -a -o --config /k --job 77 --alerts /a"""
+OWN_MEANING = {"check": {"path", "batch"}, "cache": {"path"}}
+"""The arguments of a command that have the name of a screen's flag and another meaning."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("why", "diagnose", "report f", "compare a b", "status", "snapshot", "ack", "health", "gpu-log", "trend"),
+        *("record", "serve", "fleet --prometheus http://x", "alerts", "replay f", "export f", "cache status x"),
+        *("check x", "loader a:b", "doctor", "web", "config print", "stage a b", "import --iostat f"),
+    ],
+)
+def test_a_command_keeps_each_flag_given_before_it(words: str) -> None:
+    before, argv = BEFORE.split(), [*BEFORE.split(), *words.split()]
+    given = vars(build_parser(before).parse_args(before))
+    kept = vars(build_parser(argv).parse_args(argv))
+    changed = {name for name, value in given.items() if kept[name] != value and name != "command"}
+    assert changed <= OWN_MEANING.get(words.split()[0], set())
+
+
+@pytest.mark.parametrize(
+    "words", ["snapshot", "diagnose", "check x", "doctor", "health", "cache status x", "stage a b"]
+)
+def test_json_may_stand_before_the_command(words: str) -> None:
+    for argv in (["--json", *words.split()], [*words.split(), "--json"]):
+        assert build_parser(argv).parse_args(argv).json is True
+    assert build_parser(words.split()).parse_args(words.split()).json is False
+
+
 @pytest.mark.parametrize("words", [["--host", "box"], ["replay", "run.iotop.jsonl"]])
 def test_a_folder_of_this_machine_does_not_select_disks_of_another(words: list[str]) -> None:
     with pytest.raises(UsageError, match="--path is a folder of this machine; use --device"):

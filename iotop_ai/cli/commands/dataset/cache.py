@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     drop.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     for action_parser in (status, evict_parser, drop):
-        action_parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+        action_parser.add_argument(
+            "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of text"
+        )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="copy with rsync or with our own code (default: rsync if installed; own for root)",
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of the new path")
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of the new path"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -49,7 +49,10 @@ def add_fleet_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", action="store_true", default=absent, help="print the machines as one JSON object, and end"
     )
-    parser.add_argument("--sort", choices=tuple(SORTS), default="lost", help="order of the rows (default lost)")
+    # The flags --sort and --delay of the screen have other values, so these two have names of their own.
+    parser.add_argument(
+        "--sort", dest="order", choices=tuple(SORTS), default="lost", help="order of the rows (default lost)"
+    )
     parser.add_argument(
         "--find", metavar="WORDS", default="", help="only machines that match these words, like the key / on the screen"
     )
@@ -91,7 +94,7 @@ def fleet_options(args: argparse.Namespace) -> FleetOptions:
         server,
         _duration("--window", args.window, SHORTEST_WINDOW_S, LONGEST_WINDOW_S),
         delay,
-        args.sort,
+        args.order,
         clean(args.find),
         args.once or args.json,
         args.json,

@@ -45,7 +45,9 @@ History = tuple[str, str, str, Sequence[HealthPoint]]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``health``."""
     parser.add_argument("disk", metavar="DEV", nargs="*", help="disks by name, /dev path or serial number; default all")
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of a table")
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of a table"
+    )
     parser.add_argument(
         "--test", choices=("short", "long", "abort"), help="start or abort a self-test of each DEV; data is safe"
     )

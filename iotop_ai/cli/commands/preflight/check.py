@@ -72,7 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-write", action="store_true", help="write no file: read the largest file of the folder")
     _add_forecast_flags(parser.add_argument_group("forecast of how busy the dataset keeps a GPU"))
-    parser.add_argument("--json", action="store_true", help="print a JSON object instead of text")
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object instead of text"
+    )
     parser.add_argument("--ascii", action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS, help="ASCII only")
 
 

@@ -42,8 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--script", metavar="FILE", help="a training script or notebook: start method, main guard, CUDA in workers"
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="print problems only")
-    parser.add_argument("--json", action="store_true", help="print a JSON object, which --diff can compare")
-    add_machine_flags(parser)
+    parser.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object, which --diff can compare"
+    )
+    add_machine_flags(parser, argparse.SUPPRESS)
     parser.add_argument(
         "--export", metavar="FILE", help="write the Python's packages as requirements.txt or environment.yml, and end"
     )

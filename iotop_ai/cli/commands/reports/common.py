@@ -39,7 +39,7 @@ def add_reading_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="read every interval of a long run (slower; default: one per minute or fewer)",
     )
-    parser.add_argument("--ascii", action="store_true", help="ASCII only")
+    parser.add_argument("--ascii", action="store_true", default=argparse.SUPPRESS, help="ASCII only")
     parser.add_argument("--force", action="store_true", help="replace an existing OUT")
 
 
