@@ -83,13 +83,13 @@ def _print(
     due_ns, rounds, pause = clock.monotonic_ns(), 0, threading.Event()
     try:
         while True:
+            rounds += 1  # before the writes, so that Ctrl-C during them gives exit code 0 too
             for line in lines:
                 if "json" in formats:
                     sys.stdout.write(json.dumps(json_object(fields, line), ensure_ascii=False) + "\n")
                 else:
                     sys.stdout.write(csv_line(fields, line, units=units) + "\n")
                 sys.stdout.flush()
-            rounds += 1
             if args.count is not None and rounds >= args.count:
                 return 0
             # After a stall, such as Ctrl-Z, the missed rounds are left out.
