@@ -19,9 +19,9 @@ _MODE, _SCRIPT_MODE = 0o644, 0o755
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``assets``."""
     actions = parser.add_subparsers(dest="action", metavar="list | show | install", required=True)
-    actions.add_parser("list", help="list the files")
-    show = actions.add_parser("show", help="print one file")
-    install = actions.add_parser("install", help="write one file, or all files, into a folder")
+    actions.add_parser("list", help="list the files", allow_abbrev=False)
+    show = actions.add_parser("show", help="print one file", allow_abbrev=False)
+    install = actions.add_parser("install", help="write one file, or all files, into a folder", allow_abbrev=False)
     for action_parser in (show, install):
         names = [asset.name for asset in ASSETS] + (["all"] if action_parser is install else [])
         action_parser.add_argument("name", choices=names, metavar="NAME", help=", ".join(names))

@@ -64,9 +64,10 @@ def test_a_list_of_devices_without_a_name_is_refused() -> None:
         parse("--device", " , ")
 
 
-def test_abbreviated_flags_are_refused() -> None:
-    with pytest.raises(UsageError):
-        parse("--dev", "sda")
+@pytest.mark.parametrize("words", ["--dev sda", "cache drop --ye", "assets install all /tmp --fo"])
+def test_abbreviated_flags_are_refused(words: str) -> None:
+    with pytest.raises(UsageError, match="unrecognized arguments"):
+        parse(*words.split())
 
 
 @pytest.mark.parametrize(
