@@ -137,8 +137,9 @@ def corrupt_input_as_error(path: str) -> Iterator[None]:
     except _IMPOSSIBLE as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        name = type(error).__name__
-        raise InputError(f"{path}: cannot be evaluated ({name}; {DEBUG_VARIABLE}=1 shows where)") from error
+        # The note of an error of the screen names its crash log.
+        where = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
+        raise InputError(f"{path}: cannot be evaluated ({type(error).__name__}; {where})") from error
 
 
 def recorded_frames(args: argparse.Namespace) -> RecordedFrames:

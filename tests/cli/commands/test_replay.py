@@ -211,6 +211,16 @@ def test_a_pattern_selects_the_disks_of_a_recording_and_of_another_machine(
         starts(path, ["--device", "none*"], monkeypatch)
 
 
+def test_an_error_of_the_screen_names_the_crash_log(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(*_: object) -> int:
+        error = AttributeError("no such widget")
+        error.add_note("log: /var/lib/iotop-ai/crash.log")
+        raise error
+
+    monkeypatch.setattr(monitor, "run_screen", crash)
+    assert one_line(path).endswith("cannot be evaluated (AttributeError; log: /var/lib/iotop-ai/crash.log)\n")
+
+
 def test_a_missing_ssh_is_an_error() -> None:
     with pytest.raises(InputError, match="OpenSSH"):
         Ssh("box", "true", program="/nonexistent/ssh")
