@@ -15,11 +15,16 @@ _LONGEST = 4096
 def quiet_log() -> None:
     """Keep log lines off the terminal: write them to the file that IOTOP_AI_LOG names, or drop them.
 
-    Raises InputError for a file to which the program may not append: another user's file, or a symbolic link.
+    A second call, for example for another screen, does nothing. Raises InputError for a file to which the program may
+    not append: another user's file, or a symbolic link.
     """
-    path = os.environ.get(LOG_VARIABLE)
+    path, log = os.environ.get(LOG_VARIABLE), logging.getLogger("iotop_ai")
+    name = f"{LOG_VARIABLE}={path or ''}"
+    if any(handler.get_name() == name for handler in log.handlers):
+        return
     handler = _file_handler(path) if path else logging.NullHandler()
-    logging.getLogger("iotop_ai").addHandler(handler)
+    handler.set_name(name)
+    log.addHandler(handler)
 
 
 def _file_handler(path: str) -> logging.Handler:
