@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import select
 import threading
@@ -20,6 +21,7 @@ from iotop_ai.collectors.io.marks_socket import LARGEST_BYTES, parse_message
 from iotop_ai.model.job.steps import StepCounts
 from iotop_ai.sources.live.source import LiveSource
 
+log = logging.getLogger(__name__)
 _STATUS, _END = b'{"kind":"status"}', b'{"kind":"end"}'
 _BLANKS = b" \t\r"
 _BLOCK = 65536
@@ -96,7 +98,10 @@ class Control:
         if len(line) > LARGEST_BYTES:
             return
         if line.translate(None, _BLANKS) == _STATUS:
-            self.write_line("status", **self._status())
+            try:
+                self.write_line("status", **self._status())
+            except Exception as error:  # it would end this thread, which ends the recording when its starter dies
+                log.warning("no answer to a status request: %r", error)
             return
         message = parse_message(line, self._clock.monotonic_ns())
         if message is None:

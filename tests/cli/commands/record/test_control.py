@@ -127,6 +127,24 @@ def test_an_answer_after_an_incomplete_one_can_be_read() -> None:
     assert done.stderr == b'\n{"kind": "status", "text": "next"}\n'
 
 
+BROKEN_STATUS = """
+import os, sys, threading
+from iotop_ai.cli.commands.record.control import Control
+from iotop_ai.collectors.io.clock import Clock
+def status():
+    raise ValueError("broken")
+ended = threading.Event()
+control = Control(Clock(), status, ended.set)
+sys.exit(0 if ended.wait(20) else 1)
+"""
+
+
+def test_a_status_that_cannot_be_given_does_not_keep_the_recording_from_ending() -> None:
+    line = [sys.executable, "-c", BROKEN_STATUS]
+    requests = b'{"kind":"status"}\n{"kind":"end"}\n'
+    assert subprocess.run(line, cwd=TOP, env=PLAIN, input=requests, check=False).returncode == 0
+
+
 def test_a_signal_ends_the_recording(run: Running) -> None:
     run._child.send_signal(signal.SIGTERM)
     assert run.wait() == 0
