@@ -11,6 +11,7 @@ from types import TracebackType
 
 from iotop_ai.cli.commands.common_verdict import SelectedJob
 from iotop_ai.cli.cut_off import warn_of_truncation
+from iotop_ai.cli.options.common import settings_of
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.diagnosis.verdict.totals import time_of_jobs
@@ -50,7 +51,7 @@ def add_html_flag(form: argparse._MutuallyExclusiveGroup) -> None:
 
 def text_layout(args: argparse.Namespace) -> tuple[int, bool]:
     """Return the width of standard output in columns, and whether it accepts only ASCII."""
-    plain = args.ascii or not (sys.stdout.encoding or "").lower().startswith("utf")
+    plain = settings_of(args).ascii_only or not (sys.stdout.encoding or "").lower().startswith("utf")
     width, _ = bounded(*shutil.get_terminal_size(_SIZE))
     return width, plain
 

@@ -44,6 +44,14 @@ def test_the_ascii_form_has_only_ascii(capsys: pytest.CaptureFixture[str]) -> No
     assert report(capsys, *FILE, "--ascii").isascii()
 
 
+def test_the_setting_for_ascii_applies_to_a_report(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not report(capsys, *FILE).isascii()
+    monkeypatch.setenv("IOTOP_AI_ASCII", "1")
+    assert report(capsys, *FILE).isascii()
+
+
 def test_markdown_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
     out = report(capsys, *FILE, "--markdown")
     assert out.startswith("# ")
