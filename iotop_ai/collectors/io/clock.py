@@ -18,7 +18,8 @@ class Clock:
 
     def suspended_ns(self) -> int:
         """Return CLOCK_BOOTTIME minus CLOCK_MONOTONIC in nanoseconds: how long the machine has slept since boot."""
-        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
+        monotonic_ns = time.monotonic_ns()  # read first: in the other order, a machine that never slept has less than 0
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - monotonic_ns
 
     def process_ns(self) -> int:
         """Return the CPU time of this process in nanoseconds: user and system time of all threads."""
