@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from iotop_ai.collectors.state.folder import keep_file
+from iotop_ai.collectors.state.folder import keep_file, open_file
 from iotop_ai.model.block.counters import BlockInfo
 from iotop_ai.model.block.read_latency_baseline import BOUNDS_NS, PART_NS, PARTS, Baseline, Bins, DeviceBaseline
 from iotop_ai.model.clean import clean
@@ -83,10 +83,10 @@ class Baselines:
 
     def _entries(self) -> dict[str, tuple[int, list[list[tuple[int, Bins]]]]]:
         try:
-            handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            opened = open_file(self._file)
         except FileNotFoundError:
             return {}
-        with os.fdopen(handle, "rb") as file:
+        with opened as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("owned by another user")
             raw = file.read(_LARGEST + 1)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from iotop_ai.collectors.state.folder import keep_file
+from iotop_ai.collectors.state.folder import keep_file, open_file
 from iotop_ai.model.clean import clean
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ class Acknowledged:
 
     def _raw(self) -> bytes | None:
         try:
-            handle = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            opened = open_file(self._file)
         except FileNotFoundError:
             return None
-        with os.fdopen(handle, "rb") as file:
+        with opened as file:
             if os.fstat(file.fileno()).st_uid != os.geteuid():
                 raise ValueError("belongs to another user")
             return file.read(_LARGEST + 1)

@@ -11,7 +11,7 @@ import os
 import pwd
 import stat
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 
@@ -130,10 +130,14 @@ def keep_file(folder: Path | str, name: str, raw: bytes, *, lasting: bool = Fals
         os.close(handle)
 
 
+def open_file(path: str) -> BinaryIO:
+    """Open a file to read it, without following a link or waiting for a writer. Raises OSError, also for a folder."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))
+
+
 def read_file(folder: Path | str, name: str, limit: int) -> bytes:
     """Return at most ``limit`` bytes of a regular file of the folder, without waiting for a writer. Raises OSError."""
-    handle = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
+    with open_file(os.path.join(folder, name)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file", name)
         return file.read(limit)

@@ -96,6 +96,15 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert kept.changes() == []
 
 
+def test_a_folder_in_place_of_the_file_keeps_no_descriptor_open(tmp_path: Path) -> None:
+    kept = Acknowledged(tmp_path)
+    kept.path.mkdir()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert kept.changes() == []
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_acknowledgements_become_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tick waits 5 ms for the file, so on a busy machine the event comes with a later one; never twice."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
