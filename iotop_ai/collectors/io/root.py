@@ -284,8 +284,8 @@ def _tree(path: str, name: str, flag: str, marks: tuple[str, ...]) -> str:
 
 
 def absolute_path(path: str) -> str:
-    """Return the absolute path. Raises FileNotFoundError if the current folder is gone.
+    """Return the absolute path, without a slash at its end. Raises FileNotFoundError if the current folder is gone.
 
     A ".." is kept, because LINK/.. is the folder above the target of the link, not above the link.
     """
-    return os.path.join(os.getcwd(), path) if ".." in path.split("/") else os.path.abspath(path)
+    return os.path.join(os.getcwd(), path).rstrip("/") if ".." in path.split("/") else os.path.abspath(path)

@@ -94,3 +94,4 @@ def test_an_absolute_path_leads_to_the_same_file(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert os.path.samefile(absolute_path("link/../file"), tmp_path / "data" / "file")
     assert absolute_path("data/./runs/") == str(tmp_path / "data" / "runs")
+    assert absolute_path("data/../data/runs/") == f"{tmp_path}/data/../data/runs"
