@@ -196,7 +196,8 @@ def try_lock(fd: int, *, wait: bool = False) -> bool:
 def remove_left_over(name: str, folder: int) -> bool:
     """Remove a file that ``create_part`` may replace; return whether the name is free now."""
     try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        # Open for writing: NFS refuses an exclusive lock on a descriptor that is open only for reading (flock(2)).
+        fd = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except FileNotFoundError:
         return True
     except OSError:

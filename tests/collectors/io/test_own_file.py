@@ -6,6 +6,8 @@ import fcntl
 import os
 import socket
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -179,6 +181,19 @@ def test_a_part_that_was_replaced_does_not_get_the_final_name(tmp_path: Path) ->
     os.close(fd)
     os.close(folder)
     assert not (tmp_path / "a").exists()
+
+
+def test_a_left_over_is_opened_for_writing_as_a_lock_on_nfs_needs_it(tmp_path: Path) -> None:
+    (tmp_path / "a.part").touch()
+    program = f"""
+import os, sys
+from iotop_ai.collectors.io.own_file import remove_left_over
+sys.addaudithook(lambda event, args: print(args[2] & os.O_ACCMODE) if event == "open" and args[0] == "a.part" else None)
+print(remove_left_over("a.part", os.open({str(tmp_path)!r}, os.O_RDONLY)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(os.O_RDWR), "True"]
+    assert not (tmp_path / "a.part").exists()
 
 
 def test_the_lock_of_a_part_excludes_others(tmp_path: Path) -> None:
