@@ -16,7 +16,7 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import UsageError
 
 _LONGEST_NAME = 80
-"""The longest file name. A socket's address has room for 107 bytes, which include the path of the folder."""
+"""The longest file name, in bytes. A socket's address has room for 107 bytes, which include the folder's path."""
 _TRIES = 3
 """How often the final name is tried while other processes create sockets under it."""
 
@@ -37,7 +37,7 @@ class SocketFile:
     def _bind(self, bound: socket.socket, mode: int) -> tuple[int, int]:
         """Bind the socket under a temporary name, then link that file to the final name; return the file's identity."""
         check_free(self._folder, self._name, self._path, self._kind)
-        new = f".{self._name[:60]}.{os.getpid()}.{threading.get_ident():x}"
+        new = f".{os.fsdecode(os.fsencode(self._name)[:60])}.{os.getpid()}.{threading.get_ident():x}"
         remove_dead_socket(self._folder, new, self._kind)
         before = os.umask(0o777 & ~mode)
         try:
@@ -74,7 +74,7 @@ def check_free(folder: int, name: str, path: str, kind: int = socket.SOCK_DGRAM)
     It can be used if no file is there, or if the file is a socket of our own user and of this kind on which no program
     listens.
     """
-    if len(name) > _LONGEST_NAME:
+    if len(os.fsencode(name)) > _LONGEST_NAME:
         raise UsageError(f"{clean(path)}: a socket's name can have at most {_LONGEST_NAME} characters")
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)

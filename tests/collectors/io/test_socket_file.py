@@ -4,7 +4,10 @@ import os
 import socket
 from pathlib import Path
 
+import pytest
+
 from iotop_ai.collectors.io.socket_file import SocketFile
+from iotop_ai.model.errors import UsageError
 
 
 def bound(path: Path) -> SocketFile:
@@ -29,3 +32,12 @@ def test_a_path_that_is_already_gone_is_not_an_error(tmp_path: Path) -> None:
     (tmp_path / "socket").unlink()
     file.unlink()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_the_length_of_a_name_counts_in_bytes(tmp_path: Path) -> None:
+    for name in ("a" * 80, "é" * 40, "€" * 26):
+        bound(tmp_path / name).unlink()
+    for name in ("a" * 81, "é" * 41, "€" * 27):
+        with pytest.raises(UsageError, match="at most 80"):
+            bound(tmp_path / name)
+    assert os.listdir(tmp_path) == []
