@@ -94,7 +94,7 @@ class Ring:
         self._session = 0
         self._number = 0
         """The number of blocks so far, dropped ones included; each block has its number as its ``offset``."""
-        self._boot = ""
+        self._boot: str | None = None
         self._newest_ns = 0
         self._header: Header | None = None
         self._trouble = ""
@@ -117,10 +117,13 @@ class Ring:
             self._queue.put(frame)
 
     def drain(self, seconds: float = _WAIT_S) -> bool:
-        """Wait at most ``seconds`` until all Frames are compressed; return whether they are."""
+        """Wait at most ``seconds`` until all Frames are compressed; return whether they are.
+
+        After the ring has failed, return False at once.
+        """
         with self._put_lock:
             self._queue_waiting()
-        return self._queue.drain(seconds)
+        return not self._trouble and self._queue.drain(seconds)
 
     def state(self) -> RingState:
         """The state of the ring, after at most _SHORT_WAIT_S for the newest Frames."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.recorder import Recorder
 from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import lived, rebooted
+from tests.waiting import until
 
 
 def filled(live: list[Frame], **options: float) -> Ring:
@@ -146,4 +148,27 @@ def test_an_empty_ring_is_reported() -> None:
     assert ring.recording() is None
     assert ring.preroll("names", 1) == ()
     assert ring.state().span_s == 0
+    ring.close()
+
+
+def test_a_machine_without_a_boot_id_has_a_last_hour() -> None:
+    live = lived(1, 12)
+    hosts = [frame.snapshot.host._replace(boot_id="") for frame in live]
+    ring = filled([f._replace(snapshot=f.snapshot._replace(host=h)) for f, h in zip(live, hosts, strict=True)])
+    recording = ring.recording()
+    assert recording is not None
+    assert len(list(recording.items())) == len(live)
+    ring.close()
+
+
+def test_a_ring_that_has_failed_is_not_waited_for() -> None:
+    ring = Ring(most_bytes="no number")  # type: ignore[arg-type]
+    live = lived(1, 70)
+    for frame in live:
+        ring.put(frame)
+    until(lambda: bool(ring.state().trouble))
+    began = time.monotonic()
+    assert not ring.drain(10)
+    assert ring.state().trouble.startswith("TypeError")
+    assert time.monotonic() - began < 5
     ring.close()
