@@ -35,6 +35,8 @@ def _compress(path: str, name: str, folder: int) -> None:
     try:
         if not is_named(blocks.fileno(), name, folder):
             raise InputError(f"{clean(path)} is a symbolic link or was replaced; nothing is packed")
+        if not blocks.index:
+            raise InputError(f"{clean(path)}: no complete keyframe in it; nothing is packed")
         fd = create_part(part, folder, path + ".gz.part")
         try:
             session = 0

@@ -275,6 +275,7 @@ class Recorder:
         if self._header is not None and snapshot.host.boot_id != self._header.boot_id:
             self._write(self._totals_line())
             self._header, self._continues, self._totals = None, False, None
+            self._recent.clear()  # no pre-roll comes from another boot, whose clock cannot be compared
         elif self._header is not None and self._rotate is not None and self._rotation_is_due(now):
             self._next_file(self._rotate, snapshot.at_ns, now)
         if self._header is None:

@@ -13,11 +13,13 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
+from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
 from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
 from iotop_ai.store.write.sink import FileSink
-from tests.store.scenario import session
+from tests.store.scenario import rebooted, session
 
 NOON = 1_795_262_400 * 10**9
 
@@ -117,6 +119,32 @@ def test_a_name_without_a_valid_time_does_not_stop_the_rotation(tmp_path: Path) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
+def test_a_file_without_a_keyframe_is_not_packed(tmp_path: Path) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+    recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
+    recorder.put(next(frames(session(1, 2))))
+    assert recorder.close()
+    header = path.read_bytes().splitlines(keepends=True)[0]
+    path.write_bytes(header)
+    with pytest.raises(InputError, match="no complete keyframe"):
+        compress(str(path))
+    assert path.read_bytes() == header
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_the_preroll_is_of_the_newest_boot(tmp_path: Path) -> None:
+    frame, *later = rebooted()[-70:]
+    earlier = frame.snapshot.host._replace(boot_id="long uptime")
+    first = frame._replace(snapshot=frame.snapshot._replace(at_ns=frame.snapshot.at_ns + 10**16, host=earlier))
+    recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=5)
+    for given in (first, frame, *later):
+        recorder.put(given)
+    assert recorder.close()
+    at_ns = [head.at_ns for line in recorder.preroll() if (head := parse_head(line.encode())) is not None]
+    assert later[-1].snapshot.at_ns - 66e9 <= at_ns[0]
+    assert at_ns == sorted(at_ns)
+
+
 def test_files_of_another_recording_do_not_count_as_parts(tmp_path: Path) -> None:
     path, reports = tmp_path / "run.iotop.jsonl", []
     for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
