@@ -20,8 +20,12 @@ _INTERPRETER = re.compile(
 )
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
-"""An option that may take the next argument as its value. That argument is therefore the script only if it has the
-ending of a script."""
+"""An option that may take the next argument as its value. From there on, an argument counts as the script only if it
+has the ending of a script, because the argument before it may be the script."""
+_PYTHON_TAKES_VALUE = re.compile(r"-[bBdEiIOPqsSuvx]*[WX]|--check-hash-based-pycs")
+"""The options of Python that take the next argument as their value."""
+_PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(.*)", re.DOTALL)
+"""Python's -c or -m, alone or after other letters, and the code or module that may follow in the same argument."""
 _CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
 """An option that is followed by code, alone or after other letters: -c, bash -lc, perl -e."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
@@ -37,26 +41,36 @@ def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
     if not cmdline:
         return ()
     program = without_secrets(base_name(cmdline[0].split(" ", 1)[0]))
-    out = [program]
-    if _INTERPRETER.fullmatch(program):
-        rest = iter(cmdline[1:])
-        for before, argument in zip(cmdline, rest, strict=False):
-            if argument == "-m":
-                module = next(rest, "")
-                if re.fullmatch(r"[\w.]+", module):
-                    out += ["-m", module]
-                break
-            if _CODE_OPTION.fullmatch(argument):
-                out.append(argument)
-                break
-            if not argument.startswith("-"):
-                name = base_name(argument)
-                if _MAY_TAKE_VALUE.fullmatch(before) and not _SCRIPT.search(name):
-                    continue
-                if re.fullmatch(r"[\w.+-]{1,64}", name) and without_secrets(name) == name:
-                    out.append(name)
-                break
-    return tuple(out)
+    return (program, *_script(program, cmdline)) if _INTERPRETER.fullmatch(program) else (program,)
+
+
+def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
+    """The script's name, or -m and the module, or the option that code follows; () if none of them is certain."""
+    is_python = program.startswith(("python", "pypy"))
+    takes_value = _PYTHON_TAKES_VALUE if is_python else _MAY_TAKE_VALUE
+    was_skipped, rest = False, iter(cmdline[1:])
+    for before, argument in zip(cmdline, rest, strict=False):
+        given = _PYTHON_CODE_OR_MODULE.fullmatch(argument) if is_python else None
+        if argument == "-m" or (given is not None and given[1].endswith("m")):
+            module = (given[2] if given is not None else "") or next(rest, "")
+            return ("-m", module) if re.fullmatch(r"[\w.]+", module) else ()
+        if given is not None:
+            return (given[1],)
+        if _CODE_OPTION.fullmatch(argument):
+            return (argument,)
+        if not argument.startswith("-"):
+            name = base_name(argument)
+            is_script = _SCRIPT.search(name) is not None
+            if takes_value.fullmatch(before) and not is_script:
+                was_skipped = not is_python
+                continue
+            is_certain = is_script or not was_skipped
+            return (name,) if is_certain and _is_harmless(name) else ()
+    return ()
+
+
+def _is_harmless(name: str) -> bool:
+    return re.fullmatch(r"[\w.+-]{1,64}", name) is not None and without_secrets(name) == name
 
 
 COMMANDS: dict[str, Callable[[tuple[str, ...]], tuple[str, ...]]] = {
