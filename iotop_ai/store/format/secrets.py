@@ -55,12 +55,13 @@ _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
 """A login as user:password, but not the uid:gid of ``docker run -u 1000:1000``."""
 _SPLITS = re.compile(r"[\s;|]")
 _VARIABLE = re.compile(r"[\w.:/@-]+")
-_URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$))[^\s\"']*@")
-_THIN_LOGIN = re.compile(r"(?<=thin:)[^\s@]+(?=@)")
+_URL_LOGIN = re.compile(r"(?<=//)[^\s/?#@]*@|(?<=//)[^\s:/@?#]*:(?!\d{1,5}(?:/|$))[^\s\"']{0,512}@")
+"""The login in a URL. Its length is limited so that text with many "//" does not take quadratic time."""
+_BEFORE_AT = re.compile(r"[^\s@]+")
 _PRIVATE_KEY = re.compile(r"-----BEGIN.*", re.DOTALL)
 _KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"sk-(?=[\w-]*[A-Z0-9])[\w-]{8,}|[srp]k_(?:live|test)_\w+|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{8,}|gh[oprsu]_\w{8,}|github_pat_\w+|xox[a-z]-[\w-]+|"
+    r"sk-(?=[\w-]{0,64}[A-Z0-9])[\w-]{8,}|[srp]k_(?:live|test)_\w+|gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{8,}|gh[oprsu]_\w{8,}|github_pat_\w+|xox[a-z]-[\w-]+|"
     r"xapp-[\w-]+|A(?:KIA|SIA|GPA|IDA|ROA)[A-Z0-9]{10,}|AIza[\w-]{10,}|ya29\.[\w.-]+|hf_(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{20,}|"
     r"pypi-[\w-]{8,}|do[a-z]_v1_\w+|SG\.[\w.-]{8,}|eyJ[\w-]{6,}(?:\.[\w-]*)*|hv[a-z]\.[\w-]{8,}|s\.[A-Za-z0-9]{20,}|"
     r"dckr_[a-z]+_[\w-]+|shp[a-z]{2}_\w+|whsec_\w+|nvapi-[\w-]+|r8_\w{8,}|gsk_\w{8,}|tskey-[\w-]+|key-[0-9a-f]{16,}|"
@@ -100,13 +101,21 @@ def without_secrets(text: str) -> str:
     text = text[:_LONGEST]
     text = _PRIVATE_KEY.sub(HIDDEN, text)
     text = _URL_LOGIN.sub(HIDDEN + "@", text)
-    text = _THIN_LOGIN.sub(HIDDEN, text)
+    if "thin:" in text:
+        text = _BEFORE_AT.sub(_thin_login, text)
     text = _values(text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _PASS.sub(f"pass:{HIDDEN}", text)
     text = _KNOWN.sub(HIDDEN, text)
     text = _LONG_CODE.sub(HIDDEN, text)
     return _CODE.sub(lambda match: HIDDEN if _is_random(match[0]) else match[0], text)
+
+
+def _thin_login(match: re.Match[str]) -> str:
+    """The text before an "@", without the login of Oracle's thin driver: jdbc:oracle:thin:USER/PASSWORD@HOST."""
+    before, thin, login = match[0].partition("thin:")
+    is_login = login and match.string.startswith("@", match.end())
+    return f"{before}{thin}{HIDDEN}" if is_login else match[0]
 
 
 def _values(text: str) -> str:

@@ -102,9 +102,12 @@ def test_redacting_twice_changes_nothing() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000],
-    ids=lambda text: text[:3],
-)
+    [
+        "a=" * 16_000, "a:" * 16_000, "//" * 16_000, "-" * 32_000, "a" * 32_000, "A0a" * 10_000, "//a:" * 8_000,
+        "//:" * 10_000, "thin:" * 6_000, "sk-" * 10_000, "-sk-" * 8_000,
+    ],
+    ids=lambda text: text[:5],
+)  # fmt: skip
 def test_no_argument_takes_long_to_redact(text: str) -> None:
     began = time.thread_time()
     command_redacted(("x", text, text + "@", text + " "))
