@@ -1,4 +1,4 @@
-"""The only module outside the training process that reads clocks."""
+"""The only module that reads clocks, except those that run in the user's Python or in a child of the disk check."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import Self
 class Deadline:
     """A context manager that shuts a connection down after ``seconds``.
 
-    A pending read then gets the end of the stream. late: whether the time is over. Raises OSError on entry when this
-    user has too many threads.
+    A pending read then gets the end of the stream. late: whether the time is over, or ``cut`` was called. Raises
+    OSError on entry when this user has too many threads.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -37,7 +37,7 @@ class Deadline:
             self._watched.close()
 
     def watch(self, connection: socket.socket) -> None:
-        """Guard this connection from now on. Call this method once. Raises TimeoutError when the time is over."""
+        """Guard this connection from now on. Call this method once. Raises TimeoutError when ``late`` is True."""
         # Duplicate the descriptor: TLS takes over the caller's, and the number of a closed descriptor may be reused.
         self._watched = socket.socket(fileno=os.dup(connection.fileno()))
         if self.late:

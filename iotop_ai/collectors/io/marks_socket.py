@@ -157,7 +157,7 @@ class MarksSocket:
     def _sender(self, ancillary: list[tuple[int, int, bytes]]) -> int | None:
         """Return the PID of an accepted sender.
 
-        None for a process of another user. The PID is 0 for a process that is not in our PID namespace.
+        None unless the sender's user is root or our own. The PID is 0 for a process outside our PID namespace.
         """
         for level, kind, data in ancillary:
             if level == socket.SOL_SOCKET and kind == socket.SCM_CREDENTIALS:

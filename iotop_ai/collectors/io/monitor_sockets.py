@@ -31,7 +31,7 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
     """Send a mark to every monitor of this user; return how many monitors received it.
 
     A text longer than LONGEST_TEXT characters is cut. A monitor whose queue is full does not receive the mark and is
-    not counted. Raises UsageError if the text is empty.
+    not counted. Raises UsageError if the text is empty, and the errors of ``send``.
     """
     cleaned = clean(text.strip(), LONGEST_TEXT)
     if not cleaned:
@@ -42,8 +42,8 @@ def send_mark(text: str, environment: Mapping[str, str]) -> int:
 def send(message: Mapping[str, object], environment: Mapping[str, str], skip: Collection[str] = ()) -> int:
     """Send a message to every monitor of this user, or only to the socket that IOTOP_AI_SOCKET names.
 
-    Returns how many monitors received the message. skip: the names of sockets that get no message. Raises UsageError
-    if IOTOP_AI_SOCKET names a file that is not a socket.
+    Returns how many monitors received the message. skip: the names of sockets in the folder that get no message. Raises
+    UsageError if IOTOP_AI_SOCKET names a file that is not a socket, and OSError if the folder cannot be opened.
     """
     import json
 
@@ -77,7 +77,7 @@ def _send_to(sender: socket.socket, message: bytes, path: str) -> bool:
 def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collection[str] = ()) -> int:
     """Send to every socket in our user's folder except those in ``skip``; return how many received the message.
 
-    Also removes sockets that killed monitors left in the folder.
+    Also removes sockets that killed monitors left in the folder. Raises OSError, but not if the folder is missing.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

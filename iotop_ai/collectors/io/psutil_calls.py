@@ -61,7 +61,7 @@ class PsutilProcess:
     def identity(self) -> ProcessIdentity:
         """Return the program, working folder, start time, priorities, CPUs and limits of the process.
 
-        A value that we cannot read is "" or None.
+        A value that we cannot read is "", None or ().
         """
         nice: int | None = None
         io_class, io_level = "", None

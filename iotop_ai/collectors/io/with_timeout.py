@@ -144,7 +144,10 @@ class BackgroundWorker:
         return self._running.locked()
 
     def close(self) -> None:
-        """End the thread, after its job if one is running. A second call does nothing."""
+        """End the thread, after its job if one is running. A job that has not begun may be left out.
+
+        A second call does nothing.
+        """
         if not self._closed:
             self._closed = True
             if self._submitted.locked():

@@ -44,7 +44,7 @@ _BYTES = {"kB/s": _KIB, "MB/s": _KIB * _KIB, "sec/s": SECTOR_BYTES}
 class LogSummary(NamedTuple):
     """Facts about a whole log that are needed before the first Snapshot. A run is one start of iostat.
 
-    interval_s: the user's interval, or else the most frequent one; None in a log without times
+    interval_s: the user's interval, or else the most frequent one; None if the log has no times or does not show it
     timed: whether every report has a time
     dates: the finder for the order of day and month
     sparse: whether reports leave out idle devices (``-z``), so that a missing device did nothing

@@ -24,7 +24,7 @@ def derive_events(
     """Return the events between two Snapshots of the same boot, with the time of the later Snapshot.
 
     The kinds of events are:
-    oom_kill: oom_kill in /proc/vmstat has grown; the text names the processes that SIGKILL ended
+    oom_kill: oom_kill in /proc/vmstat has grown; the text names up to five processes that SIGKILL ended
     drop_caches: drop_pagecache or drop_slab in /proc/vmstat has grown
     process_ended: a trainer or worker of a job has ended in any way, or a process in ``watched`` has ended with a known
         exit code other than 0

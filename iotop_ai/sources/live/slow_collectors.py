@@ -25,7 +25,7 @@ from iotop_ai.model.settings import Settings
 
 
 class SlowCollectors:
-    """The collectors that are made after the first Snapshot.
+    """The collectors that ``LiveSource.begin`` makes.
 
     smart: the SMART collector; None if SMART is switched off
     rare: collectors that are read rarely and do not have their own thread

@@ -150,7 +150,7 @@ def may_grow(part: FileRecording) -> bool:
 class Tail:
     """Reads the lines of an open file from an offset on, and the lines that are appended later.
 
-    The reading ends when the recording has its end line, or the file is replaced or removed.
+    The reading ends when nothing has followed the end line for GRACE_S, or the file is replaced or removed.
 
     path: the name of the file, by which a replacement is detected
     wait: sleeps for a number of seconds, and returns True to stop

@@ -33,7 +33,7 @@ def check_snapshot(snapshot: Snapshot) -> None:
 
 
 def _check_processes(table: ProcessTable) -> None:
-    """Check the clock tick and the page size, and that every process with figures has a stat and a name."""
+    """Check the clock tick, page size and sweep times, and that each process with figures has a stat and a name."""
     if table.clk_tck <= 0 or table.page_bytes <= 0 or not table.stat_at:
         raise ShapeError("a process table with an impossible clock tick, page size or time")
     with_stat = table.stat.keys()

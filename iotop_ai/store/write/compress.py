@@ -18,8 +18,8 @@ from iotop_ai.store.read.gzip_members import PREROLL, STARTS_SESSION, pack
 def compress(path: str) -> str:
     """Write PATH.gz with one member for each keyframe, remove PATH, and return the name of the new file.
 
-    The new file appears either complete or not at all. Raises InputError for a file that is not a recording, and
-    OSError.
+    The new file appears either complete or not at all. Raises InputError for a file that is not a recording or has no
+    keyframe, and OSError.
     """
     folder, name = parent_of(path)
     try:

@@ -51,7 +51,7 @@ class Sink(Protocol):
         ...
 
     def write(self, data: bytes) -> None:
-        """Append complete lines. Raises Full."""
+        """Append complete lines. Raises Full and OSError."""
         ...
 
     def sync(self) -> None:

@@ -26,7 +26,8 @@ class FileSink:
 
     It is opened with O_APPEND and O_NOFOLLOW, mode 0600, under an exclusive flock if the filesystem has locks; Lustre
     may have none. It is refused with a one-line error if it is a symbolic link, exists although ``append`` is false, is
-    owned or can be written by another user, is not a recording, or is in a folder where any user can replace any file.
+    owned or can be written by another user, has a second hard link, is not a recording, is being written by another
+    recorder, or is in a folder where any user can replace any file.
     """
 
     recovers = True
