@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.store.format.codec import CLOCK_STEP_NS
@@ -162,7 +163,7 @@ def with_corrected_times(
 
 
 def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
-    """Find the corrected wall times for the files of a recording, from the index of their blocks."""
+    """Find the corrected wall times for the files of a recording, from the index of their blocks. Raises InputError."""
     clock = ClockCorrector()
     anchors: dict[Place, Anchor] = {}
     steps: dict[Place, Event] = {}
@@ -177,11 +178,14 @@ def corrected_times_of(parts: list[FileRecording]) -> CorrectedTimes:
     def add_others(p: int, b: int) -> None:
         """Add the Snapshots of a block that follow its keyframe."""
         block, boot_id = parts[p].blocks[b], parts[p].header_of(b).boot_id
-        for head in map(parse_head, parts[p].raw_lines(block)):
-            if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:
-                continue
-            if head.at_ns > block.at_ns:
-                add((p, b), boot_id, head.at_ns, head.wall_ns, key=False)
+        try:
+            for head in map(parse_head, parts[p].raw_lines(block)):
+                if head is None or head.kind != "snap" or head.at_ns is None or head.wall_ns is None:
+                    continue
+                if head.at_ns > block.at_ns:
+                    add((p, b), boot_id, head.at_ns, head.wall_ns, key=False)
+        except InputError as error:
+            raise InputError(f"{parts[p].path}: {error}") from None
 
     before: tuple[int, int] | None = None
     for p, part in enumerate(parts):

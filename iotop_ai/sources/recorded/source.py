@@ -99,7 +99,12 @@ class ReplaySource:
         self._span: Span | None = None
         self._parts: list[FileRecording] = [] if self.is_stream else open_chain(path, allow_root=allow_root)
         self._correct_times = correct_times
-        self.times = corrected_times_of(self._parts) if correct_times else AS_RECORDED
+        try:
+            self.times = corrected_times_of(self._parts) if correct_times else AS_RECORDED
+        except BaseException:
+            for part in self._parts:
+                part.close()
+            raise
         self._player = LinePlayer(self._parts[0].header if self._parts else None)
 
     @property

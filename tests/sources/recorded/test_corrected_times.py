@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
@@ -46,6 +48,15 @@ def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
     source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert corrected_times_of(source.parts) == AS_RECORDED
     assert [frame.snapshot for frame in frames(source)] == [frame.snapshot for frame in live]
+
+
+def test_a_damaged_block_is_reported_with_its_file_and_keeps_no_file_open(tmp_path: Path) -> None:
+    packed = Path(compress(str(record(tmp_path / "run.iotop.jsonl", slow_disk(), keyframe_every=5))))
+    packed.write_bytes(packed.read_bytes()[:-8] + bytes(8))  # the checksum of the last block
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(InputError, match=rf"{packed.name}: .*damaged"):
+        ReplaySource(str(packed), allow_root=True, correct_times=True)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("packed", [False, True])
