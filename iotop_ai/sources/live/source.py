@@ -159,6 +159,8 @@ class LiveSource:
                 self._listen()
             if self._soon:
                 slow.start()
+            if self._closed and not self._iterating:
+                self._release()  # ``close`` was called meanwhile and did not see these collectors
 
     def _listen(self) -> None:
         """Listen for the marks and steps of other programs. If that fails, the Reading of marks has the reason."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import islice, pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from iotop_ai.model.reading import Status
 from iotop_ai.model.settings import Settings
 from iotop_ai.model.snapshot import MOST_EVENTS, NOT_RECORDED
 from iotop_ai.pipeline import frames
+from iotop_ai.sources.live import slow_collectors
+from iotop_ai.sources.live.slow_collectors import SlowCollectors
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.store.format.codec import Decoder, Encoder, SnapLine
 
@@ -102,6 +105,31 @@ def test_the_first_snapshot_does_not_wait_for_slow_collectors(monkeypatch: pytes
     del ticks
     end = time.monotonic() + 30
     while (threading.active_count() > threads or descriptors() > before) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert descriptors() <= before
+    assert threading.active_count() <= threads
+
+
+def test_a_close_while_slow_collectors_start_releases_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, threads = descriptors(), threading.active_count()
+
+    class ClosedMeanwhile(SlowCollectors):
+        def start(self) -> None:
+            super().start()
+            source.close()
+
+    class ClosedBefore(SlowCollectors):
+        def __init__(self, *given: Any) -> None:
+            source.close()
+            super().__init__(*given)
+
+    for kind in (ClosedMeanwhile, ClosedBefore):
+        source = LiveSource(QUICK, soon=True)
+        monkeypatch.setattr(slow_collectors, "SlowCollectors", kind)
+        source.begin()
+        assert source._collectors == []
+    end = time.monotonic() + 30
+    while threading.active_count() > threads and time.monotonic() < end:
         time.sleep(0.02)
     assert descriptors() <= before
     assert threading.active_count() <= threads
