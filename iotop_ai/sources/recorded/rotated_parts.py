@@ -59,17 +59,30 @@ def open_chain(path: str, *, allow_root: bool = False) -> list[FileRecording]:
     allow_root: as in ``open_blocks``, for all files
     """
     chain = [_open_live(path, allow_root)]
-    for older in reversed(parts_of(path) if chain[0].header.continues else []):
+    try:
+        if chain[0].header.continues:
+            _open_older(chain, path, allow_root)
+    except BaseException as error:
+        for part in chain:
+            part.close()
+        if isinstance(error, OSError):  # the folder cannot be listed
+            raise InputError(f"{error.filename or path}: {error.strerror}") from None
+        raise
+    return chain
+
+
+def _open_older(chain: list[FileRecording], path: str, allow_root: bool) -> None:
+    """Open the parts that the first file of the chain continues, and put them before it. Raises InputError, OSError."""
+    for older in reversed(parts_of(path)):
         part = _opened(older, allow_root)
         if part is None:
-            break
+            return
         if not _is_later(chain[0].header, part):
             part.close()
             continue
         chain.insert(0, part)
         if not part.header.continues:
-            break
-    return chain
+            return
 
 
 def _open_live(path: str, allow_root: bool) -> FileRecording:

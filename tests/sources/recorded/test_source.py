@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import threading
@@ -16,6 +17,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.model.errors import InputError, UsageError
 from iotop_ai.model.frame import Frame
 from iotop_ai.pipeline import frames
+from iotop_ai.sources.recorded import rotated_parts
 from iotop_ai.sources.recorded.rotated_parts import next_part, parts_of
 from iotop_ai.sources.recorded.source import ReplaySource
 from iotop_ai.store.write.compress import compress
@@ -224,6 +226,25 @@ def test_a_follower_waits_for_the_first_keyframe_of_the_next_file(
     shown += stream
     writer.join()
     assert shown == live
+
+
+@pytest.mark.parametrize("damage", ["folder", "part"])
+def test_a_chain_that_cannot_be_opened_keeps_no_file_open(
+    tmp_path: Path, chain: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    path, parts = copied(chain, tmp_path)
+    if damage == "part":
+        parts[-2].write_bytes(b"no recording")
+    else:  # as for a user who may enter the folder but not list it; root may always list it
+
+        def refused(_: str) -> list[str]:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(tmp_path))
+
+        monkeypatch.setattr(rotated_parts, "parts_of", refused)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(InputError, match="Permission denied" if damage == "folder" else "not a recording"):
+        source(path)
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_live_file_that_does_not_come_back_is_an_error(tmp_path: Path, chain: Path) -> None:
