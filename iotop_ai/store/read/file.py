@@ -126,12 +126,15 @@ class FileRecording:
         return self.header_of(index).stamp
 
     def header_of(self, index: int) -> Header:
-        """The header that is valid at a block, which is in the first block of its session."""
+        """The header that is valid at a block, which is in the first block of its session. Raises InputError."""
         blocks = self.blocks
         first = bisect.bisect_left(blocks, blocks[index].session, key=lambda block: block.session)
         if first not in self._headers:
-            line = next(self._blocks.lines(blocks[first]), b"") if first else b""
-            header = Decoder().read(line) if line.startswith(HEADER) else None
+            try:
+                line = next(self._blocks.lines(blocks[first]), b"") if first else b""
+                header = Decoder().read(line) if line.startswith(HEADER) else None
+            except InputError as error:
+                raise InputError(f"{self.path}: {self._blocks.place(blocks[first], 1)}: {error}") from None
             self._headers[first] = header if isinstance(header, Header) else self.header
         return self._headers[first]
 

@@ -16,6 +16,7 @@ from iotop_ai.model.snapshot import NOT_RECORDED, Event
 from iotop_ai.pipeline import closing, frames
 from iotop_ai.store.format.redact import Redactor
 from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.read.gzip_members import HEADER_BYTES
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation
 from iotop_ai.store.write.sink import FileSink
@@ -185,6 +186,19 @@ def test_a_reboot_begins_a_session(tmp_path: Path) -> None:
     live = rebooted()
     record(tmp_path / "a", live)
     assert list(frames(FileRecording(str(tmp_path / "a")).items())) == live
+
+
+def test_a_damaged_header_of_a_later_session_is_reported_with_its_file(tmp_path: Path) -> None:
+    record(tmp_path / "a", rebooted())
+    packed = Path(compress(str(tmp_path / "a")))
+    recording = FileRecording(str(packed))
+    index = next(i for i, block in enumerate(recording.blocks) if block.session == 2)
+    at = recording.blocks[index].offset + HEADER_BYTES
+    data = packed.read_bytes()
+    packed.write_bytes(data[:at] + b"\xff" * 8 + data[at + 8 :])
+    with pytest.raises(InputError, match=rf"^{packed}: part {index + 1}, line 1: .*damaged"):
+        recording.stamp_of(index)
+    recording.close()
 
 
 def test_dropped_snapshots_leave_a_gap_but_their_events_are_kept(tmp_path: Path) -> None:
