@@ -29,6 +29,7 @@ from iotop_ai.sources.imports.common import (
     snapshot,
 )
 from iotop_ai.sources.imports.nvidia_smi_rounds import Row, rounds
+from iotop_ai.store.format.scalars import MOST_INT
 
 ORIGIN = "nvidia-smi"
 _NS = 1_000_000_000
@@ -64,7 +65,12 @@ def _scaled(scale: int, most: float = _LARGEST_VALUE) -> Callable[[str], int | N
 
 
 def _mask(text: str) -> int | None:
-    return int(text, 16) if text.lower().startswith("0x") else _scaled(1)(text)
+    if not text.lower().startswith("0x"):
+        return _scaled(1)(text)
+    mask = int(text, 16)
+    if mask > MOST_INT:
+        raise ValueError
+    return mask
 
 
 def _performance(text: str) -> int | None:

@@ -159,9 +159,10 @@ def test_any_text_is_read_as_a_log_or_is_one_line(tmp_path_factory: pytest.TempP
         ("index, utilization.gpu [%]\n0, " + "[" * 120_000, "not a row"),
         ("index, utilization.gpu [%]\n0, " + " x" * 60_000, "not a row"),
         ("index, utilization.gpu [%]\n0, " + "9" * 400, "not a row"),
+        ("index, clocks_throttle_reasons.active\n0, 0x1" + "0" * 16, "not a row"),
         ("a, " * 20_000, "more than 256 columns"),
     ],
-    ids=["brackets", "blanks", "number", "columns"],
+    ids=["brackets", "blanks", "number", "mask", "columns"],
 )
 def test_a_forged_log_is_refused_quickly(tmp_path: Path, log: str, why: str) -> None:
     file = tmp_path / "log"
