@@ -94,12 +94,13 @@ class DescendantTracker:
 
     def update(self, table: ProcessTable) -> None:
         """Add new descendants. A descendant whose parent has exited is kept."""
-        new = table.stat.keys() - self._seen
+        new = {key for key in table.stat.keys() - self._seen if key.pid != self._pid}
         members = {key for key in self.members if key in table.stat}
-        for key in sorted(new, key=lambda k: (k.start_ticks, k.pid)):
-            if key.pid != self._pid and table.stat[key].ppid in self._pids:
-                members.add(key)
-                self._pids.add(key.pid)
+        # Neither start times nor PIDs give the order: a child may start in its parent's clock tick, with a lower PID.
+        while children := {key for key in new if table.stat[key].ppid in self._pids}:
+            members |= children
+            new -= children
+            self._pids.update(key.pid for key in children)
         self._pids = {self._pid, *(key.pid for key in members)}
         self._seen = frozenset(table.stat)
         self.members = frozenset(members)

@@ -170,3 +170,5 @@ def test_a_family_of_processes_grows_and_keeps_its_orphans() -> None:
     assert {k.pid for k in family.members} == {11, 12}
     family.update(table(p1=0, p10=1, p12=1, p14=12))
     assert {k.pid for k in family.members} == {12, 14}
+    family.update(table(p1=0, p10=1, p12=1, p14=12, p2=3, p3=99, p99=14))  # the PIDs began again at the lowest
+    assert {k.pid for k in family.members} == {12, 14, 99, 3, 2}
