@@ -81,7 +81,7 @@ def main() -> int:
     try:
         compress(sys.argv[1])
     except (IotopError, OSError, IndexError) as error:
-        sys.stderr.write(f"input: {error}\n")
+        sys.stderr.write(f"input: {clean(str(error))}\n")
         return 2
     return 0
 

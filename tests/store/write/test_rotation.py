@@ -15,6 +15,7 @@ from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
+from iotop_ai.store.write import compress as compress_module
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
 from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
@@ -130,6 +131,19 @@ def test_a_file_without_a_keyframe_is_not_packed(tmp_path: Path) -> None:
         compress(str(path))
     assert path.read_bytes() == header
     assert os.listdir(tmp_path) == [path.name]
+
+
+def test_the_packer_writes_no_control_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run\x1b[31m.iotop.jsonl"
+    path.write_text("no recording\n")
+    monkeypatch.setattr(sys, "argv", ["compress", str(path)])
+    monkeypatch.setattr(compress_module, "lower_priority", lambda: None)
+    assert compress_module.main() == 2
+    error = capsys.readouterr().err
+    assert "not a recording" in error
+    assert error.removesuffix("\n").isprintable()
 
 
 def test_the_preroll_is_of_the_newest_boot(tmp_path: Path) -> None:
