@@ -59,7 +59,7 @@ def _folder(folder: str, path: str) -> int:
             part = parts.pop()
             if part in ("", "."):
                 continue
-            next_fd = os.open(part, _PATH_FLAGS, dir_fd=fd)
+            next_fd = _step(part, fd)
             status = os.fstat(next_fd)
             if not stat.S_ISLNK(status.st_mode):
                 fd = _replace_fd(fd, next_fd)
@@ -82,6 +82,15 @@ def _folder(folder: str, path: str) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def _step(part: str, folder: int) -> int:
+    """Open one component of a path, which may be a link, and return its descriptor."""
+    try:
+        # Without O_DIRECTORY, an open with O_PATH does not mount what belongs at an automount point (open(2)).
+        return os.open(part, _PATH_FLAGS | os.O_DIRECTORY, dir_fd=folder)
+    except NotADirectoryError:
+        return os.open(part, _PATH_FLAGS, dir_fd=folder)
 
 
 def _is_untrusted_link(owner: int, parent: os.stat_result) -> bool:

@@ -134,6 +134,18 @@ def test_our_own_links_in_a_path_are_followed(tmp_path: Path) -> None:
         create(f"{mine}/0/a")
 
 
+def test_folders_of_a_path_are_opened_so_that_an_automount_point_is_mounted(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    program = f"""
+import os, sys
+from iotop_ai.collectors.io.own_file import parent_of
+sys.addaudithook(lambda event, args: print(args[2] & os.O_DIRECTORY != 0) if event == "open" else None)
+parent_of({str(tmp_path / "data" / "run")!r})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == {"True"}
+
+
 def test_a_folder_in_which_every_user_can_replace_files_is_refused(tmp_path: Path) -> None:
     shared = wide(tmp_path / "shared", 0o777)
     for begin in (create, open_to_append):
