@@ -28,6 +28,9 @@ _PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(
 """Python's -c or -m, alone or after other letters, and the code or module that may follow in the same argument."""
 _CODE_OPTION = re.compile(r"-[A-Za-z]{0,3}c|-e")
 """An option that is followed by code, alone or after other letters: -c, bash -lc, perl -e."""
+_SHELL = re.compile(r"(?:bash|sh|dash|zsh)[\d.]*")
+_SHELL_READS_STDIN = re.compile(r"-[A-Za-z]*s[A-Za-z]*")
+"""A shell's -s, alone or with other letters: the script comes from standard input, and only arguments follow."""
 _SCRIPT = re.compile(r"\.(?:py|sh|bash|zsh|rb|pl|m?js|cjs|ts|jar|R)$")
 
 
@@ -46,7 +49,7 @@ def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
 
 def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
     """The script's name, or -m and the module, or the option that code follows; () if none of them is certain."""
-    is_python = program.startswith(("python", "pypy"))
+    is_python, is_shell = program.startswith(("python", "pypy")), _SHELL.fullmatch(program) is not None
     takes_value = _PYTHON_TAKES_VALUE if is_python else _MAY_TAKE_VALUE
     was_skipped, rest = False, iter(cmdline[1:])
     for before, argument in zip(cmdline, rest, strict=False):
@@ -58,6 +61,8 @@ def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
             return (given[1],)
         if _CODE_OPTION.fullmatch(argument):
             return (argument,)
+        if argument == "-" or (is_shell and _SHELL_READS_STDIN.fullmatch(argument)):
+            return ()
         if not argument.startswith("-"):
             name = base_name(argument)
             is_script = _SCRIPT.search(name) is not None
