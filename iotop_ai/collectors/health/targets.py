@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from iotop_ai.collectors.block.identity import nvme_controllers, read_serial
@@ -16,6 +17,8 @@ from iotop_ai.model.health.identity import DiskIdentity
 from iotop_ai.model.health.smart import SmartState
 
 VOLUME_ASKED = "a RAID volume: the disks behind it are queried"
+_CONTROLLERS = frozenset(("megaraid", "3ware", "areca", "aacraid", "cciss", "hpt", "sssraid", "jmb39x", "jms56x"))
+"""The types of smartctl that name one of the disks behind a controller. Other types may have a comma too: sat,12."""
 _NVME_HEAD = pattern(r"nvme\d+n\d+")
 _SCSI = pattern(r"(?:sd[a-z]+|hd[a-z])")
 NEVER_QUERIED: tuple[tuple[str, str], ...] = (
@@ -95,27 +98,35 @@ def with_scanned_types(disks: Iterable[Disk], scanned: Iterable[tuple[str, str]]
 def behind_controllers(scanned: Iterable[tuple[str, str]], known: Iterable[Disk]) -> tuple[Disk, ...]:
     """Return the disks behind RAID controllers that ``smartctl --scan-open`` found, except those that the user named.
 
-    The scan names such a disk by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3.
+    The scan names such a disk by the controller's bus: /dev/bus/0 with the type megaraid,3 or sat+megaraid,3. The user
+    names it by a volume of the controller, so if two controllers have a disk 3, both are kept.
     """
-    named = {disk.kind.rpartition("+")[2] for disk in known if disk.fixed}
+    found = [(node, kind) for node, kind in scanned if is_behind(kind) and is_device(node) and is_type(kind)]
+    counts = Counter(kind.rpartition("+")[2] for _, kind in found)
+    named = {kind for disk in known if disk.fixed and counts[kind := disk.kind.rpartition("+")[2]] == 1}
     return tuple(
         Disk(f"{node.removeprefix('/dev/')}/{kind}", node, kind, fixed=True)
-        for node, kind in scanned
-        if "," in kind and is_device(node) and is_type(kind) and kind.rpartition("+")[2] not in named
+        for node, kind in found
+        if kind.rpartition("+")[2] not in named
     )
+
+
+def is_behind(kind: str) -> bool:
+    """Whether a type names one of several disks behind a node, such as "sat+megaraid,3"; "sat,12" does not."""
+    return any("," in part and part.partition(",")[0].removesuffix("-q") in _CONTROLLERS for part in kind.split("+"))
 
 
 def with_given_types(disks: Iterable[Disk], given: Iterable[tuple[str, str]]) -> tuple[Disk, ...]:
     """Return the disks with the types that the user gave, and the disks behind controllers that the user named.
 
-    given: pairs of (kernel name or /dev path, type). A type with a number ("megaraid,3") means one of several disks
-    behind the same node; the node itself is then a volume without SMART.
+    given: pairs of (kernel name or /dev path, type). If the type names a disk behind the node (``is_behind``), the node
+    itself is a volume without SMART.
     """
     by_name = {disk.name: disk for disk in disks}
     volumes = set()
     for node, kind in given:
         name = node.removeprefix("/dev/")
-        if "," in kind:
+        if is_behind(kind):
             volumes.add(name)
             by_name[f"{name}/{kind}"] = Disk(f"{name}/{kind}", f"/dev/{name}", kind, fixed=True)
         elif name in by_name:
@@ -146,7 +157,7 @@ def _hex(text: str) -> int | None:
 def without_smart(root: Root, disk: Disk) -> SmartState:
     """Return what sysfs shows about a disk that we may not query: its identity, temperature and errors.
 
-    The health of this state is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme, drivetemp).
+    The health is not judged. Sources: /sys/class/nvme, /sys/block/X/device, hwmon (nvme).
     """
     node = disk.device.removeprefix("/dev/")
     # A disk behind a controller has no folder of its own; the folder of its node is that of the volume.
