@@ -69,9 +69,9 @@ PLAIN_WORDS = words("sqlplus sqlldr exp imp expdp impdp rman wpa_passphrase htpa
 """Programs for which every word that is not an option is or contains a login."""
 _LDAP = "xvnZLAtucMCIQ"
 WITHOUT_VALUE = {
-    "curl": "sSfLkvgIGOJNanqlRZ0123469",
+    "curl": "sSfLkvgIGOJNanqlRZijpBMV#:0123469",
     "zip": "rRqjmyufdevlDXogkJAczT0123456789",
-    "unzip": "ojqnulLaCKMUVvptTzf",
+    "unzip": "ojqnulLaCKMUVvptTzfcbBDEFiJNsSWXY:^A",
     **{program: _LDAP for program in FLAGS if program.startswith("ldap")},
 }
 """Letters of options without a value, which may precede an option in the same word, as in ``curl -sSu``."""
