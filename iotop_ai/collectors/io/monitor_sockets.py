@@ -6,6 +6,7 @@ Training processes import this module too, so it uses only the standard library 
 from __future__ import annotations
 
 import _socket as socket  # importing socket itself (selectors, enumerations) would add 2 ms to each start
+import contextlib
 import os
 import stat
 import threading
@@ -92,8 +93,9 @@ def send_to_all(sender: socket.socket, message: bytes, path: str, skip: Collecti
                 sender.sendto(message, fd_path(folder, name))
                 count += 1
             except ConnectionRefusedError:
-                remove_dead_socket(folder, name)
-            except OSError:  # the monitor's queue is full
+                with contextlib.suppress(OSError):  # for instance on a read-only filesystem
+                    remove_dead_socket(folder, name)
+            except OSError:  # for instance the monitor's queue is full
                 continue
     finally:
         os.close(folder)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from iotop_ai.collectors.io import marks_socket
+from iotop_ai.collectors.io import marks_socket, monitor_sockets
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.marks_socket import (
     MARKS_PER_SECOND,
@@ -247,6 +247,23 @@ def test_only_sockets_of_killed_monitors_are_removed(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         assert send_to_all(sender, b"x", str(folder)) == 0
     assert [p.name for p in folder.iterdir()] == ["2.sock"]
+
+
+def test_a_dead_socket_that_cannot_be_removed_does_not_end_the_sending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "not permitted")
+
+    for name in ("1.sock", "3.sock"):
+        dead(tmp_path / name)
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as monitor,
+    ):
+        monitor.bind(str(tmp_path / "2.sock"))
+        monkeypatch.setattr(monitor_sockets, "remove_dead_socket", refuse)
+        assert send_to_all(sender, b"x", str(tmp_path)) == 1
 
 
 def test_commands_refuse_the_path_of_a_file_in_one_line(tmp_path: Path) -> None:
