@@ -88,8 +88,7 @@ class SmartCollector:
         self._seen_generation = generation()
         self._unchecked = False
         """Whether disks were added, removed or replaced since the thread last listed them."""
-        self._can_query = root.live or (root.has_given_trees and not root.foreign)
-        """Whether the disks in /dev belong to the same machine as ``root``."""
+        self._can_query = root.owns_devices
         self._clock = clock
         self._settings = settings
         self._timeout_s = timeout_s

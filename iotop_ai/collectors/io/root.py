@@ -104,6 +104,11 @@ class Root:
         return self.path == "/" and not self.has_given_trees
 
     @property
+    def owns_devices(self) -> bool:
+        """Whether the devices in /dev belong to the machine that the trees show."""
+        return self.live or (self.has_given_trees and not self.foreign)
+
+    @property
     def view(self) -> str:
         """The name, in /proc, of a process that has the machine's mounts and namespaces.
 

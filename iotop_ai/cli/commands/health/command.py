@@ -166,7 +166,7 @@ class Health:
                 self._settings.smartctl,
                 self._clock,
                 Audit(self._clock),
-                self._root.live,
+                self._root.owns_devices,
                 self._root,
             )
             print(f"{name}: {outcome.text}{_duration_text(self._args.test, state) if outcome.done else ''}")
