@@ -60,7 +60,8 @@ def _calm_or_busy(a: Args) -> Spans:
         return [plain("disk "), bad(word(a, "device")), plain(" is at its limit: "),
                 strong(f"{percent(a, 'disk_busy')} busy"), COMMA, plain("no training job seen")]  # fmt: skip
     if limit == "cpu":
-        cores = "the CPUs are" if number(a, "cores") is None else f"{whole(a, 'cores')} cores are"
+        count = number(a, "cores")
+        cores = "the CPUs are" if count is None else "the core is" if count == 1 else f"{count:.0f} cores are"
         return [bad(cores), plain(" "), strong(f"{percent(a, 'cpu')} busy"), COMMA, plain("no training job seen")]
     if limit == "memory":
         return [bad("memory"), plain(" is "), strong(f"{percent(a, 'memory_used')} used"), COMMA,

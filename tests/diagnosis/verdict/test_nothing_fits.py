@@ -44,6 +44,7 @@ def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() ->
     assert (verdict.state, classes(verdict)) == (State.BUSY, ["unknown"])
     assert sentence(COMPILING) == "8 cores are 97 % busy, no training job seen"
     assert sentence(COMPILING, headline.because).startswith("most by gcc x8, 7.6 cores")
+    assert sentence(replace(COMPILING, cores=1)).startswith("the core is 97 % busy")
 
 
 def test_a_flooded_disk_without_a_job_is_named_with_its_figures() -> None:
