@@ -16,7 +16,8 @@ class Thresholds(NamedTuple):
     below gives it.
 
     A number without a source was chosen on labelled runs. A number ``*_leave`` is the value at which an active finding
-    ends; without such a number, a finding ends at leave_level times its threshold.
+    ends; without such a number, a finding ends at leave_level times its threshold, unless its class sets
+    ClassSpec.leave.
     """
 
     window_s: float = 10.0
@@ -54,12 +55,12 @@ class Thresholds(NamedTuple):
     thread_most: float = 1.3
     """A process that uses up to this many cores counts as one busy thread."""
     disk_busy: float = 0.8
-    """A serial disk is saturated at or above this %util. iostat(1): %util does not show the saturation of parallel
-    devices."""
+    """A serial disk is busy at or above this %util, and saturated if its await also reaches disk_await_ms. iostat(1):
+    %util does not show the saturation of parallel devices."""
     disk_await_ms: float = 20.0
     """A busy serial disk is saturated at or above this await."""
     disk_busy_bad: float = 0.99
-    """A saturated serial disk is critical at or above this %util."""
+    """A serial disk is critical at or above this %util if its await also reaches disk_await_bad_ms."""
     disk_await_bad_ms: float = 50.0
     """A saturated disk is critical at or above this await."""
 
@@ -104,12 +105,12 @@ class Thresholds(NamedTuple):
     worker_busy: float = 0.7
     """The cores that a worker must use to count as computing."""
     gate: float = 0.08
-    """The lost share of time below which no rule claims a loss."""
+    """The lost share of time below which the rules about a job's wait claim no loss."""
     long_gate: float = 0.05
     """The lost share of time below which no rule claims a loss over the long window."""
     lost_high: float = 0.20
-    """A loss of at least this share of time is critical. Source: TensorFlow's profiler
-    (op_stats_to_input_pipeline_analysis.cc)."""
+    """A job's wait of at least this share of time is critical if the use of its GPUs is known. Source: TensorFlow's
+    profiler (op_stats_to_input_pipeline_analysis.cc)."""
     pressure: float = 0.1
     """The pressure that confirms a stall. The pressure of the whole machine is diluted by busy CPUs, so it only
     confirms."""
@@ -215,7 +216,8 @@ class Thresholds(NamedTuple):
     throttled_mask_leave: float = 0.1
     """The finding ends below this share."""
     gpu_hot_celsius: float = 85.0
-    """A GPU is hot at or above this temperature, regardless of its slowdown temperature; a classic limit."""
+    """A GPU is hot at or above this temperature, regardless of its slowdown temperature, except by
+    another sensor (AMD's junction); a classic limit."""
     hot_margin: float = 3.0
     """A GPU is also hot if it is at most this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85

@@ -197,7 +197,7 @@ class HealthScreen(TimedScreen):
         """Open the dialog, or a notice that says why a self-test cannot be started."""
         disk = target_disk(self.state.frame, self.health)
         busy = self._threads.running(SELF_TEST)
-        why = "a disk is being queried" if busy else why_no_test(disk, self.health)
+        why = "an earlier self-test command is still running" if busy else why_no_test(disk, self.health)
         if why or disk is None:  # without a target disk, there is always a reason
             backdrop = Backdrop(self.state, lambda: self.rows(*self.app.size), self._theme_styles)
             self.app.push_screen(NoticeScreen(backdrop, "SELF-TEST", why))
