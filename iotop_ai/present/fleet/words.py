@@ -169,13 +169,22 @@ def summary(fleet: Fleet) -> tuple[State, str]:
         queries = "1 query" if len(fleet.unanswered) == 1 else f"{len(fleet.unanswered)} queries"
         state, text = State.UNSURE, f"{many}, nothing wrong seen; {queries} not answered"
     elif not troubled:
-        known = any(machine.state for machine in fleet.machines)
-        state = State.OK if known else State.UNSURE
-        text = f"{many}, nothing wrong" if known else f"{many}, none with a verdict of iotop-ai"
+        state, text = _calm(fleet.machines, many)
     else:
         state = State(min(states, key=_WORST_FIRST.index)) if states else State.UNSURE
         text = f"{len(troubled)} of {many} {'has' if len(troubled) == 1 else 'have'} trouble"
     return state, "; ".join([text, *_loss_clauses(fleet)])
+
+
+def _calm(machines: Sequence[FleetMachine], many: str) -> tuple[State, str]:
+    """The state and the sentence if no machine has trouble. It is OK only if every iotop-ai has reached a verdict."""
+    unjudged = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
+    if len(unjudged) == len(machines):
+        return State.UNSURE, f"{many}, none with a verdict of iotop-ai"
+    if not unjudged:
+        return State.OK, f"{many}, nothing wrong"
+    state = State.UNSURE if any("iotop" in machine.sources for machine in unjudged) else State.OK
+    return state, f"{many}, nothing wrong seen; {len(unjudged)} without a verdict of iotop-ai"
 
 
 def _loss_clauses(fleet: Fleet) -> list[str]:

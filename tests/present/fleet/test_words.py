@@ -80,6 +80,10 @@ def test_the_summary_counts_machines_and_names_the_largest_loss() -> None:
     assert (state, text.startswith("no machine")) == (State.UNSURE, True)
     state, text = summary(calm._replace(machines=(BY_NAME["blank02"],)))
     assert (state, text) == (State.UNSURE, "1 machine, none with a verdict of iotop-ai")
+    fine, bare = BY_NAME["gpu01"], BY_NAME["blank02"]
+    for other, state in ((bare, State.OK), (fine._replace(state="UNSURE"), State.UNSURE)):
+        mixed = calm._replace(machines=(fine, other))
+        assert summary(mixed) == (state, "2 machines, nothing wrong seen; 1 without a verdict of iotop-ai")
 
 
 def test_what_was_not_asked_is_unknown_and_not_none() -> None:
