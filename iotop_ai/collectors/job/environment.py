@@ -44,6 +44,8 @@ _LISTEN, _ESTABLISHED = b"0A", b"01"
 _NOT_DATA_FOLDERS = ("/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/dev/", "/proc/", "/sys/", "/memfd:", "/run/")
 _NOT_DATA_SUFFIXES = (".so", ".py", ".pyc", ".log", ".txt", ".out", " (deleted)")
 """Files in these folders, and files with these suffixes, are libraries, scripts, logs or devices, not data."""
+_DATA_FOLDERS = ("/opt/ml/", "/run/media/")
+"""Folders for data within the folders above: those of SageMaker and of removable disks."""
 
 
 class EnvironmentReader:
@@ -168,7 +170,8 @@ class EnvironmentReader:
         folder = f"proc/{key.pid}"
         for name in self._root.names(f"{folder}/fd")[:MOST_FILES]:
             path = self._root.link(f"{folder}/fd/{name}")
-            if not path.startswith("/") or path.startswith(_NOT_DATA_FOLDERS) or path.endswith(_NOT_DATA_SUFFIXES):
+            elsewhere = path.startswith(_NOT_DATA_FOLDERS) and not path.startswith(_DATA_FOLDERS)
+            if not path.startswith("/") or elsewhere or path.endswith(_NOT_DATA_SUFFIXES):
                 continue
             facts = dict(
                 line.split(b":", 1) for line in self._raw(f"{folder}/fdinfo/{name}").splitlines() if b":" in line

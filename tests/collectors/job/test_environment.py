@@ -146,9 +146,10 @@ def test_mounts_of_open_data_files_are_found_by_their_id(tmp_path: Path) -> None
     assert reader.read(JOB).mounts == ()
 
 
-def test_a_folder_whose_name_begins_like_that_of_libraries_may_hold_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/library/x.jpg", "/opt/ml/input/data/x.jpg", "/run/media/alice/disk/x.jpg"])
+def test_a_folder_in_or_beside_those_of_libraries_may_hold_data(tmp_path: Path, path: str) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
-    opened(tmp_path, 3, "/library/x.jpg", 40)
+    opened(tmp_path, 3, path, 40)
     opened(tmp_path, 4, "/lib/x86_64-linux-gnu/libc.bin", 25)
     opened(tmp_path, 5, "/lib64/ld.bin", 25)
     assert [mount.path for mount in EnvironmentReader(Root(str(tmp_path))).read(JOB).mounts] == ["/data"]
