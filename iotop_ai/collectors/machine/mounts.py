@@ -57,13 +57,18 @@ def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
 def every_mount(raw: bytes) -> tuple[Mount, ...]:
     """Return all mounts, including the kernel's own mounts and those in memory.
 
-    A mount that a later mount at the same path hides is left out.
+    A mount that a later mount hides, at the same path or at a folder above it, is left out.
     """
     by_path: dict[str, Mount] = {}
+    rows = []
     for line in raw.split(b"\n"):
         left, dash, right = line.partition(b" - ")
         mount_fields, fs_fields = left.split(b" "), right.split(b" ")
-        if not dash or len(mount_fields) < 6 or len(fs_fields) < 3:
+        if dash and len(mount_fields) >= 6 and len(fs_fields) >= 3:
+            rows.append((mount_fields, fs_fields))
+    hidden = _hidden_below([fields for fields, _ in rows])
+    for mount_fields, fs_fields in rows:
+        if mount_fields[0] in hidden:
             continue
         fstype, path, device = clean_bytes(fs_fields[0]), unescape(mount_fields[4]), clean_bytes(mount_fields[2])
         read_only = b"ro" in mount_fields[5].split(b",") or b"ro" in fs_fields[2].split(b",")
@@ -74,6 +79,27 @@ def every_mount(raw: bytes) -> tuple[Mount, ...]:
             path, fstype, unescape(fs_fields[1]), read_only, device, unescape(mount_fields[3]), layers
         )
     return tuple(by_path.values())
+
+
+def _hidden_below(rows: Sequence[Sequence[bytes]]) -> set[bytes]:
+    """The IDs of the mounts below whose parent a later mount covers a folder above them, and of all mounts on these.
+
+    rows: the fields of each line: ID, parent ID, device, root, path.
+    """
+    hidden: set[bytes] = set()
+    later: set[tuple[bytes, bytes]] = set()
+    for mount_id, parent, _, _, path, *_ in reversed(rows):
+        above = path.rpartition(b"/")[0]
+        while above:
+            if (parent, above) in later:
+                hidden.add(mount_id)
+                break
+            above = above.rpartition(b"/")[0]
+        later.add((parent, path))
+    for mount_id, parent, *_ in rows:
+        if parent in hidden:
+            hidden.add(mount_id)
+    return hidden
 
 
 def _holds_data(mount: Mount) -> bool:

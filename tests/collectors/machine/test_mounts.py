@@ -31,6 +31,15 @@ def parse(*lines: str) -> tuple[Mount, ...]:
     return parse_mountinfo("".join(line + "\n" for line in lines).encode())
 
 
+def test_a_mount_below_a_folder_that_a_later_mount_covers_is_left_out() -> None:
+    lines = (
+        "22 1 8:1 / / rw - ext4 /dev/sda1 rw", "30 22 8:2 / /data/sub rw - ext4 /dev/sda2 rw",
+        "32 30 8:3 / /data/sub/deep rw - ext4 /dev/sda3 rw", "31 22 8:4 / /data rw - ext4 /dev/sda4 rw",
+        "33 31 8:5 / /data/new rw - ext4 /dev/sda5 rw", "34 22 8:6 / /database rw - ext4 /dev/sda6 rw",
+    )  # fmt: skip
+    assert [mount.path for mount in parse(*lines)] == ["/", "/data", "/data/new", "/database"]
+
+
 def test_a_line_becomes_a_mount() -> None:
     found = parse(r"36 35 98:0 /mnt1 /mnt\0402 rw,noatime master:1 shared:4 - ext3 /dev/ro\134ot rw,errors=continue")
     assert found == (Mount("/mnt 2", "ext3", "/dev/ro\\ot", False, "98:0", "/mnt1"),)
