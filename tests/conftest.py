@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,6 +92,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+def pytest_runtest_teardown() -> None:
+    """Let psutil read this machine again: a reader of another tree sets psutil's path for the whole program."""
+    if (psutil := sys.modules.get("psutil")) is not None:
+        psutil.PROCFS_PATH = "/proc"  # type: ignore[attr-defined]
 
 
 @pytest.fixture
