@@ -61,7 +61,7 @@ def disk_neighbour(
     """
     if device is None or job.read_bytes_per_s is None:
         return None
-    helpers, strangers = _sides(facts, job)
+    inside, helpers = _inside(facts, job)
     own = job.read_bytes_per_s + (job.write_bytes_per_s or 0.0) + sum(map(_bytes_per_s, helpers))
     is_active = facts.is_active("noisy_neighbour", job.subject)
     # The thresholds are lower while the finding is active.
@@ -78,6 +78,7 @@ def disk_neighbour(
     )
     if not pressed:
         return None
+    strangers = (task for task in facts.tasks if task.key.pid not in inside)
     needed = ease * facts.limits.other_share * whole
     neighbour = _storage_check(facts, needed, _BOUND * others)
     if neighbour is None:
@@ -89,16 +90,15 @@ def disk_neighbour(
     return Neighbour(UNSEEN, "", 0, 0, "", others, own) if hidden else None
 
 
-def _sides(facts: Facts, job: JobFacts) -> tuple[list[TaskFacts], list[TaskFacts]]:
-    """The job's helpers and the strangers: other tasks that the job's members have started, and all other tasks.
+def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:
+    """(the pids of the job's members and of all processes below them, the tasks of those that are not members).
 
-    A helper is for instance a decoder that a trainer starts. It is not a member, but it works for the job.
+    Such a process is for instance a decoder that a trainer starts: it works for the job. Most jobs have none; then
+    ``facts.tasks``, which covers every process, is not needed.
     """
-    members = {key.pid for key in job.job.members}
-    inside = facts.family.below(members)
-    others = [task for task in facts.tasks if task.key.pid not in members]
-    helpers = [task for task in others if task.key.pid in inside]
-    return helpers, [task for task in others if task.key.pid not in inside] if helpers else others
+    members = frozenset(key.pid for key in job.job.members)
+    started = facts.family.below(members) - members
+    return members | started, [task for task in facts.tasks if task.key.pid in started] if started else []
 
 
 def _bytes_per_s(task_or_device: TaskFacts | DeviceFacts) -> float:
@@ -160,7 +160,7 @@ def core_use(facts: Facts, job: JobFacts) -> CoreUse | None:
     if cpu is None or job.cpu_ratio is None or facts.cpu_busy_ratio is None:
         return None
     cores = len(cpu.cores) or cpu.allowed
-    helpers, _ = _sides(facts, job)
+    _, helpers = _inside(facts, job)
     own = job.cpu_ratio + sum(task.cpu_ratio or 0.0 for task in helpers)
     return CoreUse(cores, facts.cpu_busy_ratio * cores, own)
 
@@ -186,7 +186,8 @@ def core_neighbour(facts: Facts, job: JobFacts) -> Neighbour | None:
     used, others = use.used, use.others
     if others <= 0 or others < ease * limits.own_share * used:
         return None
-    _, strangers = _sides(facts, job)
+    inside, _ = _inside(facts, job)
+    strangers = (task for task in facts.tasks if task.key.pid not in inside)
     neighbour = _largest_group(
         facts, ((t, t.cpu_ratio or 0.0) for t in strangers), ease * limits.other_share * used, _BOUND * used
     )
