@@ -53,6 +53,12 @@ def read(path: Path, now_ns: int) -> Truth | None:
     return Truth(tuple(ns / 1e9 for ns in spent), batches, bool(ready), pid)
 
 
+def epochs(loader: Iterable[T]) -> Iterator[T]:
+    """Yield the loader's batches, epoch after epoch."""
+    while True:
+        yield from loader
+
+
 class Clock:
     """The clock of a trainer. Use it as ``for batch in clock.batches(loader): clock.compute()``.
 

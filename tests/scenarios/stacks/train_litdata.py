@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from clock import Clock, options
+from clock import Clock, epochs, options
 from images import augment, jpegs
 
 
@@ -39,12 +38,8 @@ def main() -> None:
         Images(a.data, shuffle=True), batch_size=a.batch, num_workers=a.workers, persistent_workers=True
     )
 
-    def batches() -> Iterator[torch.Tensor]:
-        while True:
-            yield from loader
-
     clock = Clock(a)
-    for _images in clock.batches(batches()):
+    for _images in clock.batches(epochs(loader)):
         clock.compute()
 
 

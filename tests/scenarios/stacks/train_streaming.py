@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from clock import Clock, options
+from clock import Clock, epochs, options
 from images import augment, jpegs
 from streaming import MDSWriter, StreamingDataset
 from torch.utils.data import DataLoader
@@ -38,12 +37,8 @@ def main() -> None:
     images = Images(a.data, a.batch, a.work)
     loader = DataLoader(images, batch_size=a.batch, num_workers=a.workers, persistent_workers=True)
 
-    def batches() -> Iterator[torch.Tensor]:
-        while True:
-            yield from loader
-
     clock = Clock(a)
-    for _images in clock.batches(batches()):
+    for _images in clock.batches(epochs(loader)):
         clock.compute()
 
 
