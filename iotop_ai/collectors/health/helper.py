@@ -20,6 +20,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -49,19 +50,50 @@ class Answer(NamedTuple):
         return self.status is None
 
 
+class _Sigterm:
+    """Ends the helper at SIGTERM: at once, or after a block that must not be interrupted."""
+
+    def __init__(self) -> None:
+        self._delay = False
+        self._received = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """End the helper; further signals must not interrupt the code that kills a running smartctl."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        self._received = True
+        if not self._delay:
+            raise SystemExit(0)
+
+    @contextlib.contextmanager
+    def delayed(self) -> Iterator[None]:
+        """End the helper only after this block."""
+        self._delay = True
+        try:
+            yield
+        finally:
+            self._delay = False
+        if self._received:
+            raise SystemExit(0)
+
+
+_sigterm = _Sigterm()
+
+
 def run(command: list[str], timeout_s: float) -> Answer:
     """Run one command in a session of its own; kill the command and its children after ``timeout_s``.
 
     A command that cannot be killed, because it hangs in the kernel or runs as root through sudo, is abandoned.
     """
     env = {"LC_ALL": "C", "PATH": SYSTEM_PATH}
-    child = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=env)
+    child = None
     try:
+        with _sigterm.delayed():  # an end within Popen would leave a child that is never killed
+            child = start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, env=env)
         out, stderr = child.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return Answer(b"", b"", None)
     finally:
-        if child.poll() is None:
+        if child is not None and child.poll() is None:
             _kill(child)
     return Answer(out, stderr, child.returncode)
 
@@ -197,13 +229,9 @@ def _denied(answer: Answer) -> bool:
     return why is not None and why.status == "denied"
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(0)
-
-
 def main() -> None:
     """Serve requests until stdin ends."""
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _sigterm.handle)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests, responses = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     # The output of a library must not mix with the responses.
