@@ -21,7 +21,8 @@ from tests.bench.parts import PARTS, per_item
 
 RECORDED = Path(__file__).parents[1] / "data" / "cost_gates.json"
 LIMIT_S = 1200
-"""The time limit in seconds. The count needs 50 s, or several times as much if other programs use the machine."""
+"""The time limit in seconds. The count needs 25 s, or several times as much if other programs use the machine."""
+COUNTER = Path(__file__).with_name("counter.c")
 NAMES = tuple(part.name for part in PARTS)
 _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
@@ -33,23 +34,25 @@ def python_version() -> str:
 
 def why_not() -> str:
     """Return why instructions cannot be counted here; "" when they can."""
-    return "" if shutil.which("valgrind") else "valgrind is not installed"
+    missing = [name for name in ("valgrind", "gcc") if not shutil.which(name)]
+    return f"{' and '.join(missing)} not installed" if missing else ""
 
 
 def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
     """Return the instructions in user space for an item of each part in ``only``. Raises RuntimeError on a failure."""
     with tempfile.TemporaryDirectory(prefix="callgrind-") as name:
-        out = Path(name) / "out"
+        out, counter = Path(name) / "out", Path(name) / "counter.so"
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", str(counter), str(COUNTER)], check=True)
         words = [
             "valgrind",
             "--tool=callgrind",
             f"--callgrind-out-file={out}",
-            # The program calls getpriority before and after a counted step, and nowhere else.
-            "--dump-before=getpriority",
+            "--instr-atstart=no",
             sys.executable,
             "-m",
             "tests.bench.parts",
-            "--marks",
+            "--counter",
+            str(counter),
             "--parts",
             *only,
         ]
@@ -66,8 +69,7 @@ def instructions(only: Sequence[str] = NAMES) -> dict[str, float]:
         order = json.loads(done.stdout.strip().splitlines()[-1])
         dumps = sorted(out.parent.glob("out.*"), key=lambda path: int(path.suffix[1:]))
         costs = [int(found[1]) for path in dumps if (found := _TOTALS.search(path.read_text()))]
-    # Each mark ends a dump: first the dump of what came before the step, then the dump of the step.
-    steps = iter(costs[1::2])
+    steps = iter(costs)
     totals: dict[str, dict[int, float]] = {}
     for part, size, count in order:
         totals.setdefault(part, {})[size] = sum(next(steps) for _ in range(count))

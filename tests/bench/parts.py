@@ -1,19 +1,19 @@
 """The cost of single parts of a refresh on synthetic machines: processes, devices, verdict, picture and recording.
 
-``python -m tests.bench.parts [--rounds 5] [--write]`` prints the CPU time per item. With ``--marks`` it runs each part
-once, for a counter of instructions that watches for calls of ``getpriority`` (tests/bench/callgrind.py).
+``python -m tests.bench.parts [--rounds 5] [--write]`` prints the CPU time per item. With ``--counter LIBRARY`` it runs
+each part once, for a count of its instructions (tests/bench/callgrind.py).
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
-import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -285,47 +285,47 @@ PARTS = (
 )
 
 
-def mark() -> None:
-    """Call the function that a counter of instructions watches."""
-    os.getpriority(os.PRIO_PROCESS, 0)
-
-
-def measured(part: Part, size: int, folder: Path, around: Callable[[Callable[[], None]], None]) -> None:
-    """Run one part: first the steps that warm it up, then each counted step through ``around``."""
+def measured(part: Part, size: int, folder: Path, around: Callable[[Iterator[Callable[[], None]]], None]) -> None:
+    """Run one part: first the steps that warm it up, then ``around`` with the steps to measure."""
     work = part.make(size, folder)
     for _ in range(WARM - 1):
         work.before()
         work.step()
-    for _ in range(part.steps):
-        work.before()
-        around(work.step)
+
+    def steps() -> Iterator[Callable[[], None]]:
+        for _ in range(part.steps):
+            work.before()
+            yield work.step
+
+    around(steps())
 
 
-def _marked(step: Callable[[], None]) -> None:
-    """Run a step between two marks.
+def run_counted(only: Container[str], counter: ctypes.CDLL) -> list[tuple[str, int, int]]:
+    """Run each part of ``only`` once and let ``counter`` count the instructions of each step.
 
-    Raises RuntimeError when the step imports a module, because compiling a module costs more than a step.
+    The counter works only around the steps, because a counted program runs fifty times slower.
+    Return the name, the size and the number of steps of each run, in order. Raises RuntimeError when a step imports a
+    module, because compiling a module costs more than a step.
     """
-    before = set(sys.modules)
-    mark()
-    step()
-    mark()
-    if late := sorted(set(sys.modules) - before):
-        raise RuntimeError(f"a counted step imports {', '.join(late)}: it belongs into LOADED_LATE")
 
+    def counted(steps: Iterator[Callable[[], None]]) -> None:
+        before = set(sys.modules)
+        counter.start_counting()
+        for step in steps:
+            counter.begin_step()
+            step()
+            counter.end_step()
+        counter.stop_counting()
+        if late := sorted(set(sys.modules) - before):
+            raise RuntimeError(f"a counted step imports {', '.join(late)}: it belongs into LOADED_LATE")
 
-def run_marked(only: Container[str]) -> list[tuple[str, int, int]]:
-    """Run each part of ``only`` once, with every counted step between two marks.
-
-    Return the name, the size and the number of steps of each run, in order.
-    """
     order = []
     for module in LOADED_LATE:
         import_module(module)
     with tempfile.TemporaryDirectory(prefix="parts-") as name:
         for part in (part for part in PARTS if part.name in only):
             for size in part.sizes or (1,):
-                measured(part, size, Path(name) / f"{part.name} {size}", _marked)
+                measured(part, size, Path(name) / f"{part.name} {size}", counted)
                 order.append((part.name, size, part.steps))
     return order
 
@@ -346,10 +346,11 @@ def timed(part: Part, rounds: int) -> list[float]:
         for size in part.sizes or (1,):
             spent: list[int] = []
 
-            def around(step: Callable[[], None], spent: list[int] = spent) -> None:
-                begin = time.process_time_ns()
-                step()
-                spent.append(time.process_time_ns() - begin)
+            def around(steps: Iterator[Callable[[], None]], spent: list[int] = spent) -> None:
+                for step in steps:
+                    begin = time.process_time_ns()
+                    step()
+                    spent.append(time.process_time_ns() - begin)
 
             with tempfile.TemporaryDirectory(prefix="parts-") as name:
                 measured(part, size, Path(name), around)
@@ -439,13 +440,13 @@ def main() -> int:
     """Measure and print, or run the parts once for a counter of instructions; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.parts", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--marks", action="store_true", help="run once, print the order as JSON")
+    parser.add_argument("--counter", metavar="LIBRARY", help="run once and count, print the order as JSON")
     names = [part.name for part in PARTS]
-    parser.add_argument("--parts", nargs="+", choices=names, default=names, help="with --marks: only these")
+    parser.add_argument("--parts", nargs="+", choices=names, default=names, help="with --counter: only these")
     parser.add_argument("--write", action="store_true", help="put the section into docs/cost.md")
     args = parser.parse_args()
-    if args.marks:
-        print(json.dumps(run_marked(args.parts)))
+    if args.counter:
+        print(json.dumps(run_counted(args.parts, ctypes.CDLL(args.counter))))
         return 0
     section = report(args.rounds)
     print(section)
