@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 from iotop_ai.diagnosis.engine import fold
@@ -225,7 +226,7 @@ class Training:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # without eq, each Machine has a hash and is a key of a cache
 class Machine:
     """The machine's properties in each second of a scene. gpus: the busy ratio of each GPU; None if it is unknown."""
 
@@ -424,27 +425,30 @@ def play(*scenes: tuple[Machine, int], carry: FoldState | None = None, suspended
     """The Frames of machines that follow each other, each for its number of ticks. suspended_ns: as in a Snapshot."""
     frames: list[Frame] = []
     history: tuple[Sample, ...] = ()
-    carry, cache = carry or FoldState(), FoldCache()
-    second = 0
+    carry, fold_cache, second = carry or FoldState(), FoldCache(), 0
     for machine, ticks in scenes:
         for _ in range(ticks):
             snapshot, sample = snapshot_of(machine, second), sample_of(machine, second)
             snapshot = snapshot._replace(suspended_ns=suspended_ns)
             oldest = snapshot.at_ns - int(HISTORY_S * S)
             history = (*(s for s in history if s.at_ns > oldest), sample)
-            carry, verdict = fold(carry, snapshot, history, cache=cache)
+            carry, verdict = fold(carry, snapshot, history, cache=fold_cache)
             frames.append(Frame(snapshot, sample, history, carry, verdict))
             second += 1
     return frames
 
 
+@cache
+def last(machine: Machine, ticks: int = 15) -> Frame:
+    """The Frame of one machine after this many ticks."""
+    return play((machine, ticks))[-1]
+
+
 def verdict_of(machine: Machine, ticks: int = 15) -> Verdict:
-    """The verdict on one machine after this many ticks."""
-    return play((machine, ticks))[-1].verdict
+    return last(machine, ticks).verdict
 
 
 def classes(verdict: Verdict) -> list[str]:
-    """The classes of all findings, beginning with the primary finding."""
     return [f.class_id for f in verdict.findings]
 
 

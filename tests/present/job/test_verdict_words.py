@@ -13,16 +13,12 @@ from iotop_ai.present.job import verdict_words
 from iotop_ai.present.job.data_path import path_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.verdict import headline
-from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, Machine, play
+from tests.diagnosis.build import JOB_ALONE, JOB_STARVED, MB, STARVED, Disk, last
 from tests.diagnosis.host_scenes import GONE, ended
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 
 SCENES = {**DATA_SCENES, **STATE_SCENES, **TIME_SCENES}
 PARTS = (headline.headline, headline.because, headline.advice, headline.ruled_out, headline.loss)
-
-
-def last(machine: Machine, ticks: int = 15) -> Frame:
-    return play((machine, ticks))[-1]
 
 
 def sentence(part: object, frame: Frame) -> str:

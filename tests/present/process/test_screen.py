@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ SIZES = [(60, 15), (80, 24), (160, 48), (250, 70)]
 DATA = Mount("/data", "ext4", "/dev/sda1", device="8:1")
 
 
+@cache
 def frame() -> Frame:
     return list(frames(starved_snapshots(40)))[-1]
 

@@ -6,23 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from iotop_ai.model.frame import Frame
 from iotop_ai.present.block.screen import device_screen_rows
 from iotop_ai.present.gpu.screen import gpu_screen_rows
 from iotop_ai.present.screen.layout import screen_rows
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
 from iotop_ai.present.verdict.culprit import culprit_of
-from tests.diagnosis.build import GIB, IDLE, JOB_ALONE, JOB_HEALTHY, JOB_PREPARING, MB, Disk, Machine, Task, play
+from tests.diagnosis.build import GIB, IDLE, JOB_ALONE, JOB_HEALTHY, JOB_PREPARING, MB, Disk, Machine, Task, last
 from tests.diagnosis.gpu_scenes import FED, GPU_SCENES
 from tests.diagnosis.host_scenes import SHARED
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES
 
 SIZES = [(80, 24), (160, 48)]
-
-
-def last(machine: Machine, ticks: int = 20) -> Frame:
-    return play((machine, ticks))[-1]
 
 
 def coloured(lines: list[Line], hue: str) -> set[str]:

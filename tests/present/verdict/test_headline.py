@@ -18,19 +18,7 @@ from iotop_ai.present.text.line import Span, spans_cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.advice import milliseconds, why_templates, why_text
 from iotop_ai.present.verdict.cures import advice_text, cure_templates
-from tests.diagnosis.build import (
-    BUSY,
-    IDLE,
-    MB,
-    PREPARING,
-    SINGLE,
-    SLOW_SSD,
-    STARVED,
-    Disk,
-    Machine,
-    Task,
-    play,
-)
+from tests.diagnosis.build import BUSY, IDLE, MB, PREPARING, SINGLE, SLOW_SSD, STARVED, Disk, Machine, Task, last, play
 from tests.diagnosis.gpu_scenes import GPU_SCENES
 from tests.diagnosis.host_scenes import HOST_SCENES, epochs
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
@@ -70,10 +58,6 @@ PARTS = (
     headline.confidence,
     headline.loss,
 )
-
-
-def last(machine: Machine, ticks: int = 15) -> Frame:
-    return play((machine, ticks))[-1]
 
 
 def sentence(part: object, frame: Frame) -> str:

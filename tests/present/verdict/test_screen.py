@@ -15,7 +15,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
 from iotop_ai.present.verdict.screen import KEYS, body_rows, most_reasoning_scroll, reasoning_rows
-from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, play
+from tests.diagnosis.build import IDLE, JOB_HEALTHY, JOB_PREPARING, JOB_STARVED, Machine, last, play
 from tests.diagnosis.job_scenes import DATA_SCENES, STATE_SCENES, TIME_SCENES
 from tests.diagnosis.verdict.test_acknowledge import ill
 
@@ -29,10 +29,6 @@ SCENES = {
     "starved": JOB_STARVED,
     "no readings": Machine(without_readings=True),
 }
-
-
-def last(machine: Machine, ticks: int = 25) -> Frame:
-    return play((machine, ticks))[-1]
 
 
 def text(frame: Frame, width: int = 80, height: int = 24, scroll: int = 0, view: View = UTC) -> str:
