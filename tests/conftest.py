@@ -41,7 +41,7 @@ WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/reco
 
 
 PURE = ("tests/diagnosis/facts/", "tests/diagnosis/verdict/", "tests/diagnosis/rules/", "tests/lazy/", "tests/model/")
-PURE += ("tests/present/", "tests/store/format/", "tests/test_verdicts.py")
+PURE += ("tests/present/", "tests/store/format/", "tests/test_verdict_words.py", "tests/test_verdicts.py")
 """The paths of tests that only compute: they do not read the machine, and do not disturb tests that do."""
 DEVICES = "test_block_hung.py"
 """This file is below such a path, but its tests read the machine."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any
 
 import pytest
 
@@ -14,13 +11,11 @@ from iotop_ai.diagnosis.facts.block import base_of
 from iotop_ai.model.finding import Advice, Finding
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.verdict_class import LOSING, State
-from iotop_ai.pipeline import frames
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.cures import advice_text
 from iotop_ai.present.verdict.evidence import MET, facts_of
-from tests.scenarios.keep import INDEX, VERDICTS, snapshots
+from tests.judged import KEPT, judged
 
-KEPT: dict[str, dict[str, Any]] = json.loads((VERDICTS / INDEX).read_text())
 TORCH = re.compile(r"torch|pin_memory|DataLoader|persistent_workers")
 OF_A_GPU = re.compile(r"\bGPUs?\b|nvidia-smi|CUDA")
 
@@ -31,14 +26,8 @@ def each(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("name", kept)
 
 
-@cache
 def decided(name: str) -> tuple[Frame, ...]:
-    """The Frames of a recording in which a new verdict was decided."""
-    out: list[Frame] = []
-    for frame in frames(snapshots(VERDICTS / KEPT[name]["file"])):
-        if not out or frame.verdict is not out[-1].verdict:
-            out.append(frame)
-    return tuple(out)
+    return judged(name).decided
 
 
 def printed(frame: Frame, finding: Finding) -> str:

@@ -13,11 +13,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.pipeline import frames
@@ -83,14 +84,13 @@ def entry(run: Scored, file: str) -> dict[str, Any]:
     return {"file": file, **{key: r[key] for key in taken}}
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    """Return the ticks of a recording, judged by the current rules."""
-    return [{**row_of(frame, 0), "truth": None} for frame in frames(snapshots(path))]
+def row(frame: Frame) -> dict[str, Any]:
+    """Return a tick of a recording, as the score reads it."""
+    return {**row_of(frame, 0), "truth": None}
 
 
-def wrong(kept: Mapping[str, Any], path: Path) -> str:
+def wrong(kept: Mapping[str, Any], ticks: Sequence[Mapping[str, Any]]) -> str:
     """Return what the current rules get wrong about a kept recording; "" if nothing is wrong."""
-    ticks = rows(path)
     out = score(kept["label"], ticks, window_s=kept["window_s"], started=kept["started"], also=tuple(kept["also"]))
     if out.got != kept["label"]:
         return f"named {out.got}: {ticks[-1]['because']}" if ticks else "empty"
@@ -112,7 +112,9 @@ def keep(results: Path, target: Path) -> list[str]:
         slim = Slim(snapshots(source), r.get("pid"))
         write(slim.all(), fresh)
         size, kept = fresh.stat().st_size, entry(run, packed.name)
-        trouble = f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, fresh)
+        trouble = (
+            f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, [row(frame) for frame in frames(snapshots(fresh))])
+        )
         if trouble:
             # The earlier recording is kept.
             fresh.unlink()
