@@ -7,7 +7,6 @@ installed, the reason is printed, and the tests that need it skip themselves.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import shutil
 import subprocess
@@ -118,51 +117,37 @@ NO_TESTS = 5
 """pytest's exit code when no test was selected."""
 
 
-NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
-
-
-COLLECT = ("-m", "pytest", "--collect-only", "-qq", "-m")
-
-
 def compile_once(python: Path, arguments: list[str], environment: dict[str, str]) -> None:
-    """Compile all modules once, which otherwise hundreds of programs and each worker would do."""
-    commands = (
-        ("-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")),
-        (*COLLECT, "pure", *arguments),
-        (*COLLECT, "not alone and not pure", *arguments),
-    )
-    running = [
-        subprocess.Popen([str(python), *words], cwd=TOP, env=environment, stdout=subprocess.DEVNULL)
-        for words in commands
-    ]
-    for process in running:
-        process.wait()
+    """Compile the tests that run side by side, which otherwise each worker would do."""
+    words = ("-m", "pytest", "--collect-only", "-qq", "-m", "not alone and not pure", *arguments)
+    subprocess.run([str(python), *words], cwd=TOP, env=environment, stdout=subprocess.DEVNULL)
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first the tests that run side by side, then those that must run alone.
 
     Most tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
-    run beside both, at a low priority until the other tests have ended. A failed test is not repeated.
+    run beside both. A failed test is not repeated.
     """
     workers = str(3 * (os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         environment = dict(os.environ)
         command = [str(python), "-m", "pytest"]
-        if os.access(TOP, os.W_OK):
+        if writable := os.access(TOP, os.W_OK):
             environment.pop("PYTHONDONTWRITEBYTECODE", None)
-            compile_once(python, arguments, environment)
+            # Otherwise hundreds of programs would compile the package.
+            subprocess.run([str(python), "-m", "compileall", "-q", "-j", "0", str(TOP / "iotop_ai")], env=environment)
         else:
             environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
             command += ["-p", "no:cacheprovider"]
-        pure = [*NICE, *command, "-m", "pure", *arguments]
+        pure = [*command, "-m", "pure", *arguments]
         together = [*command, "-n", workers, "--dist", "loadgroup", "-m", "not alone and not pure", *arguments]
         alone = [*command, "-m", "alone", *arguments]
         beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
         try:
+            if writable:
+                compile_once(python, arguments, environment)
             codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
-            with contextlib.suppress(OSError):  # only root can raise the priority; otherwise it stays low
-                os.setpriority(os.PRIO_PROCESS, beside.pid, 0)
             codes.append(beside.wait())
         finally:
             beside.kill()

@@ -280,6 +280,7 @@ def test_a_word_selects_cases() -> None:
         matching_cases(["nothing such"])
 
 
+@pytest.mark.slow
 def test_an_environment_is_created_and_then_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.scenarios.stacks import install as module
 
