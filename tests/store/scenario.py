@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey
@@ -137,7 +137,7 @@ def clock_set_back(length: int, at: int, seconds: int) -> list[Frame]:
     return list(frames(out))
 
 
-@lru_cache(maxsize=4)
+@cache
 def _begun(seed: int) -> tuple[list[Frame], Iterator[Frame]]:
     return [], frames(session(seed, 10_000))
 
@@ -149,7 +149,7 @@ def lived(seed: int, length: int) -> list[Frame]:
     return made[:length]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _rebooted() -> list[Frame]:
     before, after = Machine(3, "boot-1"), Machine(4, "boot-2")
     return list(frames([*(before.snapshot() for _ in range(70)), *(after.snapshot() for _ in range(70))]))
