@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from iotop_ai.model.errors import InputError
 from iotop_ai.model.frame import Frame
+from iotop_ai.model.keyframe import Keyframe
 from iotop_ai.model.snapshot import CLOCK_SET_BACK, Event, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.sources.recorded.corrected_times import AS_RECORDED, corrected_times_of, with_corrected_times
@@ -33,9 +34,17 @@ def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
     return out
 
 
+def snapshots_of(items: Iterable[Snapshot | Keyframe]) -> list[Snapshot]:
+    return [item.snapshot if isinstance(item, Keyframe) else item for item in items]
+
+
+def stepped_frames(live: Sequence[Frame], steps: dict[int, int]) -> list[Frame]:
+    """The Frames, with the Snapshots that ``stepped`` gives. The other parts keep their times: no test reads them."""
+    return [frame._replace(snapshot=snapshot) for frame, snapshot in zip(live, stepped(live, steps), strict=True)]
+
+
 def shown(path: Path | str) -> list[Snapshot]:
-    source = ReplaySource(str(path), allow_root=True, correct_times=True)
-    return [frame.snapshot for frame in frames(source)]
+    return snapshots_of(ReplaySource(str(path), allow_root=True, correct_times=True))
 
 
 def steps_of(snapshots: Sequence[Snapshot]) -> list[tuple[int, Event]]:
@@ -43,11 +52,11 @@ def steps_of(snapshots: Sequence[Snapshot]) -> list[tuple[int, Event]]:
 
 
 def test_a_clock_that_only_rises_changes_nothing(tmp_path: Path) -> None:
-    live = list(frames(stepped(slow_disk(), {7: -SECOND // 2, 20: HOUR})))
+    live = stepped_frames(slow_disk(), {7: -SECOND // 2, 20: HOUR})
     path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=5)
     source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert corrected_times_of(source.parts) == AS_RECORDED
-    assert [frame.snapshot for frame in frames(source)] == [frame.snapshot for frame in live]
+    assert snapshots_of(source) == [frame.snapshot for frame in live]
 
 
 def test_a_damaged_block_is_reported_with_its_file_and_keeps_no_file_open(tmp_path: Path) -> None:
@@ -65,7 +74,7 @@ def test_after_a_step_times_continue_with_the_monotonic_clock(
     tmp_path: Path, steps: dict[int, int], packed: bool
 ) -> None:
     live = slow_disk()
-    path = record(tmp_path / "run.iotop.jsonl", list(frames(stepped(live, steps))), keyframe_every=5)
+    path = record(tmp_path / "run.iotop.jsonl", stepped_frames(live, steps), keyframe_every=5)
     read = shown(compress(path) if packed else path)
     for one, frame in zip(read, live, strict=True):
         assert one.wall_ns == pytest.approx(frame.snapshot.wall_ns, abs=SECOND // 100)
@@ -77,21 +86,22 @@ def test_after_a_step_times_continue_with_the_monotonic_clock(
         i: f"the clock was set back by {by // SECOND} s" for i, by in back.items()
     }
     # A stream has no index, so its times are replaced one by one.
-    streamed = [frame.snapshot for frame in frames(with_corrected_times(stepped(live, steps)))]
+    streamed = snapshots_of(with_corrected_times(stepped(live, steps)))
     assert [one.wall_ns for one in streamed] == pytest.approx([one.wall_ns for one in read], abs=SECOND // 100)
     assert [i for i, _ in steps_of(streamed)] == [*back]
 
 
 @pytest.mark.parametrize("steps", [{12: HOUR, 14: -HOUR}, {12: 5 * SECOND, 13: -5 * SECOND, 31: HOUR, 33: -2 * HOUR}])
 def test_a_clock_set_ahead_and_soon_back_makes_no_time_fall(tmp_path: Path, steps: dict[int, int]) -> None:
-    snapshots = stepped(slow_disk(), steps)
-    path = record(tmp_path / "run.iotop.jsonl", list(frames(snapshots)), keyframe_every=60)
+    live = stepped_frames(slow_disk(), steps)
+    path = record(tmp_path / "run.iotop.jsonl", live, keyframe_every=60)
     read = shown(path)
     walls = [one.wall_ns for one in read]
     assert walls == sorted(walls)
     assert [i for i, _ in steps_of(read)] == [i for i, by in steps.items() if by < 0]
     # Read one by one, as in a stream, the times are the same.
-    assert walls == [frame.snapshot.wall_ns for frame in frames(with_corrected_times(snapshots))]
+    streamed = snapshots_of(with_corrected_times(frame.snapshot for frame in live))
+    assert walls == [one.wall_ns for one in streamed]
     source = ReplaySource(str(path), allow_root=True, correct_times=True)
     source.start_at(walls[20])
     assert [frame.snapshot.wall_ns for frame in frames(source)] == walls[20:]
@@ -108,7 +118,8 @@ def test_a_later_boot_begins_where_the_previous_one_ended(tmp_path: Path) -> Non
     assert walls[23] == walls[22]
     assert walls[45] - walls[23] == live[45].snapshot.at_ns - live[23].snapshot.at_ns
     assert [i for i, _ in steps_of(read)] == [23]
-    assert [one.snapshot.wall_ns for one in frames(with_corrected_times(frame.snapshot for frame in live))] == walls
+    streamed = snapshots_of(with_corrected_times(frame.snapshot for frame in live))
+    assert [one.wall_ns for one in streamed] == walls
     source = ReplaySource(str(path), allow_root=True, correct_times=True)
     assert source.span() == (walls[0], walls[-1])
     source.start_at(walls[30])

@@ -65,7 +65,7 @@ class Rotated:
 
 @pytest.fixture(scope="module")
 def live() -> list[Frame]:
-    return lived(11, 180)
+    return lived(11, 110)
 
 
 def written(path: Path, live: list[Frame], size: int | None = 25_000) -> list[Path]:
@@ -110,9 +110,10 @@ def test_the_live_file_stands_for_the_whole_chain(tmp_path: Path, chain: Path, l
 
 def test_a_clock_that_was_set_back_does_not_break_the_chain(tmp_path: Path, live: list[Frame]) -> None:
     hour_ns = 3600 * 10**9
+    few = live[:40]  # each of them begins a block of its own, and about three of them fill a part
     stepped = [
         frame._replace(snapshot=frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns - i * hour_ns // 60))
-        for i, frame in enumerate(live)
+        for i, frame in enumerate(few)
     ]
     path = tmp_path / "a.iotop.jsonl"
     names = [*written(path, stepped), path]
@@ -125,7 +126,7 @@ def test_a_clock_that_was_set_back_does_not_break_the_chain(tmp_path: Path, live
         assert following is not None
         assert following.header == after.header
         following.close()
-    assert len(list(frames(opened))) == len(live)
+    assert len(list(frames(opened))) == len(few)
 
 
 def test_a_chain_without_its_oldest_part_begins_with_the_next_part(
