@@ -99,7 +99,9 @@ def wire(raw: Any) -> Any:
     return json.loads(json.dumps(raw, allow_nan=False))
 
 
-SLOW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings.default.max_examples // 4
+"""10; with --slow 25. One example of a Snapshot takes long."""
+SLOW = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("kind", [Snapshot, Sample, FoldState, Verdict, VerdictTotals])
