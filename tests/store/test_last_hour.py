@@ -17,6 +17,9 @@ from iotop_ai.store.write.sink import FileSink
 from tests.store.scenario import lived, rebooted
 from tests.waiting import until
 
+SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2, 3))]
+pytestmark = pytest.mark.xdist_group("read recordings")  # the tests share their Frames, so one worker runs them all
+
 
 def filled(live: list[Frame], **options: float) -> Ring:
     ring = Ring(**options)
@@ -28,24 +31,25 @@ def filled(live: list[Frame], **options: float) -> Ring:
     return ring
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_moment_equals_the_live_screen(seed: int) -> None:
     live = lived(seed, 130)
     ring = filled(live)
     recording = ring.recording()
     assert recording is not None
-    assert list(frames(recording.items())) == live
+    items = list(recording.items())
+    assert list(frames(items)) == live
     for frame in live[::37]:
         entry = recording.entry(recording.blocks[-1].session, frame.snapshot.at_ns)
         assert not entry.warming
         found = next(f for f in frames(recording.items(entry.block)) if f.snapshot.at_ns == frame.snapshot.at_ns)
         assert found == frame
     ring.close()
-    assert list(frames(recording.items())) == live  # this also holds after the ring was closed
+    assert list(recording.items()) == items, "it changed when the ring was closed"
 
 
 def test_a_recording_of_the_ring_does_not_change_while_it_is_read() -> None:
-    live = lived(9, 130)
+    live = lived(1, 130)
     ring = filled(live[:70])
     recording = ring.recording()
     assert recording is not None
@@ -57,7 +61,7 @@ def test_a_recording_of_the_ring_does_not_change_while_it_is_read() -> None:
 
 
 def test_waiting_frames_are_compressed_when_a_user_goes_back_in_time() -> None:
-    live = lived(5, 30)
+    live = lived(1, 30)
     ring = Ring()
     ring.put(live[0])
     recording = ring.recording()
@@ -74,7 +78,7 @@ def test_waiting_frames_are_compressed_when_a_user_goes_back_in_time() -> None:
 
 
 def test_the_oldest_block_is_dropped_first() -> None:
-    live = lived(3, 240)
+    live = lived(1, 240)
     ring = filled(live, most_bytes=70_000)
     state = ring.state()
     assert state.size_bytes <= 70_000
@@ -92,7 +96,7 @@ def test_the_oldest_block_is_dropped_first() -> None:
 
 
 def test_no_more_than_the_span_of_time_is_kept() -> None:
-    live = lived(4, 200)
+    live = lived(1, 200)
     ring = filled(live, most_s=120)
     recording = ring.recording()
     assert recording is not None
@@ -110,7 +114,7 @@ def test_a_reboot_begins_a_separate_session() -> None:
     ring.close()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_recording_that_begins_now_has_the_minute_before(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 160)
     ring = filled(live[:85])
@@ -132,7 +136,7 @@ def test_a_recording_that_begins_now_has_the_minute_before(tmp_path: Path, seed:
 
 
 def test_nothing_leaves_the_ring_without_redaction() -> None:
-    live = lived(5, 130)
+    live = lived(1, 130)
     ring = filled(live)
     after = live[-1].snapshot.at_ns + 1
     assert any("--token=x" in line for line in ring.preroll("full", after))
