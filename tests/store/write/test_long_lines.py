@@ -44,15 +44,19 @@ def commands(item: SnapLine) -> set[tuple[str, ...]]:
     return {info.cmdline for info in table.info.values()}
 
 
-def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) -> None:
-    path = tmp_path / "a.iotop.jsonl"
-    recorder = recorded(path, list(machine(40_000, 2)))
+def only_names_are_recorded(path: Path, processes: int) -> None:
+    recorder = recorded(path, list(machine(processes, 2)))
     assert recorder.state()[3:6] == (2, 0, "")
     items = list(FileRecording(str(path)).lines())
     snaps = [item for item in items if isinstance(item, SnapLine)]
     assert [commands(snap) for snap in snaps] == [{command_names(COMMAND)}] * 2
     events = [(event.kind, event.text) for snap in snaps for event in snap.snapshot.events]
     assert events.count((NOT_RECORDED, ARGUMENTS_LEFT_OUT)) == 1
+
+
+@pytest.mark.slow
+def test_a_recording_of_40_000_long_command_lines_can_be_read(tmp_path: Path) -> None:
+    only_names_are_recorded(tmp_path / "a.iotop.jsonl", 40_000)
 
 
 def test_of_a_flood_of_events_as_many_are_written_as_a_reader_accepts(tmp_path: Path) -> None:
@@ -72,6 +76,12 @@ def short_limit(monkeypatch: pytest.MonkeyPatch) -> int:
     for module in (codec, size_limits):
         monkeypatch.setattr(module, "LONGEST_LINE", limit)
     return limit
+
+
+def test_a_recording_has_only_names_if_lines_would_be_too_long(tmp_path: Path, short_limit: int) -> None:
+    path = tmp_path / "a.iotop.jsonl"
+    only_names_are_recorded(path, 200)
+    assert max(map(len, path.read_bytes().split(b"\n"))) <= short_limit
 
 
 def test_earlier_moments_have_only_names_if_lines_would_be_too_long(short_limit: int) -> None:

@@ -148,7 +148,7 @@ def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig
     until(lambda: recorder._busy_ns is not None)
     clock.skip(6)
     assert recorder.state().trouble == "not recording: its disk does not answer"
-    flood = tuple(Event(1, 1, "io_error", f"sda {n}") for n in range(1000))
+    flood = tuple(Event(1, 1, "io_error", f"sda {n}") for n in range(150))
     busy = live[3]._replace(snapshot=live[3].snapshot._replace(events=flood))
     for _ in range(QUEUE + 10):
         recorder.put(busy)
@@ -156,7 +156,7 @@ def test_a_hung_disk_is_reported_and_the_number_of_waiting_events_is_limited(rig
         recorder.put(frame)
     state = recorder.state()
     assert state.dropped == 10 + len(live[4:])
-    assert state.dropped_events == state.dropped * 1000 - MOST_EVENTS
+    assert state.dropped_events == state.dropped * len(flood) - MOST_EVENTS > 0
     rig.set()
     assert recorder.close(60)
     assert missing(path) == [
