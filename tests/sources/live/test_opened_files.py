@@ -35,6 +35,8 @@ with open(sys.argv[1], "rb") as library:
 data = open(sys.argv[2], "rb")
 while True:
     sum(range(100_000))
+    if time.process_time() > 1.5:  # by then it is seen as a process that computes
+        time.sleep(0.01)
 """
 
 
