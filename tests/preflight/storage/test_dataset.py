@@ -18,22 +18,21 @@ from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import KIB, Measured, Phase, plan
+from iotop_ai.model.preflight.storage import KIB, Measured, Phase
 from iotop_ai.preflight.environment.python import read_python
 from iotop_ai.preflight.storage import decode as decoder
-from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Progress, Started, StorageCheck
+from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Started, StorageCheck
 from iotop_ai.preflight.storage.dataset import CHUNK, Files, Scanned, scan
 from iotop_ai.preflight.storage.decode import decode
 from iotop_ai.preflight.storage.forecast import forecasted
-from iotop_ai.preflight.storage.reader import Stop
-from iotop_ai.preflight.storage.session import Emit, Request, Session
+from iotop_ai.preflight.storage.session import Request
 from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
+from tests.preflight.storage.here import measured_here, session_here
 from tests.preflight.storage.places import mounted, needs_root
 from tests.rigs.nobody import UID
 
-PHASES, QUICK = (
-    tuple(phase for phase in plan(seconds, 3, dataset=True) if phase.name == DATASET) for seconds in (8.0, 1.0)
-)
+PHASES = tuple(Phase(DATASET, 0, depth, seconds) for depth, seconds in ((0, 5.0), (1, 0.4), (3, 0.4)))
+"""A scan, which ends as soon as it has seen all files, and two readings, which use all of their time."""
 
 
 def make(folder: Path, count: int, size: int) -> None:
@@ -56,6 +55,11 @@ def messages_of(path: Path, **more: object) -> list[Message]:
         return list(check.messages())
     finally:
         check.close()
+
+
+def here(path: Path, **more: object) -> list[Message]:
+    """The messages of a check in this process."""
+    return measured_here(path, PHASES, write=False, **more)
 
 
 def found(messages: list[Message]) -> DatasetFacts:
@@ -89,7 +93,7 @@ def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -
     make(tmp_path, 60, 40 * KIB)
     for path in tmp_path.rglob("*.bin"):
         path.read_bytes()
-    messages = messages_of(tmp_path)
+    messages = here(tmp_path)
     dataset = found(messages).dataset
     assert dataset.past
     assert dataset.resident_ratio == pytest.approx(1.0, abs=0.05)
@@ -104,7 +108,7 @@ def test_of_a_half_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Pa
     for path in warm:
         path.read_bytes()
     before = read_cached(str(tmp_path), PageCache()).resident_bytes
-    dataset = found(messages_of(tmp_path)).dataset
+    dataset = found(here(tmp_path)).dataset
     assert dataset.cold == 60
     assert dataset.resident_ratio == pytest.approx(1 / 3, abs=0.02)
     # The tolerance is less than a file, because the kernel may reuse single pages meanwhile.
@@ -133,7 +137,7 @@ def test_files_that_stay_in_memory_are_read_only_once(tmp_path: Path) -> None:
     scanned = scanned_of(tmp_path, 10, evict=False)
     parts = [scanned.part(number) for number in range(3)]
     assert sorted(sum(parts, ())) == sorted(scanned.files)
-    session, messages = in_process(tmp_path)
+    session, messages = session_here(tmp_path, PHASES)
     for number, readers in ((1, 1), (2, 8)):
         session._read_files(scanned, Phase(DATASET, 0, readers, 5.0), scanned.part(number))
     os.close(scanned.top.folder)
@@ -145,7 +149,7 @@ def test_files_that_were_removed_meanwhile_are_not_counted(tmp_path: Path) -> No
     scanned = scanned_of(tmp_path, 3, evict=False)
     (tmp_path / "00.bin").unlink()
     (tmp_path / "01.bin").write_bytes(b"")
-    session, messages = in_process(tmp_path)
+    session, messages = session_here(tmp_path, PHASES)
     session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files[:2])
     session._read_files(scanned, Phase(DATASET, 0, 2, 5.0), scanned.files)
     os.close(scanned.top.folder)
@@ -188,19 +192,18 @@ def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:
 
 def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:
     make(tmp_path, 30, 20 * KIB)
-    messages = messages_of(tmp_path)
+    messages = here(tmp_path)
     assert not [one for one in messages if isinstance(one, Started)]
     assert any(isinstance(one, str) and "only the dataset's files are read" in one for one in messages)
-    assert messages[-1] == End()
 
 
 def test_an_empty_dataset_is_reported(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    messages = messages_of(tmp_path)
+    session, messages = session_here(tmp_path, PHASES, write=False)
+    with pytest.raises(OSError, match="no file there has the 8 MB"):
+        session.run()
+    session.close()
     assert found(messages).dataset.files == 0
-    end = messages[-1]
-    assert isinstance(end, End)
-    assert "no file there has the 8 MB" in end.error
 
 
 def scan_of(path: Path) -> Scanned:
@@ -230,7 +233,7 @@ def test_a_link_to_a_file_is_followed_and_each_target_is_counted_once(tmp_path: 
         dataset_text(Report(Place("/d"), 0, dataset=dataset))
     )
     assert scan_of(tmp_path / "hub").dataset.files == 2
-    session, messages = in_process(rev, python=sys.executable)
+    session, messages = session_here(rev, PHASES, write=False, python=sys.executable)
     session.run()
     session.close()
     assert "Pillow does not load" in found(messages).decoding.why
@@ -370,20 +373,6 @@ def stand_in(folder: Path, script: str) -> str:
     return str(path)
 
 
-def in_process(path: Path, **more: object) -> tuple[Session, list[Message]]:
-    """A session that runs in this process, and the list of its messages."""
-    messages: list[Message] = []
-    emit = Emit(
-        lambda target, engine: messages.append(Started(target, engine)),
-        lambda *step: messages.append(Progress(*step)),
-        messages.append,
-        messages.append,
-        lambda *both: messages.append(DatasetFacts(*both)),
-    )
-    request = Request(str(path), QUICK, "own", write=False)._replace(**more)
-    return Session(request, emit, Stop(), Clock()), messages
-
-
 def test_a_decoder_that_crashes_names_the_signal(tmp_path: Path) -> None:
     assert decoded(stand_in(tmp_path, "kill -KILL $$")) == Decoding(why="decoding was ended by SIGKILL")
 
@@ -400,7 +389,7 @@ def test_a_slow_decoder_is_waited_for_while_progress_is_shown(tmp_path: Path) ->
     (data / "1.png").write_bytes(png(300))  # this is more than a pipe can buffer
     answer = '{"decoder": "Pillow", "files": 1, "failed": 0, "cpu_s": 1.0, "why": ""}'
     script = f"touch {began}; until [ -e {go} ]; do sleep 0.05; done; wc -c > {got}; echo '{answer}'"
-    session, messages = in_process(data, python=stand_in(tmp_path, script))
+    session, messages = session_here(data, PHASES, write=False, python=stand_in(tmp_path, script))
 
     def progress(*step: object) -> None:
         if began.exists():
