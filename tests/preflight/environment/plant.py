@@ -52,7 +52,7 @@ def torch(folder: Path, version: str = "2.5.1", cuda: str = "", *, recorded: str
 def conda(folder: Path, *packages: tuple[str, str, str]) -> None:
     """Write conda-meta for packages given as (name, version, channel)."""
     meta = folder / "conda-meta"
-    meta.mkdir()
+    meta.mkdir(exist_ok=True)
     for name, version, channel in packages:
         entry = {"name": name, "version": version, "channel": f"https://conda.anaconda.org/{channel}/linux-64"}
         (meta / f"{name}-{version}-0.json").write_text(json.dumps(entry))

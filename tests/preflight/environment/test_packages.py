@@ -15,6 +15,7 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.export.text.requirements import environment_text, requirements_text
+from iotop_ai.model.preflight.environment.python import PythonFacts
 from iotop_ai.model.preflight.environment.report import Difference, differences
 from iotop_ai.preflight.environment.python import child_environment, read_python
 from iotop_ai.preflight.storage.decode import decode
@@ -24,34 +25,37 @@ COMMIT = "9604f5995cc628619f0e4fd913453b4d7d61db3f"
 GIT = {"vcs": "git", "commit_id": COMMIT, "requested_revision": "main"}
 
 
-@pytest.mark.parametrize(
-    ("direct", "line"),
-    [
-        ({"url": "https://host/d2.git", "vcs_info": GIT}, f"d2 @ git+https://host/d2.git@{COMMIT}"),
-        (
-            {"url": "https://host/all.git", "vcs_info": GIT, "subdirectory": "python/d2"},
-            f"d2 @ git+https://host/all.git@{COMMIT}#subdirectory=python/d2",
-        ),
-        ({"url": "ssh://git@host/d2.git", "vcs_info": GIT}, f"d2 @ git+ssh://git@host/d2.git@{COMMIT}"),
-        ({"url": "https://me:token@host/d2.git", "vcs_info": GIT}, f"d2 @ git+https://***@host/d2.git@{COMMIT}"),
-        ({"url": "https://host/d2.whl", "archive_info": {}}, "d2 @ https://host/d2.whl"),
-        (
-            {"url": "file:///src/d2", "vcs_info": GIT},
-            f"# d2==0.6 is installed from git+file:///src/d2@{COMMIT}",
-        ),
-        ({"url": "file:///src/d2", "dir_info": {}}, "# d2==0.6 is installed from file:///src/d2"),
-        ({"url": "https://host/d2.git", "vcs_info": []}, "d2 @ https://host/d2.git"),
-        ({}, "d2==0.6"),
-    ],
+ORIGINS: tuple[tuple[Mapping[str, object], str], ...] = (
+    ({"url": "https://host/d0.git", "vcs_info": GIT}, f"d0 @ git+https://host/d0.git@{COMMIT}"),
+    (
+        {"url": "https://host/all.git", "vcs_info": GIT, "subdirectory": "python/d1"},
+        f"d1 @ git+https://host/all.git@{COMMIT}#subdirectory=python/d1",
+    ),
+    ({"url": "ssh://git@host/d2.git", "vcs_info": GIT}, f"d2 @ git+ssh://git@host/d2.git@{COMMIT}"),
+    ({"url": "https://me:token@host/d3.git", "vcs_info": GIT}, f"d3 @ git+https://***@host/d3.git@{COMMIT}"),
+    ({"url": "https://host/d4.whl", "archive_info": {}}, "d4 @ https://host/d4.whl"),
+    ({"url": "file:///src/d5", "vcs_info": GIT}, f"# d5==0.6 is installed from git+file:///src/d5@{COMMIT}"),
+    ({"url": "file:///src/d6", "dir_info": {}}, "# d6==0.6 is installed from file:///src/d6"),
+    ({"url": "https://host/d7.git", "vcs_info": []}, "d7 @ https://host/d7.git"),
+    ({}, "d8==0.6"),
 )
-def test_a_package_from_a_url_is_required_from_that_url(
-    tmp_path: Path, direct: Mapping[str, object], line: str
-) -> None:
-    package(tmp_path, "d2", "0.6")
-    (tmp_path / "d2-0.6.dist-info/direct_url.json").write_text(json.dumps(direct))
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
-    found = read_python(sys.executable, str(tmp_path), Clock(), environ)
-    only = found._replace(packages=tuple(one for one in found.packages if one.name == "d2"))
+"""The origin of each package d0, d1, ... and the line that requires it."""
+
+
+@pytest.fixture(scope="module")
+def with_origins(tmp_path_factory: pytest.TempPathFactory) -> PythonFacts:
+    """The facts of a Python that has all the packages of ORIGINS."""
+    folder = tmp_path_factory.mktemp("origins")
+    for number, (direct, _) in enumerate(ORIGINS):
+        package(folder, f"d{number}", "0.6")
+        (folder / f"d{number}-0.6.dist-info/direct_url.json").write_text(json.dumps(direct))
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)}
+    return read_python(sys.executable, str(folder), Clock(), environ)
+
+
+@pytest.mark.parametrize(("name", "line"), [(f"d{number}", line) for number, (_, line) in enumerate(ORIGINS)])
+def test_a_package_from_a_url_is_required_from_that_url(with_origins: PythonFacts, name: str, line: str) -> None:
+    only = with_origins._replace(packages=tuple(one for one in with_origins.packages if one.name == name))
     assert requirements_text(only).splitlines()[1:] == [line]
     quoted = f'"{line}"' if " " in line else line
     assert environment_text(only, "e").splitlines()[-1] == f"      - {quoted}"

@@ -1,4 +1,4 @@
-"""The real program, in an environment with one planted fault, reports exactly that fault; a clean one has none."""
+"""The real program, in an environment with planted faults, reports exactly these; a clean one has none."""
 
 from __future__ import annotations
 
@@ -143,13 +143,13 @@ def numpy_two(place: Place) -> Planted:
 
 
 def unmet(place: Place) -> Planted:
+    """It needs another torch than the one that numpy_two installs."""
     package(place.site, "torchvision", "0.20.1", requires=["torch==2.5.1", "pillow>=5; extra == 'tests'"])
-    torch(place.site, "2.4.0")
     return Planted()
 
 
 def other_python(place: Place) -> Planted:
-    package(place.site, "numpy", "1.21.0", tag=f"cp37-cp37m-manylinux_2_17_{os.uname().machine}")
+    package(place.site, "scipy", "1.7.0", tag=f"cp37-cp37m-manylinux_2_17_{os.uname().machine}")
     return Planted()
 
 
@@ -171,13 +171,14 @@ def cuda_families(place: Place) -> Planted:
 
 
 def pip_over_conda(place: Place) -> Planted:
+    """newer_libc installs the NumPy of pip."""
     conda(place.python.parent.parent, ("numpy", "1.26.4", "conda-forge"))
-    package(place.site, "numpy", "2.1.0")
     return Planted()
 
 
 def channels(place: Place) -> Planted:
-    conda(place.python.parent.parent, ("numpy", "1.26.4", "conda-forge"), ("mkl", "2023.1.0", "pkgs/main"))
+    """pip_over_conda installs a package of conda-forge."""
+    conda(place.python.parent.parent, ("mkl", "2023.1.0", "pkgs/main"))
     return Planted()
 
 
@@ -232,37 +233,49 @@ def address_space(place: Place) -> Planted:
     return Planted(limits={resource.RLIMIT_AS: 16 << 30})
 
 
-FAULTS: tuple[tuple[Plant, str, str, str], ...] = (
-    (two_torches, "torch", "fail", "2 on the path: "),
-    (mixed_torch, "torch", "fail", "its metadata names 2.3.0, but its files belong to 2.5.1"),
-    (numpy_two, "torch", "fail", "torch 2.2.2 is compiled for NumPy 1, but NumPy 2.1.0 is installed"),
-    (unmet, "requirements", "fail", "torchvision needs torch==2.5.1, 2.4.0 is installed"),
-    (other_python, "wheels", "fail", "numpy is built for cp37"),
-    (newer_libc, "wheels", "fail", "numpy is built for manylinux_2_99_"),
-    (broken_off, "numpy twice", "fail", "metadata of 1.26.4 and 2.1.0 in "),
-    (cuda_families, "CUDA libraries", "warn", "nvidia-cudnn is installed for CUDA 11 and 12"),
-    (pip_over_conda, "conda and pip", "fail", "numpy 1.26.4 by conda and 2.1.0 by pip"),
-    (channels, "conda channels", "warn", "1 package of conda-forge, 1 of conda.anaconda.org/pkgs/main"),
-    (hidden_module, "current folder", "fail", "random.py in the current folder hides the module"),
-    (old_lock, "lock fused_adam", "warn", "an old lock of an extension's build"),
-    (old_libstdcxx, "libstdc++", "warn", "LD_LIBRARY_PATH puts "),
-    (blocking, "CUDA_LAUNCH_BLOCKING", "warn", "1: the CPU waits for each kernel"),
-    (threads, "OMP_NUM_THREADS", "warn", "4096 threads on "),
-    (few_files, "open files", "fail", "256 open files"),
-    (small_files, "file size", "fail", "limited to 1 GB"),
-    (address_space, "address space", "fail", "limited to 16 GB"),
+Fault = tuple[Plant, str, str, str]
+FAULTS: tuple[tuple[Fault, ...], ...] = (
+    (
+        (two_torches, "torch", "fail", "2 on the path: "),
+        (newer_libc, "wheels", "fail", "numpy is built for manylinux_2_99_"),
+        (pip_over_conda, "conda and pip", "fail", "numpy 1.26.4 by conda and 2.9.0 by pip"),
+        (channels, "conda channels", "warn", "1 package of conda-forge, 1 of conda.anaconda.org/pkgs/main"),
+        (hidden_module, "current folder", "fail", "random.py in the current folder hides the module"),
+        (few_files, "open files", "fail", "256 open files"),
+    ),
+    (
+        (mixed_torch, "torch", "fail", "its metadata names 2.3.0, but its files belong to 2.5.1"),
+        (cuda_families, "CUDA libraries", "warn", "nvidia-cudnn is installed for CUDA 11 and 12"),
+        (old_lock, "lock fused_adam", "warn", "an old lock of an extension's build"),
+        (small_files, "file size", "fail", "limited to 1 GB"),
+        (address_space, "address space", "fail", "limited to 16 GB"),
+    ),
+    (
+        (numpy_two, "torch", "fail", "torch 2.2.2 is compiled for NumPy 1, but NumPy 2.1.0 is installed"),
+        (unmet, "requirements", "fail", "torchvision needs torch==2.5.1, 2.2.2 is installed"),
+        (old_libstdcxx, "libstdc++", "warn", "LD_LIBRARY_PATH puts "),
+        (blocking, "CUDA_LAUNCH_BLOCKING", "warn", "1: the CPU waits for each kernel"),
+        (threads, "OMP_NUM_THREADS", "warn", "4096 threads on "),
+    ),
+    (
+        (other_python, "wheels", "fail", "scipy is built for cp37"),
+        (broken_off, "numpy twice", "fail", "metadata of 1.26.4 and 2.1.0 in "),
+    ),
 )
+"""Each group is planted into one environment, because each of its faults has a different name."""
 
 
-@pytest.mark.parametrize(("plant", "name", "state", "text"), FAULTS, ids=[one[0].__name__ for one in FAULTS])
-def test_a_planted_fault_is_reported(
-    place: Place, usual: set[str], plant: Plant, name: str, state: str, text: str
-) -> None:
-    found = doctor(place, plant(place))
-    assert set(found) - usual == {name}
-    assert found[name][0] == state
-    assert found[name][1].startswith(text)
-    assert found[name][2]
+@pytest.mark.parametrize("faults", FAULTS, ids=["-".join(one[0].__name__ for one in faults) for faults in FAULTS])
+def test_exactly_the_planted_faults_are_reported(place: Place, usual: set[str], faults: tuple[Fault, ...]) -> None:
+    planted = [plant(place) for plant, *_ in faults]
+    variables = {name: value for one in planted for name, value in one.variables.items()}
+    limits = {number: value for one in planted for number, value in one.limits.items()}
+    found = doctor(place, Planted(variables, limits=limits))
+    assert set(found) - usual == {name for _, name, *_ in faults}
+    for _, name, state, text in faults:
+        assert found[name][0] == state
+        assert found[name][1].startswith(text)
+        assert found[name][2]
 
 
 def test_faults_of_the_start_the_network_and_locks_are_reported(place: Place, usual: set[str]) -> None:
@@ -306,20 +319,14 @@ def test_an_interface_that_is_down_is_reported_for_a_notebook(place: Place, usua
     assert found["notebook"][1] == "workers start by spawn: they cannot load Images, which a cell defines"
 
 
-@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root to mount")
-def test_a_small_dev_shm_is_reported(place: Place, usual: set[str]) -> None:
+@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for namespaces")
+def test_a_pid_namespace_and_a_small_dev_shm_are_reported(place: Place, usual: set[str]) -> None:
     mount = 'mount --make-rprivate / && mount -t tmpfs -o size=16m tmpfs /dev/shm && exec "$@"'
-    found = doctor(place, Planted(before=("unshare", "-m", "sh", "-c", mount, "sh")))
-    assert set(found) - usual <= {"shared memory"}
+    found = doctor(place, Planted(before=("unshare", "-m", "--pid", "--fork", "--mount-proc", "sh", "-c", mount, "sh")))
+    assert {"container"} <= set(found) - usual <= {"container", "shared memory"}
     assert found["shared memory"][:2] == (
         "fail", "/dev/shm has 16 MB, 16 MB free: DataLoader workers end with a bus error",
     )  # fmt: skip
-
-
-@pytest.mark.skipif(not ROOT or not shutil.which("unshare"), reason="needs root for a PID namespace")
-def test_a_pid_namespace_is_reported(place: Place, usual: set[str]) -> None:
-    found = doctor(place, Planted(before=("unshare", "--pid", "--fork", "--mount-proc")))
-    assert set(found) - usual == {"container"}
     state, text, remedy = found["container"]
     assert (state, remedy) == ("warn", "start the container with --pid=host")
     assert text.endswith(": processes of the host are not visible")
@@ -375,30 +382,39 @@ def gpu_rig(place: Place, gpu: Mapping[str, object], **variables: str) -> Plante
 
 @needs_library
 @pytest.mark.parametrize(
-    ("cuda", "gpu", "variables", "name", "text"),
+    ("cuda", "gpu", "visible", "faults"),
     [
-        ("", {}, {}, "torch build", "torch 2.5.1 is built without CUDA: it trains on the CPU"),
-        ("13.0", {}, {}, "torch build", "torch is built for CUDA 13.0, which needs driver 580.65.06 or newer; the"),
-        ("12.4", {}, {"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES", "'-1' hides every GPU"),
-        ("12.4", {}, {"CUDA_VISIBLE_DEVICES": "0,1"}, "CUDA_VISIBLE_DEVICES", "'0,1': GPU 1 does not exist"),
-        ("12.4", {"power_limit_mw": 350000}, {}, "GPU 0 power", "limited to 350 W of 700 W"),
-        ("12.4", {"pcie_width": 4}, {}, "GPU 0 link", "PCIe x4 of x16"),
+        (
+            "13.0",
+            {"power_limit_mw": 350000, "pcie_width": 4},
+            "0,1",
+            {
+                "torch build": "torch is built for CUDA 13.0, which needs driver 580.65.06 or newer; the",
+                "CUDA_VISIBLE_DEVICES": "'0,1': GPU 1 does not exist",
+                "GPU 0 power": "limited to 350 W of 700 W",
+                "GPU 0 link": "PCIe x4 of x16",
+            },
+        ),
+        (
+            "",
+            {},
+            "-1",
+            {
+                "torch build": "torch 2.5.1 is built without CUDA: it trains on the CPU",
+                "CUDA_VISIBLE_DEVICES": "'-1' hides every GPU",
+            },
+        ),
     ],
 )
-def test_a_fault_of_a_gpu_is_reported(
-    place: Place,
-    usual: set[str],
-    cuda: str,
-    gpu: Mapping[str, object],
-    variables: Mapping[str, str],
-    name: str,
-    text: str,
+def test_exactly_the_faults_of_a_gpu_are_reported(
+    place: Place, usual: set[str], cuda: str, gpu: Mapping[str, object], visible: str, faults: Mapping[str, str]
 ) -> None:
     torch(place.site, "2.5.1", cuda)
-    found = doctor(place, gpu_rig(place, {**HOPPER, **gpu}, **variables))
-    assert set(found) - usual == {name}
-    assert found[name][1].startswith(text)
-    assert found[name][2]
+    found = doctor(place, gpu_rig(place, {**HOPPER, **gpu}, CUDA_VISIBLE_DEVICES=visible))
+    assert set(found) - usual == set(faults)
+    for name, text in faults.items():
+        assert found[name][1].startswith(text)
+        assert found[name][2]
 
 
 @needs_library

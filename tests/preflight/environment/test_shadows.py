@@ -23,7 +23,7 @@ def shadows(folder: Path, **variables: str) -> tuple[str, ...]:
     return found.shadows
 
 
-@pytest.mark.parametrize("path", ["", ".", "{}", "/tmp:{}"])
+@pytest.mark.parametrize("path", ["", ".:/tmp:{}"])
 def test_a_file_that_hides_a_module_is_found_also_through_pythonpath(tmp_path: Path, path: str) -> None:
     for name in ("statistics", "random", "glob", "json"):  # the program itself imports some of these modules
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('imported')\n")
@@ -45,7 +45,6 @@ def test_a_framework_is_hidden_only_if_it_is_installed(tmp_path: Path) -> None:
     (mine / "lightning").mkdir()
     (mine / "lightning/__init__.py").touch()
     (library / "lightning").mkdir()  # this folder is not a package
-    assert shadows(mine) == ()
     assert shadows(mine, PYTHONPATH=str(mine)) == ()
     assert shadows(mine, PYTHONPATH=str(library)) == ("datasets",)
 
