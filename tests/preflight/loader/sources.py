@@ -5,6 +5,7 @@ The modules' loaders use the standard library's multiprocessing, PyTorch, and tf
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.cli.program import PLAIN
+from tests.cli.program import PLAIN, iotop_here
 
 TOP = str(Path(__file__).resolve().parents[3])
 LOADERS = '''
@@ -182,9 +183,26 @@ def run_loader(
     )
 
 
+def loader_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Call ``iotop-ai loader`` in this process, with this folder as the current one. The loader is a program as usual.
+
+    Most of the tests are about the loader, so they need no second program.
+    """
+    with contextlib.chdir(folder):
+        return iotop_here("loader", "--python", sys.executable, *arguments)
+
+
+def swept_here(folder: Path, *arguments: str) -> dict[str, Any]:
+    """The JSON object of a sweep by this process."""
+    return _checked(loader_here(folder, "--json", *arguments))
+
+
 def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
     """The JSON object of a sweep, whose exit code must be that of the program."""
-    done = run_loader(folder, "--json", *arguments, **variables)
+    return _checked(run_loader(folder, "--json", *arguments, **variables))
+
+
+def _checked(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     assert done.stdout, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     assert found["exit_code"] == done.returncode

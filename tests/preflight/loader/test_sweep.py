@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.program import PLAIN
-from tests.preflight.loader.sources import LOADERS, TOP, processes_in, run_loader, swept
+from tests.preflight.loader.sources import LOADERS, TOP, loader_here, processes_in, run_loader, swept_here
 
-QUICK = ("--seconds", "1")
+QUICK = ("--seconds", "0.5")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_more_workers_give_more_samples(folder: Path) -> None:
-    found = swept(folder, "mine:make", "--workers", "0,1,4", *QUICK)
+    found = swept_here(folder, "mine:make", "--workers", "0,1,4", *QUICK)
     assert found["exit_code"] == 0
     rates = [run["samples_per_s"] for run in found["runs"]]
     assert 40 < rates[0] < 420  # 8 samples take 20 ms, so at most 400 per second are possible
@@ -41,7 +41,7 @@ def test_a_program_that_ended_before_the_first_batch_is_not_a_worker(tmp_path: P
     lines = ("import subprocess", "def make(num_workers):", "    subprocess.run(['sleep', '1'])", "    return busy()",
              "def busy():", "    while True: yield [sum(range(10_000))] * 8")  # fmt: skip
     (tmp_path / "mine.py").write_text("\n".join(lines))
-    (run,) = swept(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
+    (run,) = swept_here(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
     assert run["main_cores"] > 0.1
     assert run["worker_cores"] == run["main_cores"]
 
@@ -56,12 +56,12 @@ def test_the_text_has_a_table_a_curve_and_a_reason(folder: Path) -> None:
 
 
 def test_the_patch_is_one_line_of_python(folder: Path) -> None:
-    done = run_loader(folder, "mine:make", "--workers", "2", "--patch", *QUICK)
+    done = loader_here(folder, "mine:make", "--workers", "2", "--patch", *QUICK)
     assert done.stdout == "num_workers=2\n"
 
 
 def test_a_hang_is_ended_and_located_and_the_sweep_continues(folder: Path) -> None:
-    found = swept(folder, "mine:hanging", "--workers", "2,0", "--timeout", "3", *QUICK)
+    found = swept_here(folder, "mine:hanging", "--workers", "2,0", "--timeout", "3", *QUICK)
     assert found["exit_code"] == 1
     hung, fine = found["runs"]
     assert hung["failure"]["kind"] == "hang"
@@ -72,21 +72,21 @@ def test_a_hang_is_ended_and_located_and_the_sweep_continues(folder: Path) -> No
 
 
 def test_a_worker_that_was_killed_is_named(folder: Path) -> None:
-    (run,) = swept(folder, "mine:dying", "--workers", "1", "--timeout", "3", *QUICK)["runs"]
+    (run,) = swept_here(folder, "mine:dying", "--workers", "1", "--timeout", "3", *QUICK)["runs"]
     assert run["failure"]["kind"] == "killed"
     assert "SIGKILL" in run["failure"]["text"]
 
 
 def test_each_start_method_is_tried_and_a_pickle_failure_is_named(folder: Path) -> None:
-    found = swept(folder, "mine:local", "--workers", "1", "--start", "spawn,forkserver", "--timeout", "3", *QUICK)
+    found = swept_here(folder, "mine:local", "--workers", "1", "--start", "spawn,forkserver", "--timeout", "3", *QUICK)
     assert [run["failure"]["kind"] for run in found["runs"]] == ["pickle", "pickle"]
-    found = swept(folder, "mine:make", "--workers", "1", "--start", "fork,spawn,forkserver", *QUICK)
+    found = swept_here(folder, "mine:make", "--workers", "1", "--start", "fork,spawn,forkserver", *QUICK)
     assert found["exit_code"] == 0
     assert [run["start"] for run in found["runs"]] == ["fork", "spawn", "forkserver"]
 
 
 def test_a_crash_of_the_loader_is_named(folder: Path) -> None:
-    (run,) = swept(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
+    (run,) = swept_here(folder, "mine:crashing", "--workers", "1", *QUICK)["runs"]
     assert run["failure"]["kind"] == "crash"
     assert "SIGSEGV while running the factory" in run["failure"]["text"]
 
@@ -99,7 +99,7 @@ def test_a_container_may_have_the_program_as_its_first_process(folder: Path) -> 
 
 
 def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
-    (run,) = swept(folder, "mine:once", "--workers", "1", *QUICK)["runs"]
+    (run,) = swept_here(folder, "mine:once", "--workers", "1", *QUICK)["runs"]
     assert run["batches"] == 19
     assert run["samples"] == 19 * 8
 
@@ -117,31 +117,31 @@ def test_a_loader_that_ends_is_measured_to_its_end(folder: Path) -> None:
     ],
 )
 def test_an_object_that_cannot_be_swept_is_refused(folder: Path, factory: str, text: str) -> None:
-    done = run_loader(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
+    done = loader_here(folder, f"mine:{factory}", "--workers", "0,1", *QUICK)
     assert done.returncode == 2
     assert done.stderr == f"unknown: {text}\n"
 
 
 def test_a_setting_without_a_batch_does_not_end_the_sweep(folder: Path) -> None:
     arguments = ("mine:full_batches", "--workers", "0", "--batch-size", "256,32")
-    done = run_loader(folder, *arguments, *QUICK)
+    done = loader_here(folder, *arguments, *QUICK)
     assert done.returncode == 1
     assert "its loader gives no batch" in done.stdout
     assert "FAILED: empty" in done.stdout
     assert "use: batch_size=32, num_workers=0" in done.stdout
     assert done.stderr == ""
-    found = swept(folder, *arguments, *QUICK)
+    found = swept_here(folder, *arguments, *QUICK)
     assert [run["failure"] and run["failure"]["kind"] for run in found["runs"]] == ["empty", None]
 
 
 def test_a_long_error_is_named_by_its_first_line(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def make(num_workers): raise ValueError('too large\\n' + 'advice\\n' * 3000)")
-    (run,) = swept(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
+    (run,) = swept_here(tmp_path, "mine:make", "--workers", "0", *QUICK)["runs"]
     assert run["failure"]["text"] == "ValueError: too large (mine.py:1 in make)"
 
 
 def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
-    done = run_loader(folder, "nowhere:make", "--workers", "0", *QUICK)
+    done = loader_here(folder, "nowhere:make", "--workers", "0", *QUICK)
     assert done.returncode == 1
     assert "ModuleNotFoundError: No module named 'nowhere'" in done.stdout
 
@@ -157,7 +157,7 @@ def test_a_module_that_cannot_be_imported_is_reported(folder: Path) -> None:
     ],
 )
 def test_wrong_usage_is_refused(folder: Path, arguments: tuple[str, ...]) -> None:
-    done = run_loader(folder, *arguments)
+    done = loader_here(folder, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("usage:")
     assert "Traceback" not in done.stderr
