@@ -20,6 +20,7 @@ from iotop_ai.model.machine.pressure import PressureTotals
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.sample import between
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
+from tests.examples import quick_or
 
 u64 = st.integers(0, 50) | st.integers(0, 2**64 - 1)
 u32 = st.integers(0, 50) | st.integers(0, 2**32 - 1)
@@ -128,7 +129,7 @@ def numbers(value: object) -> list[float]:
 
 
 @pytest.mark.parametrize("field", SUBSYSTEMS)
-@settings(max_examples=60)
+@settings(max_examples=quick_or(15, 60))
 @given(data=st.data())
 def test_no_rate_is_negative_and_nothing_raises(field: str, data: st.DataObject) -> None:
     before, last = None, None
@@ -140,7 +141,7 @@ def test_no_rate_is_negative_and_nothing_raises(field: str, data: st.DataObject)
         assert all(n >= 0 and math.isfinite(n) for n in found)
 
 
-@settings(max_examples=60)
+@settings(max_examples=quick_or(15, 60))
 @given(snapshots("block"), snapshots("block"))
 def test_after_a_reboot_every_block_rate_is_unknown(one: Snapshot, two: Snapshot) -> None:
     rebooted = two._replace(host=two.host._replace(boot_id="c"), at_ns=one.at_ns + 10**9)

@@ -222,7 +222,7 @@ def test_a_killed_copy_leaves_no_partial_file_and_the_next_run_completes_it(tmp_
     source.mkdir()
     fast.mkdir()
     for i in range(8):
-        (source / f"{i}").write_bytes(os.urandom(24 * MIB))
+        (source / f"{i}").write_bytes(os.urandom(8 * MIB))
     code = (
         "import sys; from iotop_ai.actions.stage.copy import *; from iotop_ai.actions.stage.ends import resolve_ends\n"
         "copy_by_ourselves(resolve_ends(*sys.argv[1:]), lambda done: print(done, flush=True))\n"

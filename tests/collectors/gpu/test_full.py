@@ -307,7 +307,7 @@ def test_an_xid_is_an_event_and_stays_as_a_state_of_its_gpu(library: Path, asker
 def test_xids_are_received_again_after_an_error_of_the_driver(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER], wait_ret=999)
-    ask = asker(library)
+    ask = asker(library, every_s=0.5)  # it waits for seconds until it tries again
     ask("first")
     ask.until(lambda _: "nvmlEventSetFree" in ask.log.read_text())
     machine(conf, [HOPPER])
@@ -323,7 +323,7 @@ def test_a_gpu_that_could_not_be_registered_once_is_registered_later(
     conf = tmp_path / "gpu.conf"
     refuses = HOPPER | {"err.nvmlDeviceRegisterEvents": 999}
     machine(conf, [HOPPER if others else refuses, refuses])
-    ask = asker(library)
+    ask = asker(library, every_s=0.5)  # it waits for seconds until it tries again
     assert ask("first")["value"][uuid(1)]["value"]["xid_watched"] is False
     ask.until(lambda _: ask.log.read_text().count("nvmlDeviceRegisterEvents") >= 2)
     machine(conf, [HOPPER, HOPPER])

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.collectors.health.history import (
@@ -32,6 +32,7 @@ from iotop_ai.collectors.state.folder import open_folder, state_folder
 from iotop_ai.model.clean import clean
 from iotop_ai.model.health.growth import DAY_S
 from iotop_ai.model.health.smart import HealthPoint, SmartState
+from tests.examples import quick_or
 from tests.rigs.without_flock import WITHOUT_FLOCK
 
 TOP = Path(__file__).resolve().parents[3]
@@ -278,6 +279,7 @@ points_of = st.lists(
 )
 
 
+@settings(max_examples=quick_or(12))
 @given(st.text(max_size=20).filter(lambda text: clean(text) == text), points_of)
 def test_a_history_survives_writing_and_reading(serial: str, points: list[HealthPoint]) -> None:
     known = DiskHistory(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iotop_ai.collectors.base import Unavailable
@@ -15,6 +15,7 @@ from iotop_ai.collectors.health.parse import parse_json, parse_scan, parse_state
 from iotop_ai.model.health.rules import judged
 from iotop_ai.model.health.smart import SmartAttribute, SmartState
 from iotop_ai.model.reading import Status
+from tests.examples import quick_or
 from tests.rigs.smart import sata_json, why_no_smartctl
 
 DATA = Path(__file__).parents[2] / "data/smart"
@@ -278,6 +279,7 @@ KEYS = [
 ]
 
 
+@settings(max_examples=quick_or(15))
 @given(st.dictionaries(st.sampled_from(KEYS), json_values), st.sampled_from(KEYS), json_values)
 def test_an_answer_of_any_shape_is_parsed_without_an_error(answered: dict[str, Any], key: str, inner: Any) -> None:
     known = json.loads((DATA / "sata_failing_attr5.json").read_text())

@@ -16,13 +16,13 @@ from iotop_ai.export.prometheus.server import MetricsServer, ScrapeText
 from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.frame import Frame
 from tests.bench.scrape import session
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_here
 from tests.rigs.prometheus import need_prometheus, prometheus, promtool, wait_for
 
 
 @pytest.fixture
 def folder(own_folder: Path) -> Path:
-    done = iotop("assets", "install", "all", str(own_folder))
+    done = iotop_here("assets", "install", "all", str(own_folder))
     assert done.returncode == 0, done.stderr
     assert sorted(path.name for path in own_folder.iterdir()) == sorted(asset.name for asset in ASSETS)
     return own_folder
@@ -32,10 +32,10 @@ def test_each_asset_is_listed_and_shown(folder: Path) -> None:
     listed = iotop("assets", "list").stdout
     for asset in ASSETS:
         assert asset.name in listed
-        assert iotop("assets", "show", asset.name).stdout == (folder / asset.name).read_text()
-    again = iotop("assets", "install", "rules.yml", str(folder))
+        assert iotop_here("assets", "show", asset.name).stdout == (folder / asset.name).read_text()
+    again = iotop_here("assets", "install", "rules.yml", str(folder))
     assert (again.returncode, again.stderr) == (2, f"usage: {folder}/rules.yml exists; --force replaces it\n")
-    assert iotop("assets", "install", "rules.yml", str(folder), "--force").returncode == 0
+    assert iotop_here("assets", "install", "rules.yml", str(folder), "--force").returncode == 0
 
 
 def test_the_alert_rules_pass_their_tests(folder: Path) -> None:
@@ -61,11 +61,11 @@ def test_each_panel_has_data_and_each_alert_fires_and_ends(folder: Path, tmp_pat
     need_prometheus()
     queries = expressions(folder / "dashboard.json")
     assert len(queries) >= 15
-    drawn, scrape, stop = list(session(240)), ScrapeText(), threading.Event()
+    scrape, stop = ScrapeText(), threading.Event()
     healthy = threading.Event()
 
     def feed() -> None:
-        for frame in drawn:
+        for frame in session(240):  # few of them are needed, and each takes some time to draw
             scrape.put(frame if healthy.is_set() else failing(frame))
             if stop.wait(0.5):
                 return

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from iotop_ai.export.assets.slurm_line import line
-from tests.cli.program import iotop
+from tests.cli.program import iotop_here
 from tests.job_times import SLOW_DISK
 from tests.waiting import until
 
@@ -32,7 +32,7 @@ NICE = """#!/bin/sh
 @pytest.fixture
 def folder(own_folder: Path) -> Iterator[Path]:
     """The installed assets, with a folder "data" for recordings. In the end a recorder that still runs is ended."""
-    done = iotop("assets", "install", "all", str(own_folder))
+    done = iotop_here("assets", "install", "all", str(own_folder))
     assert done.returncode == 0, done.stderr
     (own_folder / "data").mkdir(mode=0o700)
     (own_folder / "nice").write_text(NICE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,6 +38,18 @@ def many_blocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("run") / "run.iotop.jsonl"
     record(path, slow_disk(), keyframe_every=5)
     return path
+
+
+@pytest.fixture(scope="module")
+def set_back(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same run, in which the clock is set back by an hour."""
+    path = tmp_path_factory.mktemp("stepped") / "run.iotop.jsonl"
+    record(path, _again(stepped(slow_disk(), {12: -3600 * 10**9})), keyframe_every=5)
+    return path
+
+
+read_once = functools.cache(read)
+"""The Story of a recording of the whole module."""
 
 
 def device(story: Story, name: str) -> DeviceStory:
@@ -139,7 +152,8 @@ def _close(one: Stat | None, other: Stat | None) -> None:
 @pytest.mark.parametrize(("most", "spacing_s"), [(480, 60.0), (4, 180.0), (1, 540.0)])
 def test_fewer_readings_give_the_same_sums(many_blocks: Path, most: int, spacing_s: float) -> None:
     """Counters keep everything, so bytes, awaits and shares equal those of reading every Snapshot."""
-    fine, coarse = read(many_blocks, every=True), read(many_blocks, every=False, most=most)
+    fine = read_once(many_blocks, None, None, every=True)
+    coarse = read(many_blocks, every=False, most=most)
     assert (fine.spacing_s, coarse.spacing_s) == (None, spacing_s)
     _same_sums(coarse, fine)
 
@@ -162,11 +176,9 @@ def _same_sums(coarse: Story, fine: Story) -> None:
 @pytest.mark.parametrize("every", [True, False])
 @pytest.mark.parametrize(("begin", "end"), [(None, None), ("30%", None), ("10%", "70%")])
 def test_a_clock_that_was_set_back_loses_nothing(
-    many_blocks: Path, tmp_path: Path, every: bool, begin: str | None, end: str | None
+    many_blocks: Path, set_back: Path, every: bool, begin: str | None, end: str | None
 ) -> None:
-    path = tmp_path / "run.iotop.jsonl"
-    record(path, _again(stepped(slow_disk(), {12: -3600 * 10**9})), keyframe_every=5)
-    right, one = (read(each, begin, end, every=every) for each in (many_blocks, path))
+    right, one = (read_once(each, begin, end, every=every) for each in (many_blocks, set_back))
     events = [event for event in one.events if event.kind == CLOCK_SET_BACK]
     assert len(events) == (begin != "30%")
     assert all("set back by 3600 s" in event.text for event in events)
@@ -254,8 +266,9 @@ def test_a_job_between_two_keyframes_has_its_time(tmp_path: Path, reported: bool
 
 
 def test_with_every_reading_the_story_is_that_of_folding_all_frames(many_blocks: Path) -> None:
-    assert read(many_blocks, every=True)._replace(file="") == slow_story()._replace(
-        file="", interval_s=read(many_blocks).interval_s, machine=read(many_blocks).machine
+    chosen = read_once(many_blocks)
+    assert read_once(many_blocks, None, None, every=True)._replace(file="") == slow_story()._replace(
+        file="", interval_s=chosen.interval_s, machine=chosen.machine
     )
 
 
@@ -272,7 +285,7 @@ def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
 
 
 def test_a_part_of_a_run_has_its_story(many_blocks: Path) -> None:
-    whole, part = read(many_blocks), read(many_blocks, "+10s", "+30s")
+    whole, part = read_once(many_blocks), read(many_blocks, "+10s", "+30s")
     assert part.begin_ns == pytest.approx(whole.begin_ns + 10e9, abs=1.1e9)
     assert 19 < part.watched_s < 22
     assert part.jobs[0].counts.whole_ms == pytest.approx(20_000, abs=2000)

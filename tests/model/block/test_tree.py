@@ -17,6 +17,7 @@ from iotop_ai.model.block.tree import (
     mounts_on,
     partitions_of,
 )
+from tests.examples import quick_or
 
 
 def table(*infos: BlockInfo) -> dict[str, BlockInfo]:
@@ -148,7 +149,7 @@ def tangles(draw: st.DrawFn) -> dict[str, BlockInfo]:
     return infos
 
 
-@settings(max_examples=200)
+@settings(max_examples=quick_or(40, 200))
 @given(tangles())
 def test_every_device_is_shown_exactly_once(infos: dict[str, BlockInfo]) -> None:
     shown = folded(infos)

@@ -14,6 +14,7 @@ from iotop_ai.model.process.records import (
     ThreadLook,
 )
 from iotop_ai.model.reading import Rated, Reading, Status
+from tests.examples import quick_or
 
 S = 10**9
 A, B, C = ProcessKey(10, 100), ProcessKey(11, 200), ProcessKey(12, 300)
@@ -257,7 +258,7 @@ def tables(draw: st.DrawFn) -> ProcessTable:
     )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=quick_or(25, 200))
 @given(st.lists(tables(), min_size=1, max_size=4))
 def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable]) -> None:
     before, last = None, None

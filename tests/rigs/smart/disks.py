@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,15 @@ def why_no_smartctl() -> str:
     return "" if shutil.which("cc") else "needs cc (gcc)"
 
 
+@functools.cache
+def _shim() -> bytes:
+    """The compiled shim; it is compiled once in a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "fake_nvme.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", target, SOURCE, "-ldl"], check=True)
+        return target.read_bytes()
+
+
 class Smartctl:
     """A smartctl at ``path`` that finds the NVMe controllers of text files beside the real disks of the machine.
 
@@ -69,7 +80,7 @@ class Smartctl:
         self._disks: list[str] = []
         self._satas: list[str] = []
         self._lines: tuple[str, ...] = ()
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self._shim, SOURCE, "-ldl"], check=True)
+        self._shim.write_bytes(_shim())
         self.write_script(f'exec {SMARTCTL} "$@"')
 
     def write_script(self, *lines: str) -> None:
@@ -80,7 +91,7 @@ class Smartctl:
             "#!/bin/sh",
             f'printf "%s\\n" "$*" >> {self.calls}',
             *(
-                f'case "$*" in *"/dev/{d}") exec {sys.executable} {sata.__file__} {self.folder / d} "$@";; esac'
+                f'case "$*" in *"/dev/{d}") exec {sys.executable} -E -S {sata.__file__} {self.folder / d} "$@";; esac'
                 for d in satas
             ),
             f"export LD_PRELOAD={self._shim} FAKE_NVME={fakes}",

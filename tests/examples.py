@@ -1,0 +1,13 @@
+"""How many examples of a property are tried where one example costs much."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+FULL = 100
+"""The number in the profile of --slow, and of a property without settings of its own."""
+
+
+def quick_or(quick: int, full: int = FULL) -> int:
+    """The ``full`` number with --slow, else the ``quick`` one."""
+    return full if settings().max_examples >= FULL else quick
