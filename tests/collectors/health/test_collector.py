@@ -118,29 +118,29 @@ def test_media_errors_grow_between_two_readings(smartctl: Smartctl, start: Start
     assert second.value.severity == "warning"
 
 
+REFUSALS: dict[str, tuple[dict[str, object], Status, str]] = {
+    "nvme6": ({"open_errno": 13}, Status.DENIED, "reading SMART needs root"),
+    "nvme7": ({"ioctl_errno": 13}, Status.DENIED, "reading SMART needs root"),
+    "nvme8": ({"ioctl_errno": 5}, Status.FAILED, "Input/output error"),
+    "nvme9": ({"open_errno": 19}, Status.ABSENT, "No such device"),
+}
+
+
 @needs_smartctl
-@pytest.mark.parametrize(
-    ("fault", "status", "reason"),
-    [
-        ({"open_errno": 13}, Status.DENIED, "reading SMART needs root"),
-        ({"ioctl_errno": 13}, Status.DENIED, "reading SMART needs root"),
-        ({"ioctl_errno": 5}, Status.FAILED, "Input/output error"),
-        ({"open_errno": 19}, Status.ABSENT, "No such device"),
-    ],
-)
-def test_each_refusal_has_its_status(
-    smartctl: Smartctl, start: Start, fault: dict[str, object], status: Status, reason: str
-) -> None:
-    smartctl.disk("nvme8", {**HEALTHY, **fault})
-    one = settled(start(str(smartctl.path)))["nvme8n1"]
-    assert one.status is status
-    assert reason in one.reason
-    assert (one.value is None) == (status is not Status.DENIED)
-    if one.value is not None:
-        assert (one.value.severity, one.value.assessment) == ("unknown", None)
-        assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user can replace this program
-    # A query that was refused in JSON is not repeated in the form that pySMART reads.
-    assert sum("/dev/nvme8" in call for call in smartctl.asked()) == 1
+def test_each_refusal_has_its_status(smartctl: Smartctl, start: Start) -> None:
+    for name, (fault, *_) in REFUSALS.items():
+        smartctl.disk(name, {**HEALTHY, **fault})
+    table = settled(start(str(smartctl.path)))
+    for name, (_, status, reason) in REFUSALS.items():
+        one = table[f"{name}n1"]
+        assert one.status is status, name
+        assert reason in one.reason
+        assert (one.value is None) == (status is not Status.DENIED)
+        if one.value is not None:
+            assert (one.value.severity, one.value.assessment) == ("unknown", None)
+            assert one.remedy.startswith(f"no sudoers line for {smartctl.path}: ")  # a user can replace this program
+        # A query that was refused in JSON is not repeated in the form that pySMART reads.
+        assert sum(f"/dev/{name}" in call for call in smartctl.asked()) == 1
 
 
 @needs_smartctl

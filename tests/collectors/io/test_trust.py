@@ -11,7 +11,7 @@ import pytest
 from iotop_ai.cli.commands.monitor.remote import SSH_VARIABLE
 from iotop_ai.cli.config.table import SETTINGS
 from iotop_ai.collectors.io.trust import UNTRUSTED_VARIABLES, drop_untrusted_variables, invoking_user, why_untrusted
-from tests.cli.program import PLAIN, TOP, command
+from tests.cli.program import PLAIN, TOP, command, iotop_here
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
@@ -35,6 +35,12 @@ def loaded(path: Path | None = None, **environment: str) -> tuple[int, str, str]
     return done.returncode, done.stdout, done.stderr
 
 
+def loaded_here(path: Path) -> tuple[int, str, str]:
+    """The same of ``config print`` in this process."""
+    done = iotop_here("config", "print", "--config", str(path))
+    return done.returncode, done.stdout, done.stderr
+
+
 @as_root
 def test_a_file_in_roots_folders_is_trusted(own_folder: Path) -> None:
     path = config(own_folder)
@@ -49,7 +55,7 @@ def test_a_file_in_roots_folders_is_trusted(own_folder: Path) -> None:
 def test_a_folder_that_others_can_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder / "open")
     (own_folder / "open").chmod(mode)
-    code, out, err = loaded(path)
+    code, out, err = loaded_here(path)
     assert code == 2
     assert out == ""
     assert f"users other than root can write to {own_folder / 'open'}" in err
@@ -61,10 +67,10 @@ def test_a_folder_that_others_can_write_is_not_trusted(own_folder: Path, mode: i
 def test_a_file_that_others_can_write_is_not_trusted(own_folder: Path, mode: int) -> None:
     path = config(own_folder)
     path.chmod(mode)
-    assert loaded(path)[0] == 2
+    assert loaded_here(path)[0] == 2
     path.chmod(0o644)
     os.chown(path.parent, 65534, 0)
-    code, _, err = loaded(path)
+    code, _, err = loaded_here(path)
     assert code == 2
     assert "belongs to user 65534" in err
 

@@ -76,8 +76,17 @@ def test_fewer_workers_are_not_named_as_the_cause_of_a_faster_run(before: str, a
     assert " instead of " not in sentence(found._replace(before=swapped[0], after=swapped[1]))
 
 
-@pytest.mark.parametrize("steps", [True, False])
-@pytest.mark.parametrize(("one", "other"), [("slow", "again"), ("slow", "threads"), ("memory", "two_workers")])
+@pytest.mark.parametrize(
+    ("one", "other", "steps"),
+    [
+        ("slow", "again", True),
+        ("slow", "again", False),
+        ("slow", "threads", True),
+        ("memory", "two_workers", True),
+        pytest.param("slow", "threads", False, marks=pytest.mark.slow),
+        pytest.param("memory", "two_workers", False, marks=pytest.mark.slow),
+    ],
+)
 def test_equal_runs_have_no_clear_difference(one: str, other: str, steps: bool) -> None:
     for found in (comparison(one, other, steps), comparison(other, one, steps)):
         assert sentence(found).startswith("No clear difference: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import pytest
 
@@ -126,20 +127,30 @@ def live(text: str, found: Iterable[Frame]) -> list[bool | None]:
 SHARES = ["data_wait >= 20% for {}", "jobs.*.data_wait >= 20% for {}", "jobs.trainer.py.data_disk >= 20% for {}"]
 
 
+@cache
+def ended_job() -> tuple[Frame, ...]:
+    """The Frames of the recording, and 20 s more without the job."""
+    return with_repeated_readings(20, jobs=Reading(JobTable(), Status.OK))
+
+
+@cache
+def blind() -> tuple[Frame, ...]:
+    """The Frames of the recording, and 20 s more in which neither jobs nor disks can be read."""
+    failed: Reading[None] = Reading(None, Status.FAILED, "no answer")
+    return with_repeated_readings(20, jobs=failed, block=failed)
+
+
 @pytest.mark.parametrize("text", SHARES)
 def test_a_job_that_ended_meets_no_condition(text: str) -> None:
     """Its table is read once without the job and then only repeated, as the collector of jobs does."""
-    ended = with_repeated_readings(20, jobs=Reading(JobTable(), Status.OK))
-    assert over(text.format("50s"), ended).met is False
-    assert live(text.format("20s"), ended)[42:] == [True, *[False] * 20]
+    assert over(text.format("50s"), ended_job()).met is False
+    assert live(text.format("20s"), ended_job())[42:] == [True, *[False] * 20]
 
 
 @pytest.mark.parametrize("text", [*SHARES, "disks.loop0.busy_ratio > 30% for {}", "disks.*.busy_ratio > 30% for {}"])
 def test_a_failed_reading_meets_no_condition_and_is_unknown(text: str) -> None:
-    failed: Reading[None] = Reading(None, Status.FAILED, "no answer")
-    blind = with_repeated_readings(20, jobs=failed, block=failed)
-    assert over(text.format("50s"), blind).met is False
-    assert live(text.format("20s"), blind)[42:] == [True, *[None] * 20]
+    assert over(text.format("50s"), blind()).met is False
+    assert live(text.format("20s"), blind())[42:] == [True, *[None] * 20]
 
 
 def test_a_removed_disk_meets_no_condition() -> None:
@@ -221,6 +232,7 @@ def test_a_gpu_that_is_lost_throughout_leaves_the_answer_open() -> None:
     assert over("gpus.*.temperature_celsius > 200", later_lost).met is False
 
 
+@cache
 def with_disk(kind: str, off: bool = True) -> tuple[Frame, ...]:
     """The Frames of 4 s, with one more disk, whose counters do not change."""
     made = []
