@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
@@ -67,9 +68,10 @@ the mean of all cores.
 """
 
 
-def documented() -> set[type]:
-    """The records that have a table in docs/metrics.md."""
-    return {record for record, _ in metrics_doc.records()}
+@functools.cache
+def documented() -> frozenset[type]:
+    """The records that have a table in docs/metrics.md. To find them takes a while, so it is done once."""
+    return frozenset(record for record, _ in metrics_doc.records())
 
 
 def fields(name: str, family: Family) -> str:
