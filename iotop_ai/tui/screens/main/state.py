@@ -9,6 +9,7 @@ from iotop_ai.diagnosis.facts.fold_cache import FoldCache
 from iotop_ai.diagnosis.facts.leading_job import job_with
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.text.frame_cache import FrameCache
 
 NOT_NOW = ("replay", "back")
 """The modes in which a PlaybackThread decides which Frame is shown."""
@@ -42,7 +43,8 @@ class MainState:
 
     def __init__(self, frame: Frame, view: View, canvas: Canvas) -> None:
         self.canvas = canvas
-        self.view = view
+        # Without a cache, each panel would compute again what all of them show.
+        self.view = view if view.cache is not None else view._replace(cache=FrameCache())
         self.newest = frame
         """The Frame that was received last. It differs from ``frame`` while the screen is paused or shows the past."""
         self.past = view.past
