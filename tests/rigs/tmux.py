@@ -16,6 +16,8 @@ from types import TracebackType
 
 import pytest
 
+from tests.rigs.tmux_control import TmuxControl
+
 LONG_S = 20.0
 """The seconds to wait for a text on the screen; other programs may slow the machine down."""
 
@@ -42,7 +44,8 @@ class Terminal:
     ) -> None:
         self.width, self.height = width, height
         self._inside = inside
-        self._socket = f"rig-{uuid.uuid4().hex[:10]}"
+        self._server = ("tmux", "-L", f"rig-{uuid.uuid4().hex[:10]}", "-f", "/dev/null")
+        self._control: TmuxControl | None = None
         self._state = tempfile.TemporaryDirectory(prefix="iotop-ai-terminal-", ignore_cleanup_errors=True)
         self._environment = {
             "XDG_STATE_HOME": self._state.name,
@@ -55,20 +58,23 @@ class Terminal:
 
     def tmux(self, *argv: str) -> str:
         """Run one tmux command, and return its output. Raises RuntimeError with tmux's message."""
-        done = subprocess.run(
-            ["tmux", "-L", self._socket, "-f", "/dev/null", *argv],
-            capture_output=True,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
-        )
+        if self._control is not None and argv[0] != "kill-server":
+            return self._control.run(argv)
+        done = subprocess.run([*self._server, *argv], capture_output=True, env=self._client_environment())
         if done.returncode:
             raise RuntimeError(f"tmux {argv[0]}: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout.decode("utf-8", "replace")
+
+    @staticmethod
+    def _client_environment() -> dict[str, str]:
+        return {**os.environ, "LC_ALL": "C.UTF-8"}
 
     def __enter__(self) -> Terminal:
         settings = [f"{key}={value}" for key, value in self._environment.items()]
         size = ("-x", str(self.width), "-y", str(self.height))
         # tmux sets TERM itself, so the variables are set by a command inside the pane.
         self.tmux("new-session", "-d", *size, *self._inside, "env", "-u", "TMUX", *settings, "sh", "-i")
+        self._control = TmuxControl(self._server, self._client_environment())
         self.tmux("set-option", "-g", "status", "off")
         self.tmux("set-option", "-sg", "escape-time", "0")
         self.tmux("resize-window", "-x", str(self.width), "-y", str(self.height))
@@ -80,6 +86,8 @@ class Terminal:
     ) -> None:
         with contextlib.suppress(RuntimeError):
             self.tmux("kill-server")
+        if self._control is not None:
+            self._control.close()
         self._state.cleanup()
 
     def type(self, text: str) -> None:
