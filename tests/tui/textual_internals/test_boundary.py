@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,8 @@ def module_name(path: Path) -> str:
     return "iotop_ai." + ".".join(path.relative_to(TUI.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def own_names(cls: type) -> set[str]:
+def own_names(tree: ast.ClassDef) -> set[str]:
     """The private names that the source of a class uses on ``self``."""
-    tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
     on_self = {
         node.attr
         for node in ast.walk(tree)
@@ -45,14 +45,16 @@ def own_names(cls: type) -> set[str]:
     return {name for name in on_self | methods if name.startswith("_") and not name.startswith("__")}
 
 
+@cache
+def private_names(cls: type) -> set[str]:
+    """The private names of one class of Textual: its methods, and the attributes it sets on ``self``."""
+    names = {name for name in vars(cls) if name.startswith("_")}
+    return names | set(re.findall(r"self\.(_[a-z]\w*)\b", inspect.getsource(cls)))
+
+
 def textual_names(cls: type) -> set[str]:
-    """The private names of a class's Textual bases: their methods, and the attributes they set on ``self``."""
-    names: set[str] = set()
-    for base in cls.__mro__:
-        if base.__module__.startswith("textual."):
-            names |= {name for name in vars(base) if name.startswith("_")}
-            names |= set(re.findall(r"self\.(_[a-z]\w*)\b", inspect.getsource(base)))
-    return names
+    """The private names of a class's Textual bases."""
+    return {name for base in cls.__mro__ if base.__module__.startswith("textual.") for name in private_names(base)}
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
@@ -75,9 +77,10 @@ def test_no_other_file_uses_a_private_attribute_of_textual(path: Path) -> None:
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(TUI)))
 def test_no_class_of_ours_reuses_a_private_name_of_its_textual_base(path: Path) -> None:
     module = importlib.import_module(module_name(path))
+    trees = {node.name: node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef)}
     for cls in vars(module).values():
         if isinstance(cls, type) and cls.__module__ == module.__name__ and issubclass(cls, MessagePump | Driver):
-            assert own_names(cls) & textual_names(cls) == set(), cls
+            assert own_names(trees[cls.__name__]) & textual_names(cls) == set(), cls
 
 
 async def test_a_batch_of_updates_is_counted() -> None:

@@ -144,7 +144,7 @@ async def test_the_cells_are_those_of_textual_alone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(screen, "MESSAGE_S", 3600.0)  # otherwise the message could disappear in a slow session
     monkeypatch.setattr(Style, "render", without_cached_codes(Style.render))
     monkeypatch.setattr(Strip, "render_style", staticmethod(without_cached_codes(Strip.render_style)))
-    frames = stalling(50, (10, 30))
+    frames = stalling(43, (10, 30))
     painted, few_bytes = await cells_of_session(frames)
     monkeypatch.setattr(direct_paint, "KNOWN_VERSIONS", ())
     expected, many_bytes = await cells_of_session(frames)
