@@ -1,6 +1,7 @@
 """Made-up Snapshots for the screen: two disks, a loop, and processes of which some have hostile names."""
 
 from collections.abc import Iterator
+from functools import cache
 
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
 from iotop_ai.model.clean import clean
@@ -10,6 +11,7 @@ from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Host, OwnCost, Snapshot
 from iotop_ai.pipeline import frames
 from iotop_ai.store.source import MemoryRecording
+from tests.present.scenes import starved_snapshots
 
 SECOND = 1_000_000_000
 START = 5_000 * SECOND
@@ -88,6 +90,12 @@ def recording(count: int = 5) -> MemoryRecording:
 def made_frames(count: int = 5) -> list[Frame]:
     """The Frames of ``count`` seconds."""
     return list(frames(recording(count)))
+
+
+@cache
+def starved_frames() -> tuple[Frame, ...]:
+    """The Frames of 20 seconds of a large machine, whose GPUs wait for data from the fifth second on."""
+    return tuple(frames(starved_snapshots(20, onset=5)))
 
 
 def iterate(count: int = 5) -> Iterator[Frame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from textual.pilot import Pilot
@@ -16,13 +16,13 @@ from iotop_ai.tui.messages import FrameReady
 
 @asynccontextmanager
 async def showing(
-    shown: list[Frame], size: tuple[int, int] = (80, 24)
+    shown: Sequence[Frame], size: tuple[int, int] = (80, 24)
 ) -> AsyncIterator[tuple[MonitorApp, Pilot[None]]]:
-    """Run the app. Each of the Frames is shown in turn, so that the last one is on the screen."""
+    """Run the app. It starts with the first Frame, and then shows the last one, whose history contains the others."""
     app = MonitorApp(shown[0], (), MemoryRecording(), View(), "dark")
     async with app.run_test(size=size) as pilot:
-        for one in shown[1:]:
-            app.post_message(FrameReady(one))
+        if len(shown) > 1:
+            app.post_message(FrameReady(shown[-1]))
             await pilot.pause()
         yield app, pilot
 

@@ -14,9 +14,8 @@ from iotop_ai.tui.screens.device import DeviceScreen
 from iotop_ai.tui.screens.health import HealthScreen
 from iotop_ai.tui.screens.help import HelpScreen
 from tests.present.make import MIB, Disk, Machine, disk, snapshots
-from tests.present.scenes import starved_snapshots
 from tests.tui.recorded import record, stalling
-from tests.tui.scene import made_frames
+from tests.tui.scene import made_frames, starved_frames
 from tests.tui.screens.test_health import Own
 from tests.tui.screens.test_replay import replaying
 from tests.tui.shown import follows_and_pauses, showing, text
@@ -24,7 +23,7 @@ from tests.tui.shown import follows_and_pauses, showing, text
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
 async def test_enter_on_a_disk_opens_its_screen_and_escape_goes_back(size: tuple[int, int]) -> None:
-    async with showing(list(frames(starved_snapshots(40))), size) as (app, pilot):
+    async with showing(starved_frames(), size) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
         await pilot.press("down", "enter")
@@ -57,13 +56,13 @@ async def test_without_a_cursor_the_selected_device_is_opened() -> None:
 
 
 async def test_the_screen_follows_and_pauses_and_shows_help_and_health() -> None:
-    made = list(frames(starved_snapshots(60)))
-    async with showing(made[:50]) as (app, pilot):
+    made = starved_frames()
+    async with showing(made[:15]) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
         await pilot.press("enter")
         await pilot.pause()
-        await follows_and_pauses(app, pilot, made[55], made[58])
+        await follows_and_pauses(app, pilot, made[17], made[19])
         assert "done: every 2 s" in text(app)
         for key, kind in (("question_mark", HelpScreen), ("h", HealthScreen)):
             await pilot.press(key)
@@ -75,7 +74,7 @@ async def test_the_screen_follows_and_pauses_and_shows_help_and_health() -> None
 
 
 async def test_a_click_on_a_row_of_the_stack_shows_that_device() -> None:
-    async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
+    async with showing(starved_frames()) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
         await pilot.press("enter")
@@ -105,7 +104,7 @@ async def test_in_a_replay_the_screen_moves_through_the_recording(tmp_path: Path
 
 
 async def test_the_keys_tab_and_l_change_the_page() -> None:
-    async with showing(list(frames(starved_snapshots(40))), (80, 24)) as (app, pilot):
+    async with showing(starved_frames(), (80, 24)) as (app, pilot):
         while app.main.view.focus != "disk":
             await pilot.press("tab")
         await pilot.press("enter")

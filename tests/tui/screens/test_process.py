@@ -30,8 +30,8 @@ from iotop_ai.tui.screens.help import HelpScreen
 from iotop_ai.tui.screens.process import ProcessDetailScreen
 from iotop_ai.tui.screenshot import screenshot
 from iotop_ai.tui.threads.process_detail import DetailRead
-from tests.present.scenes import starved_snapshots
 from tests.tui.recorded import record
+from tests.tui.scene import starved_frames
 from tests.tui.screens.test_replay import replaying
 from tests.tui.shown import showing, text
 
@@ -211,7 +211,7 @@ async def test_a_read_only_screen_sends_no_signal(child: subprocess.Popen[bytes]
 
 
 async def test_arrow_keys_move_the_cursor_of_the_processes_from_the_start() -> None:
-    async with showing(list(frames(starved_snapshots(40)))) as (app, pilot):
+    async with showing(starved_frames()) as (app, pilot):
         await pilot.press("down")
         await pilot.pause()
         assert app.main.view.focus == "process"
@@ -223,7 +223,7 @@ async def test_arrow_keys_move_the_cursor_of_the_processes_from_the_start() -> N
 
 
 async def test_in_a_replay_recorded_facts_are_shown_and_missing_ones_named(tmp_path: Path) -> None:
-    path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
+    path = record(tmp_path / "a.iotop.jsonl", starved_frames())
     async with replaying(path, (100, 40)) as replay:
         await replay.press("down", "enter")
         assert isinstance(replay.app.screen, ProcessDetailScreen)
@@ -257,7 +257,7 @@ async def test_the_key_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) 
 
 
 async def test_the_key_p_is_not_available_in_a_replay(tmp_path: Path) -> None:
-    path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(20))))
+    path = record(tmp_path / "a.iotop.jsonl", starved_frames())
     async with replaying(path, (100, 40)) as replay:
         await replay.press("down", "enter", "p")
         assert "not available in a replay" in replay.view.message
