@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 from iotop_ai.collectors.health.parse import parse_state
@@ -88,5 +89,6 @@ def ill_snapshots(count: int) -> list[Snapshot]:
     return grow(lambda _: machine(self_test_left=40), count)
 
 
+@cache
 def ill(self_test_left: int | None = None) -> Frame:
     return frame(grow(lambda _: machine(self_test_left), 3))

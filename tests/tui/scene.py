@@ -89,7 +89,12 @@ def recording(count: int = 5) -> MemoryRecording:
 
 def made_frames(count: int = 5) -> list[Frame]:
     """The Frames of ``count`` seconds."""
-    return list(frames(recording(count)))
+    return list(_made_frames(count))
+
+
+@cache
+def _made_frames(count: int) -> tuple[Frame, ...]:
+    return tuple(frames(recording(count)))
 
 
 @cache

@@ -1,5 +1,6 @@
 """The real app on made-up Snapshots: every key has its effect."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -75,7 +76,7 @@ async def showing(size: tuple[int, int] = (80, 24), theme: str = "dark", view: V
     app = MonitorApp(all_frames[0], all_frames[1:], source, view, theme)
     async with app.run_test(size=size) as pilot:
         while app.main.newest is not all_frames[-1]:
-            await pilot.pause(0.005)
+            await asyncio.sleep(0.005)
         await pilot.pause()
         yield Shown(app, pilot, source)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from iotop_ai.pipeline import frames
 from iotop_ai.present.screen.actions import MAIN_ACTIONS
 from iotop_ai.tui.screens.main.time_actions import LEAP_S
 from tests.cli.program import TOP
-from tests.present.scenes import starved, starved_snapshots
+from tests.present.scenes import starved
 from tests.tui.recorded import record, stalling
+from tests.tui.scene import starved_frames
 from tests.tui.screens.test_replay import replaying
 from tests.tui.shown import showing, text
 
@@ -26,7 +26,7 @@ TOLD = counted()
 async def test_most_questions_need_no_key() -> None:
     unasked = [question[:3] for question, keys in TOLD.items() if keys == 0]
     assert unasked == ["(a)", "(b)", "(c)", "(d)"]
-    async with showing([*frames(starved_snapshots(30, onset=10)), starved()]) as (app, _):
+    async with showing([starved_frames()[-1], starved(61)]) as (app, _):
         lines = text(app).splitlines()
     (disks,) = (i for i, line in enumerate(lines) if line.startswith("── disk "))
     (processes,) = (i for i, line in enumerate(lines) if line.startswith("── process "))
@@ -42,7 +42,7 @@ async def test_most_questions_need_no_key() -> None:
 async def test_sorting_by_reads_alone_takes_one_key() -> None:
     keys = [">"]
     assert TOLD["(a) the same, by what it reads alone"] == len(keys)
-    async with showing([starved()]) as (app, pilot):
+    async with showing(starved_frames()[-1:]) as (app, pilot):
         await pilot.press("greater_than_sign")
         await pilot.pause()
         assert app.main.view.sort == "read"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
 import time
@@ -38,16 +39,21 @@ WAIT_S = 20.0
 
 
 class Session:
-    """A live app whose source gets its Frames from the test. marks: the marks that the app put into the source."""
+    """A live app whose source gets its Frames from the test. begun: the number of Frames that were kept before the app
+    shows its first one. marks: the marks that the app put into the source.
+    """
 
-    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None) -> None:
+    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None, begun: int) -> None:
         self.feed: queue.Queue[Frame | None] = queue.Queue()
         self.source = Upstream()
         self.marks: list[tuple[str, str]] = []
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
         keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
-        self.app = MonitorApp(LIVE[0], self._come(), self.source, view, "dark", keeper=keeper)
+        for frame in LIVE[:begun]:
+            keeper.put(frame)
+        self.app = MonitorApp(LIVE[begun], self._come(), self.source, view, "dark", keeper=keeper)
+        assert not begun or self.ring.drain()
         self.pilot: Pilot[None]
 
     def _come(self) -> Iterator[Frame]:
@@ -79,15 +85,16 @@ class Session:
         end = time.monotonic() + WAIT_S
         while not seen():
             assert time.monotonic() < end, (self.shown.snapshot.seq, self.screen())
-            await self.pilot.pause(0.01)
+            await asyncio.sleep(0.02)  # pilot.pause would give each widget a message each time
 
 
 @asynccontextmanager
 async def living(
     record: Callable[[tuple[str, ...]], Recorder] | None = None,
     view: View = View(utc_offset_s=0),  # noqa: B008 - a frozen record
+    begun: int = 0,
 ) -> AsyncIterator[Session]:
-    session = Session(view, record)
+    session = Session(view, record, begun)
     async with session.app.run_test(size=(80, 24)) as pilot:
         session.pilot = pilot
         yield session
@@ -163,8 +170,7 @@ async def test_a_key_returns_to_the_present(key: str) -> None:
 
 @pytest.mark.parametrize("keys", [("J",), ("down", "enter")])
 async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str, ...]) -> None:
-    async with living() as session:
-        await session.come(1, 100)
+    async with living(begun=100) as session:
         await session.press(*keys, "left_curly_bracket")
         await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
         await session.press("right_curly_bracket")
@@ -173,8 +179,7 @@ async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str,
 
 
 async def test_figures_of_earlier_moments_are_unchanged() -> None:
-    async with living() as session:
-        await session.come(1, 120)
+    async with living(begun=120) as session:
         await session.press("left_square_bracket", "at", *"-40s", "enter")
         await session.until(lambda: session.shown == LIVE[80])
         assert session.screen().startswith(" STARVED ")
@@ -185,8 +190,7 @@ async def test_figures_of_earlier_moments_are_unchanged() -> None:
 
 @pytest.mark.parametrize("keys", [("enter",), ("J",), ("h",), ("down", "enter")])
 async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]) -> None:
-    async with living() as session:
-        await session.come(1, 100)
+    async with living(begun=100) as session:
         await session.press(*keys)
         above = session.app.screen
         assert above is not session.app.main
@@ -198,8 +202,7 @@ async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]
 
 
 async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() -> None:
-    async with living() as session:
-        await session.come(1, 100)
+    async with living(begun=100) as session:
         await session.press("right_curly_bracket")
         assert session.app.main.view.mode == "live"
         await session.press("left_curly_bracket")  # the last 100 s are kept
@@ -211,9 +214,8 @@ async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() ->
 
 
 async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
-    async with living() as session:
+    async with living(begun=112) as session:
         time_actions = session.app.main.time
-        await session.come(1, 112)
         await session.press("left_square_bracket")
         await session.until(lambda: session.shown == LIVE[111] and "STARVED" in session.text("timeline"))
         closed = time_actions.playback
@@ -248,8 +250,7 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
 
 
 async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() -> None:
-    async with living() as session:
-        await session.come(1, 120)
+    async with living(begun=120) as session:
         first = session.ring._closed[0]
         session.ring._closed[0] = first._replace(data=b"damaged")
         for _ in range(2):
@@ -271,8 +272,7 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
 
 
 async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with living() as session:
-        await session.come(1, 100)
+    async with living(begun=100) as session:
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", no_thread)
             await session.press("left_square_bracket")
@@ -305,8 +305,7 @@ async def test_a_mark_is_set_at_the_present_moment() -> None:
 
 
 async def test_a_time_can_be_entered_on_the_live_screen() -> None:
-    async with living() as session:
-        await session.come(1, 120)
+    async with living(begun=120) as session:
         await session.press("at", *"-40s", "enter")
         await session.until(lambda: session.shown == LIVE[80])
         assert session.app.main.view.mode == "back"
