@@ -289,18 +289,21 @@ def _keys_line(
 
 def _entries(keys: Iterable[Key], room: int, readonly: bool) -> tuple[Span, ...]:
     """The entries as Spans. If they do not fit, those with the highest ``drop`` are left out; at least two stay."""
-    fitting = list(keys)
-    while True:
-        spans: list[Span] = []
-        for key in fitting:
-            dim = readonly and _changes(key)
-            spans.append(Span(f" {key.keys}", "mute" if dim else "key"))
-            if key.word:
-                spans.append(Span(f":{key.word}", "mute" if dim else "dim"))
-        if spans_cells(spans) <= room or len(fitting) <= 2:
-            return tuple(spans)
-        largest = max(k.drop for k in fitting)
-        fitting.remove([k for k in fitting if k.drop == largest][-1])
+    listed = list(keys)
+    entries = [_entry(key, readonly and _changes(key)) for key in listed]
+    widths = [spans_cells(entry) for entry in entries]
+    excess, left_out = sum(widths) - room, set[int]()
+    for i in sorted(range(len(listed)), key=lambda i: (listed[i].drop, i), reverse=True):
+        if excess <= 0 or len(listed) - len(left_out) <= 2:
+            break
+        left_out.add(i)
+        excess -= widths[i]
+    return tuple(span for i, entry in enumerate(entries) if i not in left_out for span in entry)
+
+
+def _entry(key: Key, dim: bool) -> list[Span]:
+    word = [Span(f":{key.word}", "mute" if dim else "dim")] if key.word else []
+    return [Span(f" {key.keys}", "mute" if dim else "key"), *word]
 
 
 def toast_spans(view: View, width: int) -> list[Span]:
