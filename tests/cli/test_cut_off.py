@@ -16,7 +16,7 @@ COMMANDS = [["diagnose"], ["report", "--json"], ["export"], ["compare", "--json"
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return Path(compress(record(tmp_path_factory.mktemp("a") / "a.iotop.jsonl", lived(4, 190)))).read_bytes()
+    return Path(compress(record(tmp_path_factory.mktemp("a") / "a.iotop.jsonl", lived(4, 70)))).read_bytes()
 
 
 def answer(

@@ -75,25 +75,27 @@ def test_another_programs_alarm_ends_the_program_as_it_does_by_default() -> None
         assert child.wait(20) == 128 + signal.SIGALRM
 
 
-def test_a_signal_at_any_moment_of_the_start_ends_the_program() -> None:
+@pytest.mark.parametrize(
+    "delay_s", [0.0, 0.35, 0.55, *(pytest.param(delay_s, marks=pytest.mark.slow) for delay_s in (0.2, 0.45, 0.7))]
+)
+def test_a_signal_at_any_moment_of_the_start_ends_the_program(delay_s: float) -> None:
     """This includes the moments before the app installs its handlers, when an exception was once swallowed."""
-    for delay_s in (0.0, 0.2, 0.35, 0.45, 0.55, 0.7):
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.environ["TERM"] = "xterm-256color"
-            os.execv(PROGRAM, [PROGRAM, "--no-smart", "-d", "0.5"])
-        try:
-            fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-            shown = _read(terminal, 30, ALTERNATE)
-            assert ALTERNATE in shown
-            shown += _read(terminal, delay_s)
-            os.kill(pid, signal.SIGTERM)
-            shown += _read(terminal, 20)
-            assert NORMAL in shown
-            assert b"Error" not in shown
-            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM, (delay_s, shown[-300:])
-        finally:
-            os.close(terminal)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TERM"] = "xterm-256color"
+        os.execv(PROGRAM, [PROGRAM, "--no-smart", "-d", "0.5"])
+    try:
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        shown = _read(terminal, 30, ALTERNATE)
+        assert ALTERNATE in shown
+        shown += _read(terminal, delay_s)
+        os.kill(pid, signal.SIGTERM)
+        shown += _read(terminal, 20)
+        assert NORMAL in shown
+        assert b"Error" not in shown
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 128 + signal.SIGTERM, shown[-300:]
+    finally:
+        os.close(terminal)
 
 
 def _read(terminal: int, seconds: float, until: bytes = b"\0 never") -> bytes:
