@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -13,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from iotop_ai.present.screen.bounds import MOST_COLUMNS, MOST_ROWS, bounded
 
 INSTALLED = importlib.util.find_spec("textual_serve") is not None
 needs_extra = pytest.mark.skipif(not INSTALLED, reason="needs the extra: textual-serve")
+SLOW = functools.partial(pytest.param, marks=pytest.mark.slow)
 LONG_S = 60.0
 MOST_MIB = 400
 """The most memory of a monitor with the largest screen, which normally takes about 50 MiB."""
@@ -190,7 +192,11 @@ async def painted(ws: Any, word: str) -> str:
 
 
 @needs_extra
-def test_a_page_needs_the_key_and_our_host_name(served: Served) -> None:
+def test_a_page_needs_this_machine_the_key_and_our_host_name(served: Served) -> None:
+    table = "".join(Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6"))
+    listening = [line.split()[1] for line in table.splitlines() if line.split()[3] == "0A"]
+    mine = f":{served.port:04X}"
+    assert [address for address in listening if address.endswith(mine)] == [f"0100007F{mine}"]
     page = served.open()
     status, _, text = served.get(page)
     assert status == 200
@@ -247,14 +253,6 @@ def test_the_key_is_not_leaked(served: Served) -> None:
 
 
 @needs_extra
-def test_the_server_listens_on_this_machine_only(served: Served) -> None:
-    table = "".join(Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6"))
-    listening = [line.split()[1] for line in table.splitlines() if line.split()[3] == "0A"]
-    mine = f":{served.port:04X}"
-    assert [address for address in listening if address.endswith(mine)] == [f"0100007F{mine}"]
-
-
-@needs_extra
 async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> None:
     import aiohttp
 
@@ -278,23 +276,29 @@ async def test_a_session_shows_the_screen_and_writes_nothing(served: Served) -> 
     await until(lambda: not served.monitors(), "the monitor still runs")
 
 
-@needs_extra
-@pytest.mark.parametrize(
-    ("query", "messages"),
-    [
-        ("width=100000&height=100000", []),
-        ("width=100&height=30", [["resize", {"width": 100_000, "height": 100_000}]]),
-        ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # the terminal's own report of its size
-    ],
-    ids=["address", "message", "typed"],
+IMPOSSIBLE = (
+    ("width=100000&height=100000", []),
+    ("width=100&height=30", [["resize", {"width": 100_000, "height": 100_000}]]),
+    ("width=100&height=30", [["stdin", "\x1b[48;100000;100000;1;1t"]]),  # the terminal's own report of its size
 )
-async def test_impossible_sizes_are_bounded(served: Served, query: str, messages: list[object]) -> None:
-    async with served.socket(served.open(), query) as ws:
+"""The parameters of the address, with the messages: three ways to ask for a size."""
+
+
+@needs_extra
+async def test_impossible_sizes_are_bounded(served: Served) -> None:
+    page = served.open()
+    for query, messages in IMPOSSIBLE:
+        await assert_bounded(served, page, query, messages)
+
+
+async def assert_bounded(served: Served, page: str, query: str, messages: Sequence[object]) -> None:
+    others = set(served.monitors())  # the monitor of the page before may still be ending
+    async with served.socket(page, query) as ws:
         await painted(ws, "process")
         for message in messages:
             await ws.send_json(message)
         seen = await painted(ws, f"\x1b[{MOST_ROWS};")
-        (pid,) = served.monitors()
+        (pid,) = set(served.monitors()) - others
         for _ in range(20):
             with contextlib.suppress(TimeoutError):
                 seen += (await ws.receive(timeout=0.1)).data.decode("utf-8", "replace")
@@ -339,11 +343,10 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
     assert served.child.stderr is not None
     async with served.socket(page) as other:
         await painted(other, "process")
-        for bad in (BAD[0], BAD[-1]):
-            async with served.socket(page) as ws:
-                await assert_refused(ws, bad)
-            line = await asyncio.to_thread(served.child.stderr.readline)
-            assert line.startswith("web: a screen was closed: the page sent an invalid message ("), bad
+        async with served.socket(page) as ws:
+            await assert_refused(ws, BAD[0])
+        line = await asyncio.to_thread(served.child.stderr.readline)
+        assert line.startswith("web: a screen was closed: the page sent an invalid message (")
         # after a resize the whole screen is painted again
         await other.send_json(["resize", {"width": 99, "height": 29}])
         await painted(other, "process")
@@ -353,20 +356,22 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
 
 
 @needs_extra
-@pytest.mark.parametrize("stopped", [False, True], ids=["at once", "one that does not answer"])
-async def test_the_monitor_ends_when_its_page_is_closed(served: Served, stopped: bool) -> None:
-    async with served.socket(served.open()) as ws:
-        await painted(ws, "process")
-        (pid,) = served.monitors()
-        if stopped:
-            os.kill(pid, signal.SIGSTOP)
-        ws._response.close()  # as when a browser is killed, no close message is sent
-    await until(lambda: not Path(f"/proc/{pid}").exists(), "the monitor still runs")
+async def test_the_monitor_ends_when_its_page_is_closed_also_if_it_does_not_answer(served: Served) -> None:
+    page = served.open()
+    for stopped in (False, True):
+        async with served.socket(page) as ws:
+            await painted(ws, "process")
+            (pid,) = served.monitors()
+            if stopped:
+                os.kill(pid, signal.SIGSTOP)
+            ws._response.close()  # as when a browser is killed, no close message is sent
+        await until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), "the monitor still runs")
 
 
 @needs_extra
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, *map(SLOW, (signal.SIGINT, signal.SIGHUP))])
 async def test_the_monitor_ends_when_the_server_ends(served: Served, number: int) -> None:
+    # aiohttp handles SIGINT as it does SIGTERM, and SIGHUP ends a server as SIGKILL does
     begun = 0.0
     async with served.socket(served.open()) as ws:
         await painted(ws, "process")
