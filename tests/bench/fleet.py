@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.cli.program import TOP, iotop
+from tests.cli.program import TOP, iotop_started
 from tests.rigs.fleet.exporter import exporter
 from tests.rigs.fleet.scenes import CHECKPOINT, FAILING_DISK, HEALTHY, IDLE, LATE, ONE_THREAD, PEER, SLOW_DISK, Scene
 from tests.rigs.prometheus import need_prometheus, prometheus_of, wait_for
@@ -139,7 +139,7 @@ def main() -> None:
             time.sleep(WINDOW_S)
             (series,) = server.query('count({job="iotop-ai"})')
             begin = time.monotonic()
-            done = iotop("fleet", "--prometheus", server.url, "--window", f"{WINDOW_S}s", "--json", timeout=60)
+            done = iotop_started("fleet", "--prometheus", server.url, "--window", f"{WINDOW_S}s", "--json", timeout=60)
             once_s = time.monotonic() - begin
             wrong = faults(json.loads(done.stdout), planned)
             runs = [open_and_watch(server.url, (160, 48), folder, 0.0)[0] for _ in range(OPENS - 1)]

@@ -18,7 +18,8 @@ import pytest
 import iotop_ai
 from iotop_ai.export.field_names import IOSTAT_KEYS
 from iotop_ai.export.json.snapshot import KEYS
-from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
+from tests.cli.forked import Run
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here, iotop_started
 from tests.job_times import SLOW_DISK
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
@@ -33,7 +34,7 @@ def complaint(*arguments: str, run: Callable[..., subprocess.CompletedProcess[st
 
 
 def test_the_version_is_printed() -> None:
-    done = iotop("--version")
+    done = iotop_started("--version")
     assert (done.returncode, done.stdout) == (0, f"iotop-ai {iotop_ai.__version__}\n")
 
 
@@ -98,7 +99,7 @@ def test_an_unknown_folder_and_a_folder_without_a_disk_are_errors() -> None:
 
 def test_a_snapshot_is_printed_as_json() -> None:
     begun = time.monotonic()
-    done = iotop("snapshot", "--json", "-d", "0.3")
+    done = iotop_started("snapshot", "--json", "-d", "0.3")
     took = time.monotonic() - begun
     assert (done.returncode, done.stderr) == (0, "")
     data = json.loads(done.stdout)
@@ -148,12 +149,10 @@ def test_a_closed_pipe_ends_the_program_silently() -> None:
 def test_a_closed_pipe_does_not_change_the_exit_code(name: str, form: tuple[str, ...]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "wb") as pipe:
-        done = subprocess.run(
-            command(name, *form, "--allow-root", str(SLOW_DISK), "--fail-if", "data_wait > 1%"),
-            cwd=TOP, env=PLAIN, stdout=pipe, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "")
+    with open(writer, "w") as pipe:
+        run = Run((name, *form, "--allow-root", str(SLOW_DISK), "--fail-if", "data_wait > 1%"), PLAIN, pipe)
+        _, stderr = run.communicate(60)
+    assert (run.returncode, stderr) == (1, "")
 
 
 def interrupted(after_a_block: bool) -> tuple[int, str]:
@@ -328,7 +327,7 @@ def test_a_message_without_stderr_does_not_go_to_stdout(closing: str, arguments:
 
 
 def test_an_old_terminal_encoding_breaks_nothing() -> None:
-    done = iotop("-b", "-n", "1", "-d", "0.1", PYTHONIOENCODING="ascii")
+    done = iotop_started("-b", "-n", "1", "-d", "0.1", PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -341,7 +340,7 @@ def test_trend_prints_charts() -> None:
 
 @pytest.mark.parametrize(("locale", "glyphs"), [("C", False), ("C.UTF-8", True)])
 def test_trend_draws_only_what_the_locale_can_show(locale: str, glyphs: bool) -> None:
-    done = iotop("trend", "-n", "2", "-d", "0.1", LC_ALL=locale, TERM="xterm-256color")
+    done = iotop_started("trend", "-n", "2", "-d", "0.1", LC_ALL=locale, TERM="xterm-256color")
     assert (done.returncode, done.stderr) == (0, "")
     assert (not done.stdout.isascii()) is glyphs
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.options import alerts
-from tests.cli.program import TOP, iotop, iotop_here
+from tests.cli.program import TOP, iotop, iotop_here, iotop_started
 from tests.rigs.receivers import web_server
 
 
@@ -24,7 +24,7 @@ def written(folder: Path, text: str, mode: int = 0o600) -> str:
 
 
 def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
-    done = iotop("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
+    done = iotop_started("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
     assert rows == [["off", name] for name in ("gpu_hot", "failing_disk", "data_wait", "disk_busy")]
     done = iotop("alerts", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))

@@ -20,7 +20,7 @@ from iotop_ai.model.finding import Finding, Severity
 from iotop_ai.model.snapshot import Snapshot
 from iotop_ai.model.verdict_class import State
 from iotop_ai.store.source import MemoryRecording
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 from tests.diagnosis.build import JOB_STARVED, play
 from tests.diagnosis.facts.test_leading_job import LOADERS, PREPARES, two
 from tests.tui.recorded import record, stalling
@@ -44,7 +44,7 @@ def test_why_prints_the_words_of_the_banner() -> None:
 
 
 def test_why_prints_a_fenced_block_for_markdown() -> None:
-    lines = iotop("why", "--duration", "1", "-d", "0.2", "--no-smart", "--md").stdout.splitlines()
+    lines = iotop_started("why", "--duration", "1", "-d", "0.2", "--no-smart", "--md").stdout.splitlines()
     assert (lines[0], lines[-1]) == ("```", "```")
     assert len(lines) > 3
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from iotop_ai.cli.main import main
-from tests.cli.program import iotop
+from tests.cli.program import iotop_started
 from tests.job_times import SLOW_DISK
 
 FILE = (str(SLOW_DISK), "--allow-root")
@@ -50,7 +50,7 @@ def test_the_answer_is_printed_as_json(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_mistake_is_reported_before_anything_is_read() -> None:
-    done = iotop("diagnose", "/nonexistent", "--fail-if", "data_weight > 10%")
+    done = iotop_started("diagnose", "/nonexistent", "--fail-if", "data_weight > 10%")
     assert done.returncode == 2
     assert done.stdout == ""
     assert (

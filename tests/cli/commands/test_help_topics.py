@@ -11,7 +11,7 @@ from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.view import View
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 
 
 def text(*words: str) -> str:
@@ -84,7 +84,7 @@ def test_the_other_topics_have_a_text(topic: str) -> None:
 
 
 def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
-    done = iotop("help", "nope")
+    done = iotop_started("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "usage: 'nope' is not a topic, column or command; topics: keys, columns, states, filter, figures, times,"

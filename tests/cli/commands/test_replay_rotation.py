@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from iotop_ai.cli.commands.replay import Chain
 from iotop_ai.playback.player import FrameCursor
 from iotop_ai.store.last_hour import Ring
+from tests.cli.forked import Run
 from tests.cli.program import PLAIN, TOP, command
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.tui.recorded import record, stalling
@@ -45,8 +45,7 @@ def test_the_replay_continues_when_the_file_of_its_name_is_replaced(tmp_path: Pa
 def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> None:
     """The recorder fills a file every 2 s. The screen follows it, goes to the first file, and back to the newest."""
     path = tmp_path / "a.iotop.jsonl"
-    record_all = command("record", "--no-smart", "-d", "0.25", "--rotate", "2s", "-o", str(path))
-    recorder = subprocess.Popen(record_all, cwd=TOP, env=PLAIN, stderr=subprocess.DEVNULL)
+    recorder = Run(("record", "--no-smart", "-d", "0.25", "--rotate", "2s", "-o", str(path)), PLAIN)
 
     def parts() -> int:
         return len(list(tmp_path.glob("a.2*.jsonl*")))

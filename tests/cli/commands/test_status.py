@@ -13,7 +13,8 @@ import pytest
 
 from iotop_ai.model.errors import UsageError
 from iotop_ai.present.verdict.status_line import FIELD_MEANINGS, checked_format, default_line, formatted, status_fields
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.forked import Run
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_started
 from tests.diagnosis.build import JOB_STARVED, play
 from tests.present.make import MIB, Disk, Machine, disk, frame, snapshots
 from tests.tui.recorded import record, stalling
@@ -77,7 +78,7 @@ def test_another_format_is_refused(text: str, why: str) -> None:
 
 
 def test_this_machine_has_one_line() -> None:
-    done = iotop("status", "-d", "0.2")
+    done = iotop_started("status", "-d", "0.2")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r".*CPU \d+% MEM (<1|\d+)%\n", done.stdout)
 
@@ -114,11 +115,7 @@ def test_a_process_that_is_not_part_of_a_job_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_stream_is_unsure_while_the_job_is_not_found() -> None:
-    process = subprocess.Popen(
-        command("status", "--follow", "-d", "0.2", "--job", "1", "--format", "{state}{job}"),
-        stdout=subprocess.PIPE, text=True, cwd=TOP, env=PLAIN,
-    )  # fmt: skip
-    assert process.stdout is not None
+    process = Run(("status", "--follow", "-d", "0.2", "--job", "1", "--format", "{state}{job}"), PLAIN)
     assert process.stdout.readline() == "??\n"
     process.terminate()
     process.wait(20)

@@ -13,7 +13,7 @@ import pytest
 from iotop_ai.cli.commands.dataset import cache
 from iotop_ai.cli.config.common import READ_ONLY
 from iotop_ai.collectors.machine.page_cache import PageCache, Resident
-from tests.cli.program import PLAIN, TOP, command, iotop
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_started
 from tests.rigs.nobody import as_nobody, why_not_nobody
 
 MIB = 1 << 20
@@ -25,7 +25,7 @@ def test_an_evicted_dataset_is_no_longer_in_memory(disk_folder: Path, tmp_path: 
     data = disk_folder / "data set"
     data.mkdir()
     (data / "a").write_bytes(os.urandom(4 * MIB))
-    before = iotop("cache", "status", str(data), "--json")
+    before = iotop_started("cache", "status", str(data), "--json")
     assert before.returncode == 0, before.stderr
     printed = json.loads(before.stdout)
     assert (printed["files"], printed["resident_ratio"], printed["fits"]) == (1, 1.0, True)

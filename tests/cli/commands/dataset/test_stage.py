@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.config.common import READ_ONLY
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 
 MIB = 1 << 20
 SOCKET = {"IOTOP_AI_SOCKET": "/nonexistent/socket"}
@@ -36,7 +36,7 @@ def test_only_the_new_path_is_printed_and_a_second_run_copies_nothing(
     dataset: Path, fast: Path, tmp_path: Path
 ) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), **SOCKET}
-    done = iotop("stage", str(dataset), str(fast), "--yes", "--no-measure", **environment)
+    done = iotop_started("stage", str(dataset), str(fast), "--yes", "--no-measure", **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{fast}/data set\n"
     assert "verified: the size of 5 files, the content of 5 files, 5 MB" in done.stderr

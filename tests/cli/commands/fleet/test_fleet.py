@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.fleet.queries import queries
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 from tests.rigs.fleet.answering import answering
 from tests.rigs.fleet.exporter import exporter
 from tests.rigs.fleet.small import MACHINES, OTHERS, WINDOW_S
@@ -30,7 +30,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
 
 @pytest.mark.slow
 def test_the_table_and_the_json_have_every_machine(server: Prometheus) -> None:
-    done = iotop("fleet", "--prometheus", server.url, *WINDOW, "--once")
+    done = iotop_started("fleet", "--prometheus", server.url, *WINDOW, "--once")
     assert (done.returncode, done.stderr) == (1, "")
     first, _, titles, *rows = done.stdout.splitlines()
     assert first.startswith("FAILING   8 of 11 machines have trouble; ")

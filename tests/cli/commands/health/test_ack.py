@@ -9,7 +9,7 @@ import pytest
 from iotop_ai.cli.commands.health.ack import lasting_findings, matching_id
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.model.errors import UsageError
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 from tests.diagnosis.build import play
 from tests.diagnosis.verdict.test_acknowledge import ill
 
@@ -54,7 +54,7 @@ def test_a_broken_file_is_reported_and_kept(tmp_path: Path) -> None:
     folder = tmp_path / "iotop-ai"
     folder.mkdir(mode=0o700)
     (folder / "acknowledged.json").write_text("{")
-    done = iotop("ack", "--no-smart", "-d", "0.2", XDG_STATE_HOME=str(tmp_path))
+    done = iotop_started("ack", "--no-smart", "-d", "0.2", XDG_STATE_HOME=str(tmp_path))
     assert done.returncode == 2
     assert done.stderr.startswith(f"input: {folder}/acknowledged.json: ")
     assert (folder / "acknowledged.json").read_text() == "{"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.program import iotop, iotop_here
+from tests.cli.program import iotop, iotop_here, iotop_started
 from tests.preflight.environment.plant import conda, make_venv, package, site, torch
 
 QUICK = ("doctor", "--no-smart")
@@ -37,7 +37,7 @@ def test_the_text_has_a_line_for_each_check(python: str) -> None:
 
 def test_two_saved_snapshots_are_compared(python: str, tmp_path: Path) -> None:
     first, second = tmp_path / "here.json", tmp_path / "there.json"
-    done = iotop(*QUICK, "--python", python, "--json")
+    done = iotop_started(*QUICK, "--python", python, "--json")
     found = json.loads(done.stdout)
     assert found["exit_code"] == done.returncode
     assert found["packages"] == {"numpy": "1.26.4", "torch": "2.5.1+cpu"}

@@ -19,23 +19,15 @@ from iotop_ai.pipeline import frames
 from iotop_ai.present.text.units import size as amount
 from iotop_ai.store.format.codec import Header, SnapLine
 from iotop_ai.store.read.file import FileRecording
-from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
+from tests.cli.forked import Run
+from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here, iotop_started
 from tests.rigs.without_flock import WITHOUT_FLOCK
 
 FAST = ("-d", "0.1", "--no-smart")
 
 
-def started(*arguments: str, **more: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command("record", *FAST, *arguments),
-        cwd=TOP,
-        env={**PLAIN, **more.pop("env", {})},  # type: ignore[dict-item]
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **more,  # type: ignore[arg-type]
-    )
+def started(*arguments: str, **environment: str) -> Run:
+    return Run(("record", *FAST, *arguments), {**PLAIN, **environment})
 
 
 def until_it_has(path: Path, snapshots: int) -> None:
@@ -141,10 +133,10 @@ def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> N
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_signal_closes_the_file_properly(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "a"
-    running = started("-o", str(path))
-    until_it_has(path, 3)
-    running.send_signal(number)
-    assert running.wait(20) == 0
+    with subprocess.Popen(command("record", *FAST, "-o", str(path)), cwd=TOP, env=PLAIN) as running:
+        until_it_has(path, 3)
+        running.send_signal(number)
+        assert running.wait(20) == 0
     assert kinds(path)[-1] == "end"
 
 
@@ -168,7 +160,6 @@ def test_signals_reach_the_command(tmp_path: Path) -> None:
         "print('up', flush=True)\ntime.sleep(60)"
     )
     running = started("-o", str(path), "--", sys.executable, "-c", script)
-    assert running.stdout is not None
     assert running.stdout.readline() == "up\n"
     until_it_has(path, 2)
     running.send_signal(signal.SIGUSR1)
@@ -233,11 +224,9 @@ def test_another_program_reads_the_recording_from_a_pipe(flags: tuple[str, ...])
 
 def test_a_closed_pipe_ends_the_recording_quietly() -> None:
     running = started("-o", "-")
-    assert running.stdout is not None
     assert running.stdout.readline().startswith('{"k":"hdr"')
     running.stdout.close()
     assert running.wait(20) == 0
-    assert running.stderr is not None
     assert running.stderr.read() == ""
 
 
@@ -257,11 +246,11 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
     waits = f"while [ ! -e {tmp_path}/%s ]; do sleep 0.1; done"
     script = f"sh -c '{waits % 'crash'}; kill -SEGV $$'; {waits % 'end'}; exit 0"
-    running = started("-o", str(path), "--", "sh", "-c", script, env={"IOTOP_AI_SOCKET": socket})
+    running = started("-o", str(path), "--", "sh", "-c", script, IOTOP_AI_SOCKET=socket)
     until_it_has(path, 2)
     (tmp_path / "crash").touch()
     until_it_has(path, 4)
-    assert iotop("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
+    assert iotop_started("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
     assert iotop("mark", IOTOP_AI_SOCKET=socket).returncode == 0
     (tmp_path / "end").touch()
     assert running.wait(20) == 0
@@ -282,7 +271,7 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
 def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.Signals) -> None:
     """The next Snapshot, which would otherwise have carried the mark, is a minute away."""
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
-    running = started("-d", "60", "-o", str(path), env={"IOTOP_AI_SOCKET": socket})
+    running = started("-d", "60", "-o", str(path), IOTOP_AI_SOCKET=socket)
     until_it_has(path, 1)
     assert iotop("mark", "the end", IOTOP_AI_SOCKET=socket).returncode == 0
     running.send_signal(number)

@@ -24,6 +24,7 @@ from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.rotation import Rotator, parts_of
 from iotop_ai.store.write.sink import FileSink
 from tests.cli.commands.record.test_command import FAST, kinds, started, until_it_has
+from tests.cli.forked import Run
 from tests.cli.program import PLAIN, TOP, command, iotop
 
 
@@ -174,15 +175,7 @@ def test_a_recording_that_cannot_start_leaves_no_csv_log(tmp_path: Path, more: t
 
 
 def test_the_csv_log_is_written_line_by_line() -> None:
-    running = subprocess.Popen(
-        command("record", "--csv", "-", *FAST),
-        cwd=TOP,
-        env=PLAIN,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert running.stdout is not None
+    running = started("--csv", "-")
     assert running.stdout.readline().startswith("timestamp,device,util%,rkB/s,wkB/s,await,")
     assert running.stdout.readline().startswith("20")
     running.stdout.close()
@@ -218,8 +211,6 @@ def test_a_full_disk_ends_the_csv_log_alone(tmp_path: Path) -> None:
 
 def test_the_exit_code_is_kept_when_the_reader_of_the_csv_log_has_left() -> None:
     running = started("--csv", "-", "--", "sh", "-c", "sleep 2; exit 7")
-    assert running.stdout is not None
-    assert running.stderr is not None
     running.stdout.readline()
     running.stdout.close()
     stderr = running.stderr.read()
@@ -230,13 +221,12 @@ def test_the_exit_code_is_kept_when_the_reader_of_the_csv_log_has_left() -> None
 
 def test_the_recording_goes_on_after_the_csv_log_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    argv = command("record", "--csv", "-", "-o", str(path), *FAST, "--duration", "1")
+    argv = ("record", "--csv", "-", "-o", str(path), *FAST, "--duration", "1")
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            argv, cwd=TOP, env=PLAIN, stdout=full, stderr=subprocess.PIPE, text=True, timeout=30, check=False
-        )
-    assert "the CSV log ends: standard output: No space left on device" in done.stderr
-    assert done.returncode == 2
+        run = Run(argv, PLAIN, full)
+    _, stderr = run.communicate(30)
+    assert "the CSV log ends: standard output: No space left on device" in stderr
+    assert run.returncode == 2
     assert kinds(path)[-1] == "end"
     assert kinds(path).count("snap") >= 2, "the first row ends the CSV log"
 

@@ -21,6 +21,7 @@ import pytest
 from iotop_ai.cli.commands.serve.options import is_loopback, parse_listen
 from iotop_ai.export.prometheus.server import allowed_host
 from iotop_ai.model.errors import UsageError
+from tests.cli.forked import Run
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.rigs.certificate import make_certificate
 from tests.rigs.nobody import UID, as_nobody, why_not_nobody
@@ -33,14 +34,15 @@ QUICK = ("--no-smart", "-d", "0.5")
 def serving(folder: Path, *arguments: str, before: Sequence[str] = (), code: int = 0) -> Iterator[tuple[str, Path]]:
     """Run ``serve``; yield the metrics' address and its log. before: words before the command; code: the exit code."""
     log = folder / "serve.log"
+    words = ("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments)
+    environment = {**PLAIN, "XDG_RUNTIME_DIR": str(folder)}
     with log.open("wb") as stream:
-        process = subprocess.Popen(
-            [*before, *command("serve", "--listen", "127.0.0.1:0", *QUICK, *arguments)],
-            cwd=TOP,
-            env={**PLAIN, "XDG_RUNTIME_DIR": str(folder)},
-            stdin=subprocess.DEVNULL,
-            stderr=stream,
-        )
+        process: subprocess.Popen[bytes] | Run
+        if before:
+            line = [*before, *command(*words)]
+            process = subprocess.Popen(line, cwd=TOP, env=environment, stdin=subprocess.DEVNULL, stderr=stream)
+        else:
+            process = Run(words, environment, errors=stream)
     try:
         found = wait_for(lambda: re.search(r"https?://(\S+)/metrics", log.read_text()), "address")
         yield found[0], log
@@ -230,7 +232,7 @@ def test_the_capabilities_of_the_shipped_unit_suffice(tmp_path: Path) -> None:
     def limited(capabilities: str) -> set[bytes]:
         return seen("setpriv", f"--bounding-set=-all{capabilities}", "--no-new-privs")
 
-    whole = seen()
+    whole = seen("env")
     assert limited(kept) == whole
     assert limited("") != whole
 
