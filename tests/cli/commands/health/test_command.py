@@ -18,7 +18,7 @@ from iotop_ai.collectors.io.root import Root
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.health.smart import RUNNING, SelfTest, SmartState
 from iotop_ai.model.reading import Reading, Status
-from tests.cli.program import iotop
+from tests.cli.program import iotop, iotop_started
 from tests.rigs.smart import Smartctl, why_no_smartctl
 from tests.rigs.smart.disks import FAILING, HEALTHY
 
@@ -36,7 +36,7 @@ def smartctl(tmp_path: Path) -> Smartctl:
 @pytest.fixture
 def run(smartctl: Smartctl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(health, "POLL_S", 0.2)
+    monkeypatch.setattr(health, "POLL_S", 0.4)
 
     def command(*words: str, path: str = "") -> int:
         argv = ["health", *words, "--smartctl", path or str(smartctl.path)]
@@ -186,7 +186,7 @@ def test_each_set_of_readings_has_its_exit_code(readings: list[tuple[str, str | 
 
 @needs_smartctl
 def test_the_command_waits_for_a_self_test(smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    smartctl.sata("sda", seconds=1.5)
+    smartctl.sata("sda", seconds=0.5)
     assert run("sda", "--test", "short", "--wait") == 0
     assert capsys.readouterr().out.splitlines() == [
         "sda: short self-test begun, about 2 min; in the background, data stays as it is",
@@ -271,7 +271,7 @@ def test_invalid_combinations_are_refused(words: tuple[str, ...]) -> None:
 
 
 def test_the_real_program_prints_the_table(tmp_path: Path) -> None:
-    done = iotop("health", "nosuch", XDG_STATE_HOME=str(tmp_path))
+    done = iotop_started("health", "nosuch", XDG_STATE_HOME=str(tmp_path))
     assert (done.returncode, done.stderr) == (2, "unknown: nosuch: no such disk\n")
     assert iotop("--readonly", "health", "sda", "--test", "short", XDG_STATE_HOME=str(tmp_path)).returncode == 2
 
