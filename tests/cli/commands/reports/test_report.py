@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.main import main
+from tests.cli.program import iotop_here
 from tests.job_times import SLOW_DISK, slow_disk
 from tests.tui.recorded import record
 
@@ -20,6 +21,12 @@ def report(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> st
     out, err = capsys.readouterr()
     assert err == "" or code == 2
     return out
+
+
+@pytest.fixture(scope="module")
+def story() -> str:
+    """The report as JSON."""
+    return iotop_here("report", *FILE, "--json").stdout
 
 
 def test_the_text_has_every_section(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,14 +47,11 @@ def test_the_text_has_every_section(capsys: pytest.CaptureFixture[str], monkeypa
         assert title in lines
 
 
-def test_the_ascii_form_has_only_ascii(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(capsys, *FILE, "--ascii").isascii()
-
-
-def test_the_setting_for_ascii_applies_to_a_report(
+def test_the_flag_and_the_setting_for_ascii_give_a_report_in_ascii(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not report(capsys, *FILE).isascii()
+    assert report(capsys, *FILE, "--ascii").isascii()
     monkeypatch.setenv("IOTOP_AI_ASCII", "1")
     assert report(capsys, *FILE).isascii()
 
@@ -73,18 +77,18 @@ def test_the_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths == {len(curve["values"]) for curve in job["curves"].values()} == {45}
 
 
-def test_json_agrees_with_diagnose(capsys: pytest.CaptureFixture[str]) -> None:
-    story = json.loads(report(capsys, *FILE, "--json"))
+def test_json_agrees_with_diagnose(story: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(story)
     main(["diagnose", *FILE, "--json"])
     diagnosis = json.loads(capsys.readouterr().out)
-    assert story["timeline"] == diagnosis["timeline"]
-    assert story["data_stall_ratio"] == diagnosis["data_stall_ratio"]
-    assert story["jobs"][0]["time_s"] == diagnosis["jobs"][0]["time_s"]
-    assert [one["class"] for one in story["findings"]] == [one["class"] for one in diagnosis["findings"]]
+    assert told["timeline"] == diagnosis["timeline"]
+    assert told["data_stall_ratio"] == diagnosis["data_stall_ratio"]
+    assert told["jobs"][0]["time_s"] == diagnosis["jobs"][0]["time_s"]
+    assert [one["class"] for one in told["findings"]] == [one["class"] for one in diagnosis["findings"]]
 
 
-def test_the_report_is_about_the_selected_job(capsys: pytest.CaptureFixture[str]) -> None:
-    pid = json.loads(report(capsys, *FILE, "--json"))["main_job"]
+def test_the_report_is_about_the_selected_job(story: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pid = json.loads(story)["main_job"]
     assert report(capsys, *FILE, "--job", str(pid)) == report(capsys, *FILE)
     assert main(["report", *FILE, "--job", "1"]) == 2
     assert "process 1 is not part of a training job" in capsys.readouterr().err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,20 +22,31 @@ def found(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict
     return answer
 
 
-def test_a_comparison_is_about_the_two_selected_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = side_by_side(tmp_path / "run.iotop.jsonl")
-    words = (path, path, "--before-job", str(STALLS), "--after-job", str(COMPUTES))
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A recording of both jobs at the same time."""
+    return side_by_side(tmp_path_factory.mktemp("both") / "run.iotop.jsonl")
+
+
+@pytest.fixture(scope="module")
+def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
+    """Recordings of one job after the other, by whether the job that loses time is the first."""
+    folder = tmp_path_factory.mktemp("one_by_one")
+    return {first: one_after_the_other(folder / f"{first}.iotop.jsonl", stalls_first=first) for first in (True, False)}
+
+
+def test_a_comparison_is_about_the_two_selected_jobs(both: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = (both, both, "--before-job", str(STALLS), "--after-job", str(COMPUTES))
     assert [run["job"] for run in found(capsys, "compare", *words)["runs"]] == [STALLS, COMPUTES]
     assert "computes for more of its time, 29 % -> 100 %" in printed(capsys, "compare", *words).splitlines()[0]
 
 
 @pytest.mark.parametrize(("pid", "compute"), [(STALLS, "compute 29 %"), (COMPUTES, "compute 100 %")])
 def test_all_of_a_report_is_about_the_selected_job(
-    pid: int, compute: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pid: int, compute: str, both: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = side_by_side(tmp_path / "run.iotop.jsonl")
-    assert found(capsys, "report", path, "--job", str(pid))["main_job"] == pid
-    lines = printed(capsys, "report", path, "--job", str(pid)).splitlines()
+    assert found(capsys, "report", both, "--job", str(pid))["main_job"] == pid
+    lines = printed(capsys, "report", both, "--job", str(pid)).splitlines()
     (spent,) = (line for line in lines if line.startswith("time      "))
     assert compute in spent
 
@@ -44,9 +54,9 @@ def test_all_of_a_report_is_about_the_selected_job(
 @pytest.mark.parametrize("stalls_first", [True, False])
 @pytest.mark.parametrize(("pid", "stall"), [(STALLS, 0.67), (COMPUTES, 0.0)])
 def test_only_the_life_of_the_selected_job_is_judged(
-    pid: int, stall: float, *, stalls_first: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pid: int, stall: float, *, stalls_first: bool, one_by_one: dict[bool, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = one_after_the_other(tmp_path / "run.iotop.jsonl", stalls_first=stalls_first)
+    path = one_by_one[stalls_first]
     story, diagnosis = (
         found(capsys, "report", path, "--job", str(pid)),
         found(capsys, "diagnose", path, "--job", str(pid)),
