@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.preflight.storage import gather
 from iotop_ai.preflight.storage.own_file import own_name
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.preflight.storage.places import ext4, needs_root
@@ -21,11 +22,13 @@ from tests.rigs.pty_pair import PtyPair
 QUICK = ("--seconds", "2", "--engine", "own")
 
 
-def test_a_folder_is_checked_and_printed_as_text(tmp_path: Path) -> None:
-    done = iotop("check", str(tmp_path), *QUICK, "--ascii")
+def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(tmp_path: Path) -> None:
+    asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
+    done = iotop("check", str(tmp_path), *QUICK, *asked, "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "removed again; by iotop-ai's own reader" in done.stdout
-    for title in ("sequential read 1 MB", "random read 4 KB", "small files 128 KB", "write + fsync", "cached read"):
+    assert "forecast: the training process itself at 1 samples/s needs" in done.stdout
+    for title in ("sequential read 1 MB", "random read 4 KB", "small files 64 KB", "write + fsync", "cached read"):
         assert title in done.stdout
     assert "random 4 KB reads per second, by reads in flight" in done.stdout
     assert done.stdout.isascii()
@@ -88,28 +91,21 @@ def test_a_dataset_of_one_small_file_gets_a_forecast(tmp_path: Path) -> None:
     assert found["findings"][-1] == note
 
 
-def test_the_forecast_counts_samples_of_the_given_size(tmp_path: Path) -> None:
-    asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
-    done = iotop("check", str(tmp_path), *QUICK, *asked)
-    assert done.returncode == 0
-    assert "forecast: the training process itself at 1 samples/s needs" in done.stdout
-    assert "small files 64 KB" in done.stdout
-
-
 @needs_root
-def test_an_earlier_check_is_remembered(tmp_path: Path) -> None:
+def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk of its own, because a check beside other reads is not kept."""
-    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(gather, "LEAST_KEPT_S", 2.0)
     with ext4(tmp_path, 300) as place:
-        asked = ("check", str(place), "--seconds", "5", "--engine", "own")
-        first = json.loads(iotop(*asked, "--json", **state).stdout)
+        asked = ("check", str(place), *QUICK)
+        first = json.loads(iotop_here(*asked, "--json").stdout)
         assert first["earlier_checks"] == 0
         file = tmp_path / "state/iotop-ai/checks.json"
         kept = json.loads(file.read_text())
         entry = kept["storages"][first["place"]["key"]][0]
         kept["storages"][first["place"]["key"]] = [[entry[0] - 86_400, "own", *[100 * value for value in entry[2:]]]]
         file.write_text(json.dumps(kept))
-        second = iotop(*asked, **state)
+        second = iotop_here(*asked)
     assert second.returncode == 0
     assert "% slower than on" in second.stdout
 
@@ -209,4 +205,5 @@ def test_a_terminal_shows_progress_and_then_the_table(tmp_path: Path) -> None:
         line.wait_for("read")
         assert line.ended() == 0
         assert b"random 4 KB reads per second" in line.written
+        assert b"small files 128 KB" in line.written
     assert not list(tmp_path.iterdir())
