@@ -46,16 +46,16 @@ class Run:
         request = json.dumps({"words": words, "environment": dict(environment), "folder": str(TOP)})
         self.words = words
         self.returncode: int | None = None
-        status, told = os.pipe()
+        status, answer = os.pipe()
         output, writes = os.pipe()
         complaints, complains = os.pipe()
         with open(os.devnull) as empty:
             try:
-                given = (empty, out or writes, errors or complains, told)
+                given = (empty, out or writes, errors or complains, answer)
                 files = [one if isinstance(one, int) else one.fileno() for one in given]
                 socket.send_fds(_server(), [request.encode()], files)
             finally:
-                for file in (told, writes, complains):
+                for file in (answer, writes, complains):
                     os.close(file)
         self.stdout, self.stderr = os.fdopen(output), os.fdopen(complaints)
         self._status = os.fdopen(status, "rb", 0)
