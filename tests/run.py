@@ -7,6 +7,7 @@ installed, the reason is printed, and the tests that need it skip themselves.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 TOP = Path(__file__).resolve().parent.parent
 DEBIAN_PACKAGES = (
@@ -117,20 +119,18 @@ NO_TESTS = 5
 """pytest's exit code when no test was selected."""
 
 
-def compile_once(python: Path, arguments: list[str], environment: dict[str, str]) -> None:
-    """Compile the tests that run side by side, which otherwise each worker would do."""
-    words = ("-m", "pytest", "--collect-only", "-qq", "-m", "not alone and not pure", *arguments)
-    subprocess.run([str(python), *words], cwd=TOP, env=environment, stdout=subprocess.DEVNULL)
+NICE = ("nice", "-n", "10") if shutil.which("nice") else ()
+TOGETHER = "not alone and not pure"
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:
-    """Run pytest in the project's folder: first the tests that run side by side, then those that must run alone.
+    """Run pytest in the project's folder: first the tests that must run alone, then those that run side by side.
 
-    Most tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
-    run beside both. A failed test is not repeated.
+    Many tests wait for a terminal or a program, so there are two workers for each core. The tests that only compute
+    run beside both; beside the first, which mostly wait, at a low priority. A failed test is not repeated.
     """
-    workers = str(3 * (os.cpu_count() or 1))
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
+    workers = str(2 * (os.cpu_count() or 1))
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output, open(os.devnull, "wb") as unread:
         environment = dict(os.environ)
         command = [str(python), "-m", "pytest"]
         if writable := os.access(TOP, os.W_OK):
@@ -140,17 +140,28 @@ def run_tests(python: Path, arguments: list[str]) -> int:
         else:
             environment |= {"PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_STORAGE_DIRECTORY": folder}
             command += ["-p", "no:cacheprovider"]
-        pure = [*command, "-m", "pure", *arguments]
-        together = [*command, "-n", workers, "--dist", "loadgroup", "-m", "not alone and not pure", *arguments]
-        alone = [*command, "-m", "alone", *arguments]
-        beside = subprocess.Popen(pure, cwd=TOP, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+        def start(*words: str, out: IO[bytes]) -> subprocess.Popen[bytes]:
+            line = [*NICE, *command, "-m", *words, *arguments]
+            return subprocess.Popen(line, cwd=TOP, env=environment, stdout=out, stderr=subprocess.STDOUT)
+
+        def run(*words: str) -> int:
+            return subprocess.run([*command, "-m", *words, *arguments], cwd=TOP, env=environment).returncode
+
+        pure = start("pure", out=output)
+        # This compiles the tests that run side by side, which otherwise each worker would do.
+        compiles = start(TOGETHER, "--collect-only", "-qq", out=unread) if writable else None
         try:
-            if writable:
-                compile_once(python, arguments, environment)
-            codes = [subprocess.run(words, cwd=TOP, env=environment).returncode for words in (together, alone)]
-            codes.append(beside.wait())
+            codes = [run("alone")]
+            if compiles is not None:
+                compiles.wait()
+            with contextlib.suppress(OSError):  # only root can raise the priority; otherwise it stays low
+                os.setpriority(os.PRIO_PROCESS, pure.pid, 0)
+            codes += [run(TOGETHER, "-n", workers, "--dist", "loadgroup"), pure.wait()]
         finally:
-            beside.kill()
+            for process in (pure, compiles):
+                if process is not None:
+                    process.kill()
         output.seek(0)
         sys.stdout.write(output.read().decode("utf-8", "replace"))
         sys.stdout.flush()
