@@ -126,10 +126,10 @@ TOGETHER = "not alone and not pure"
 def run_tests(python: Path, arguments: list[str]) -> int:
     """Run pytest in the project's folder: first the tests that must run alone, then those that run side by side.
 
-    Many tests wait for a terminal or a program, so there are two workers for each core. The tests that only compute
+    Many tests wait for a terminal or a program, so there are three workers for each core. The tests that only compute
     run beside both; beside the first, which mostly wait, at a low priority. A failed test is not repeated.
     """
-    workers = str(2 * (os.cpu_count() or 1))
+    workers = str(3 * (os.cpu_count() or 1))
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output, open(os.devnull, "wb") as unread:
         environment = dict(os.environ)
         command = [str(python), "-m", "pytest"]
