@@ -27,6 +27,7 @@ _COMPARISON = pattern(
 )
 _HELP = "write FIGURE > NUMBER or finding CLASS; add 'for 30s' to require a duration; see docs/conditions.md"
 _BINARY = {letter: 1024**power for power, letter in enumerate("kmgt", 1)}
+_BITS = pattern("[KMGT]b(/s)?")
 _TIMES = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _OTHER = {"c": "celsius", "celsius": "celsius", "w": "W", "mhz": "MHz", "/s": "1/s", "rpm": "1/min"}
 _IN_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -114,6 +115,8 @@ def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
         return number / 100 if own == "ratio" else number
     if own in _IN_SECONDS and lower in _TIMES:
         return number * _TIMES[lower] / _IN_SECONDS[own]
+    if own in ("B", "B/s") and _BITS.fullmatch(unit):
+        raise UsageError(f"{text!r}: {unit} means bits; {figure.text} is in bytes: write {unit[0]}B{unit[2:]}")
     if own in ("B", "B/s") and (factor := _bytes(lower, own)) is not None:
         return number * factor
     if own in (unit, _OTHER.get(lower)):

@@ -83,6 +83,7 @@ def test_units_are_converted(text: str, wanted: float) -> None:
         ("disks.*.r_await > 5 MB", "not measured in MB"),
         ("disks.*.r_await > 5 /s", "not measured in /s"),
         ("memory.available_bytes < 1 G/s", "not measured in G/s"),
+        ("network.*.rx_bytes_per_s > 1 Gb/s", "Gb/s means bits; network.*.rx_bytes_per_s is in bytes: write GB/s"),
         ("dsks.*.r_await > 5", "did you mean disks?"),
         ("disks.r_await > 5", "disks.NAME.FIELD"),
         ("disks..r_await > 5", "disks.NAME.FIELD"),
