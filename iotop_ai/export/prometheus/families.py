@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
@@ -90,9 +91,17 @@ class Column(NamedTuple):
 
 @lru_cache(_MOST_LABELS)
 def label_text(labels: Labels) -> str:
-    """Labels in the syntax of the text formats; an empty value is left out, and a long one is cut off."""
-    parts = [f'{name}="{_escaped(value[:LONGEST_LABEL])}"' for name, value in labels if value]
+    """Labels in the syntax of the text formats; an empty value is left out, and a long one is shortened."""
+    parts = [f'{name}="{_escaped(_shortened(value))}"' for name, value in labels if value]
     return "{" + ",".join(parts) + "}" if parts else ""
+
+
+def _shortened(value: str) -> str:
+    """The value, or the begin of a long one and a hash of it: Prometheus refuses two series with the same labels."""
+    if len(value) <= LONGEST_LABEL:
+        return value
+    digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return f"{value[: LONGEST_LABEL - len(digest) - 1]}~{digest}"
 
 
 def _escaped(value: str) -> str:
