@@ -192,7 +192,8 @@ class GpuFold:
         for known_gpu in self._gpus.values() if all_gpus.value is None else ():
             known_gpu.status = all_gpus.reason or all_gpus.status.value
         rates = (sample.gpu.value or {}) if sample.gpu.renewed else {}
-        interval = interval._replace(seconds=sample.gpu.seconds or interval.seconds)
+        if sample.gpu.seconds:  # GPUs may be read less often than the rest
+            interval = self._grid.interval(interval.wall_ns, sample.gpu.seconds) or interval
         for uuid, reading in (snapshot.gpu.value or {}).items():
             gpu = self._gpus.get(uuid)
             if gpu is None:

@@ -149,6 +149,7 @@ def test_a_gpu_that_is_not_read_again_counts_once_and_shows_why() -> None:
         builder.add(frame)
     (found,) = builder.story("x", {}).gpus
     assert (found.idle_s, found.status) == (2.0, "the driver does not answer")
+    assert sum(dict(found.curves)["busy_ratio"].weights) == pytest.approx(2.0)  # its curve has both seconds
 
 
 def test_the_cpu_time_of_a_program_that_was_never_known_is_not_0() -> None:
