@@ -34,6 +34,8 @@ NO_THREAD = "can't start new thread"
 TIME_FLAGS = ("--at", "--begin", "--end")
 RECORD_SWITCHES = ("-h", "--help", "--append", "--control", "--exact", "--smart", "--no-smart")
 """The flags of ``record`` that take no value."""
+TEXT_FLAGS = ("-b", "--batch", "-t", "--timestamps", "--once", "--json", "-n", "--count")
+"""The flags of text instead of the screen."""
 GC_THRESHOLD = 20_000
 """The number of new objects that starts a garbage collection. It is large, because a tick's objects form no cycles."""
 
@@ -130,6 +132,8 @@ def run(argv: Sequence[str]) -> int:
         return _run_screen(flags)
     args = build_parser(argv).parse_args(join_times(expand_stream(argv)))
     _mute_log()
+    if args.command:
+        _refuse_text_flags(argv, args.command)
     words = args.command or ("-b" if _wants_text(args) else "")
     if args.host is not None and words:  # this machine's figures would look like the other machine's
         raise UsageError(f"--host works with the screen only; use ssh HOST iotop-ai {words}")
@@ -220,6 +224,14 @@ def _run_bare(args: argparse.Namespace) -> int:
     from iotop_ai.cli.options.common import flags_of
 
     return _run_screen(flags_of(args), args.config, getattr(args, "job", 0), args.alerts)
+
+
+def _refuse_text_flags(argv: Sequence[str], command: str) -> None:
+    """Raise UsageError for a flag of live text before a command, which would ignore it."""
+    for word in argv[: argv.index(command)]:
+        name = word.partition("=")[0] if word.startswith("--") else word[:2]
+        if name in TEXT_FLAGS:
+            raise UsageError(f"{name} prints live text; for the flags of {command}: iotop-ai {command} --help")
 
 
 def _wants_text(args: argparse.Namespace) -> bool:

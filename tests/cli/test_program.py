@@ -59,6 +59,8 @@ def test_the_bare_command_without_a_terminal_names_the_alternatives(arguments: t
         (("-d", "0.01", "-b"), "0.1 to 3600"),
         (("-d", "soon", "-b"), "is not a duration"),
         (("-b", "-n", "0"), "not a count"),
+        (("-n5", "record"), "-n prints live text; for the flags of record: iotop-ai record --help"),
+        (("--json", "doctor"), "--json prints live text; for the flags of doctor"),
         (("-n", "3"), "-b"),
         (("--nonsense",), "unrecognized"),
         (("frobnicate",), "snapshot"),
