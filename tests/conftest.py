@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until the end of the collection, which makes many objects that stay
     # Keep the state that the tested program writes apart from the developer's state.
     folder = tempfile.TemporaryDirectory(prefix="iotop-ai-state-")
     os.environ["XDG_STATE_HOME"] = folder.name
@@ -92,6 +94,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of all garbage collections: some tests ask for one."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_runtest_teardown() -> None:

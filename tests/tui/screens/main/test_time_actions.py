@@ -34,7 +34,6 @@ from tests.tui.recorded import stalling
 from tests.tui.shown import text
 from tests.tui.test_app import Upstream
 
-LIVE = stalling()
 WAIT_S = 20.0
 
 
@@ -50,9 +49,9 @@ class Session:
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
         keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
-        for frame in LIVE[:begun]:
+        for frame in stalling()[:begun]:
             keeper.put(frame)
-        self.app = MonitorApp(LIVE[begun], self._come(), self.source, view, "dark", keeper=keeper)
+        self.app = MonitorApp(stalling()[begun], self._come(), self.source, view, "dark", keeper=keeper)
         assert not begun or self.ring.drain()
         self.pilot: Pilot[None]
 
@@ -72,9 +71,9 @@ class Session:
 
     async def come(self, first: int, last: int) -> None:
         """Let the Snapshots from first to last arrive."""
-        for frame in LIVE[first : last + 1]:
+        for frame in stalling()[first : last + 1]:
             self.feed.put(frame)
-        await self.until(lambda: self.app.main.newest == LIVE[last])
+        await self.until(lambda: self.app.main.newest == stalling()[last])
         assert self.ring.drain()
 
     async def press(self, *keys: str) -> None:
@@ -105,21 +104,21 @@ async def test_keys_step_back_and_return_to_now_on_a_live_machine() -> None:
     async with living() as session:
         await session.come(1, 100)
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[99])
+        await session.until(lambda: session.shown == stalling()[99])
         assert "◄ BACK 1 s  [ ] step" in session.text("path")
         await session.press("left_square_bracket", "left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[97])
+        await session.until(lambda: session.shown == stalling()[97])
         await session.come(101, 105)
-        assert session.shown == LIVE[97]
+        assert session.shown == stalling()[97]
         assert "◄ BACK 8 s" in session.text("path")
         assert "End:now" in session.text("keys")
         await session.press(*["right_square_bracket"] * 7)
-        await session.until(lambda: session.shown == LIVE[104])
+        await session.until(lambda: session.shown == stalling()[104])
         await session.press("right_square_bracket")
         await session.until(lambda: session.app.main.view.mode == "live")
-        assert session.shown == LIVE[105]
+        assert session.shown == stalling()[105]
         await session.come(106, 107)
-        assert session.shown == LIVE[107]
+        assert session.shown == stalling()[107]
         assert "live" in session.text("path")
 
 
@@ -133,14 +132,14 @@ async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> Non
         assert row.startswith(" 08:53:20 ")
         assert row.endswith(" now ")
         assert "'" in row
-        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in LIVE[:112]]
-        changes = [LIVE[i] for i in range(1, 112) if keys[i] != keys[i - 1]]
+        keys = [(str(f.verdict.state), f.verdict.primary.class_id, f.verdict.primary.subject) for f in stalling()[:112]]
+        changes = [stalling()[i] for i in range(1, 112) if keys[i] != keys[i - 1]]
         assert len(changes) >= 2
         for frame in reversed(changes):
             await session.press("V")
             await session.until(lambda frame=frame: session.shown == frame)
         await session.press("V", "apostrophe")
-        await session.until(lambda: session.shown == LIVE[20])
+        await session.until(lambda: session.shown == stalling()[20])
         assert "mark: epoch 20" in session.screen()
         await session.press("v")
         await session.until(lambda: session.shown == changes[0])
@@ -149,7 +148,7 @@ async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> Non
         await session.come(111, 129)
         await session.until(lambda: session.text("timeline").count("━") < width)
         await session.press("end")
-        assert session.shown == LIVE[129]
+        assert session.shown == stalling()[129]
         assert not session.app.main.panels["timeline"].display
 
 
@@ -159,12 +158,12 @@ async def test_a_key_returns_to_the_present(key: str) -> None:
         await session.come(1, 90)
         before = len(session.app.main.view.past)
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[89])
+        await session.until(lambda: session.shown == stalling()[89])
         await session.press("V")
-        await session.until(lambda: session.shown.verdict != LIVE[90].verdict)
+        await session.until(lambda: session.shown.verdict != stalling()[90].verdict)
         await session.press(key)
         assert session.app.main.view.mode == "live"
-        assert session.shown == LIVE[90]
+        assert session.shown == stalling()[90]
         assert len(session.app.main.view.past) == before
 
 
@@ -172,20 +171,20 @@ async def test_a_key_returns_to_the_present(key: str) -> None:
 async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str, ...]) -> None:
     async with living(begun=100) as session:
         await session.press(*keys, "left_curly_bracket")
-        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
+        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == stalling()[0])
         await session.press("right_curly_bracket")
-        await session.until(lambda: session.shown != LIVE[0])
+        await session.until(lambda: session.shown != stalling()[0])
         assert session.app.screen is not session.app.main
 
 
 async def test_figures_of_earlier_moments_are_unchanged() -> None:
     async with living(begun=120) as session:
         await session.press("left_square_bracket", "at", *"-40s", "enter")
-        await session.until(lambda: session.shown == LIVE[80])
+        await session.until(lambda: session.shown == stalling()[80])
         assert session.screen().startswith(" STARVED ")
         await session.press("space", "plus", "plus", "plus", "plus", "plus", "plus")
         await session.until(lambda: session.app.main.view.mode == "live")
-        assert session.shown == LIVE[120]
+        assert session.shown == stalling()[120]
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("J",), ("h",), ("down", "enter")])
@@ -195,9 +194,9 @@ async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]
         above = session.app.screen
         assert above is not session.app.main
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[99])
+        await session.until(lambda: session.shown == stalling()[99])
         await session.press("end")
-        await session.until(lambda: session.app.main.view.mode == "live" and session.shown == LIVE[100])
+        await session.until(lambda: session.app.main.view.mode == "live" and session.shown == stalling()[100])
         assert session.app.screen is above
 
 
@@ -206,9 +205,9 @@ async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() ->
         await session.press("right_curly_bracket")
         assert session.app.main.view.mode == "live"
         await session.press("left_curly_bracket")  # the last 100 s are kept
-        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == LIVE[0])
+        await session.until(lambda: session.app.main.view.mode == "back" and session.shown == stalling()[0])
         await session.press("right_curly_bracket")
-        await session.until(lambda: session.shown != LIVE[0])
+        await session.until(lambda: session.shown != stalling()[0])
         await session.press("end")
         await session.until(lambda: session.app.main.view.mode == "live")
 
@@ -217,7 +216,7 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
     async with living(begun=112) as session:
         time_actions = session.app.main.time
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[111] and "STARVED" in session.text("timeline"))
+        await session.until(lambda: session.shown == stalling()[111] and "STARVED" in session.text("timeline"))
         closed = time_actions.playback
         assert closed is not None
         await session.press("end")
@@ -237,15 +236,15 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
 
         send()
         await session.pilot.pause()
-        assert session.shown == LIVE[112]
+        assert session.shown == stalling()[112]
         assert session.app.main.view.timeline is None
         await session.press("at", *"-30s", "enter")
-        await session.until(lambda: session.shown == LIVE[82] and "STARVED" in session.text("timeline"))
+        await session.until(lambda: session.shown == stalling()[82] and "STARVED" in session.text("timeline"))
         assert time_actions.playback is not closed
         before = session.app.main.view
         send()
         await session.pilot.pause()
-        assert session.shown == LIVE[82]
+        assert session.shown == stalling()[82]
         assert session.app.main.view.timeline == before.timeline
 
 
@@ -258,17 +257,17 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
             await session.until(lambda: "failed: looking back: " in session.screen())
             assert session.app.main.view.mode == "live"
             assert session.app.main.time.playback is None
-            assert session.shown == LIVE[120]
+            assert session.shown == stalling()[120]
             session.app.main.state.change("")
         assert session.app.failure is None
         assert session.app._staleness is not None
         assert session.app._staleness._task is not None
         assert not session.app._staleness._task.done()
         await session.come(121, 122)
-        assert session.shown == LIVE[122]
+        assert session.shown == stalling()[122]
         session.ring._closed[0] = first
         await session.press("at", *"-20s", "enter")
-        await session.until(lambda: session.shown == LIVE[102])
+        await session.until(lambda: session.shown == stalling()[102])
 
 
 async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +279,7 @@ async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.Monke
         assert session.app.main.view.mode == "live"
         assert session.app.main.time.playback is None
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[99])
+        await session.until(lambda: session.shown == stalling()[99])
 
 
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
@@ -307,7 +306,7 @@ async def test_a_mark_is_set_at_the_present_moment() -> None:
 async def test_a_time_can_be_entered_on_the_live_screen() -> None:
     async with living(begun=120) as session:
         await session.press("at", *"-40s", "enter")
-        await session.until(lambda: session.shown == LIVE[80])
+        await session.until(lambda: session.shown == stalling()[80])
         assert session.app.main.view.mode == "back"
         await session.press("end", "at", *"noon", "enter")
         assert "failed: 'noon' is not a time" in session.screen()
@@ -327,7 +326,7 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
         await session.come(81, 90)
         assert "● REC 00:0" in session.text("path")
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[89])
+        await session.until(lambda: session.shown == stalling()[89])
         await session.come(91, 95)
         assert "● REC 00:0" in session.text("path")
         assert "◄ BACK" in session.text("path")
@@ -338,7 +337,7 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
     recording = FileRecording(str(path))
     assert recording.blocks[0].pre
     cursor = FrameCursor([recording])
-    assert [cursor.seek(0), *iter(cursor.forward, None)] == LIVE[81:96]
+    assert [cursor.seek(0), *iter(cursor.forward, None)] == stalling()[81:96]
     assert recording.closed()
 
 
@@ -357,7 +356,7 @@ async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> 
     events: list[Event] = []
 
     def add(kind: str, text: str) -> None:
-        events.append(Event(LIVE[8].snapshot.at_ns + 1, LIVE[8].snapshot.wall_ns + 1, kind, text))
+        events.append(Event(stalling()[8].snapshot.at_ns + 1, stalling()[8].snapshot.wall_ns + 1, kind, text))
 
     async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
         session.source.add_event = add  # type: ignore[method-assign]
@@ -415,7 +414,7 @@ async def test_a_remote_screen_is_read_only_and_stays_when_its_source_ends() -> 
         session.feed.put(None)
         await session.until(lambda: "► REMOTE ended" in session.text("path"))
         await session.press("left_square_bracket")
-        await session.until(lambda: session.shown == LIVE[69])
+        await session.until(lambda: session.shown == stalling()[69])
         await session.press("end")
         assert "► REMOTE ended" in session.text("path")
 
