@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from math import isfinite
 from typing import Any
 
 from iotop_ai.export.json.health import moment
-from iotop_ai.model.preflight.dataset import Forecast
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import Measured, Threshold
 from iotop_ai.present.preflight.storage import findings_text
@@ -36,7 +34,7 @@ def storage_check_object(report: Report) -> Object:
         "slower": [{**change._asdict(), "then_s": moment(change.then_s)} for change in report.changes],
         "dataset": _dataset_object(report),
         "demand": None if report.demand is None else report.demand._asdict(),
-        "forecast": _forecast_object(report.forecast),
+        "forecast": None if report.forecast is None else report.forecast._asdict(),
         "findings": findings_text(report),
     }
 
@@ -51,14 +49,6 @@ def _dataset_object(report: Report) -> Object | None:
         "fits": dataset.fits(report.room_bytes),
     }
     return {**dataset._asdict(), **derived, "decoding": {**decoding._asdict(), "file_s": decoding.file_s}}
-
-
-def _forecast_object(forecast: Forecast | None) -> Object | None:
-    """The forecast as a JSON object; None without a forecast. samples_per_s is null if nothing limits the loader."""
-    if forecast is None:
-        return None
-    samples_per_s = forecast.samples_per_s if isfinite(forecast.samples_per_s) else None
-    return {**forecast._asdict(), "samples_per_s": samples_per_s}
 
 
 def result_object(result: Measured) -> Object:

@@ -8,6 +8,8 @@ DATASET = "dataset"
 """The name of the phases that read the dataset's own files."""
 MOST_OF_A_FILE = 64 << 20
 """The most bytes that are read from one file, starting at its beginning."""
+LEAST_CACHED = 0.005
+"""The least share of a dataset in the page cache that changes a forecast; 1 % with rounding."""
 NEAR = 0.9
 """If several readers reach this share of perfect scaling, still more readers are expected to be faster."""
 
@@ -54,6 +56,7 @@ class Dataset(NamedTuple):
     holes: the number of other files of the sample that are not read because they have holes
     elsewhere: the number of folders left out because they are on other filesystems
     linked_folders: the number of folders left out because they are links
+    read_bytes: the bytes of all files if only the first MOST_OF_A_FILE of larger ones are read; None if unknown
     """
 
     files: int
@@ -72,6 +75,7 @@ class Dataset(NamedTuple):
     holes: int = 0
     elsewhere: int = 0
     linked_folders: int = 0
+    read_bytes: int | None = None
 
     @property
     def resident_ratio(self) -> float | None:
@@ -87,6 +91,12 @@ class Dataset(NamedTuple):
     def mean_bytes(self) -> float:
         """The mean size of a file; 0 without files."""
         return self.size_bytes / self.files if self.files else 0.0
+
+    @property
+    def mean_read_bytes(self) -> float | None:
+        """The mean of the bytes that are read from a file; None if unknown or without files."""
+        read_bytes = self.read_bytes if self.read_in_part else self.size_bytes
+        return read_bytes / self.files if self.files and read_bytes else None
 
     def fits(self, room_bytes: int | None) -> bool | None:
         """Whether the whole dataset fits into memory; None if unknown."""
@@ -114,13 +124,24 @@ class Supply(NamedTuple):
     alone: the rate of one reader
     together: the rate of as many readers as there are workers
     decode_s: the CPU seconds per sample; 0 without decoding
-    cached: the share of the dataset in the page cache, which does not have to be read
+    cached: the share of the dataset in the page cache
+    memory_s: the seconds in which one reader reads a sample from the page cache; None if unknown
     """
 
     alone: float
     together: float
     decode_s: float = 0.0
     cached: float = 0.0
+    memory_s: float | None = None
+
+    @property
+    def from_memory_s(self) -> float:
+        """The part of a sample's reading that the page cache takes, in seconds; 0 if it is unknown."""
+        return self.cached * self.memory_s if self.memory_s is not None else 0.0
+
+    def read_s(self, rate: float) -> float:
+        """The seconds of a sample's reading, of which the storage reads what is not cached at ``rate``."""
+        return (1.0 - self.cached) / rate + self.from_memory_s
 
 
 class Forecast(NamedTuple):
@@ -128,10 +149,14 @@ class Forecast(NamedTuple):
 
     samples_per_s: the rate that the loader could deliver in the first epoch
     first: the share in the first epoch
-    later: the share in later epochs, which read from memory; None if the dataset may not fit
-    bound: the limit: gpu, storage or decode; if the workers' turns limit the rate, the longer part of a turn
+    later: the share in later epochs, which read from memory; None if the dataset may not fit, or if reading from memory
+    was not measured
+    bound: the limit: gpu, storage, memory or decode; if the workers' turns limit the rate, the longest part of a turn
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if workers would not
     help, or without workers
+    cached: the share of the dataset that counts as read from the page cache
+    at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached and reading from memory
+    was not measured
     """
 
     samples_per_s: float
@@ -139,34 +164,56 @@ class Forecast(NamedTuple):
     later: float | None
     bound: str
     workers: int | None = None
+    cached: float = 0.0
+    at_least: bool = False
 
 
 def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
     """The forecast for a loader whose workers each read a sample, decode it, and continue with the next.
 
-    The workers share the storage (at most ``together``) and the cores, and each handles one sample at a time. Without
-    workers, the GPU waits for each sample.
+    The workers share the storage (at most ``together``), the page cache (at most the rate of one reader, because that
+    of several is not measured) and the cores, and each handles one sample at a time. Without workers, the GPU waits for
+    each sample. If reading from memory was not measured, all is read from the storage, which is not faster.
     """
-    cold = 1.0 - supply.cached
-    alone_s = cold / supply.alone + supply.decode_s
-    longer_part = "storage" if cold / supply.alone >= supply.decode_s else "decode"
+    unmeasured = supply.memory_s is None and supply.cached >= LEAST_CACHED
+    if supply.memory_s is None:
+        supply = supply._replace(cached=0.0)
+    alone_s = supply.read_s(supply.alone) + supply.decode_s
+    longer_part = "decode" if supply.decode_s > supply.read_s(supply.alone) else _slower_source(supply, supply.alone)
+    later = _later(demand, supply) if fits else None
     if not demand.workers:
         step_s = 1.0 / demand.samples_per_s
         first = step_s / (step_s + alone_s)
-        later = step_s / (step_s + supply.decode_s) if fits else None
-        return Forecast(1 / alone_s if alone_s else float("inf"), first, later, longer_part)
+        return Forecast(1 / alone_s, first, later, longer_part, None, supply.cached, unmeasured)
     by_decoding = _by_decoding(demand, supply)
-    by_storage = supply.together / cold if cold else float("inf")
-    by_turns = demand.workers / alone_s if alone_s else float("inf")
-    samples_per_s = min(by_decoding, by_storage, by_turns)
-    later = min(1.0, by_decoding / demand.samples_per_s) if fits else None
-    first = min(1.0, samples_per_s / demand.samples_per_s)
-    bound = "decode" if by_decoding <= by_storage else "storage"
-    if by_turns < min(by_decoding, by_storage):
+    by_reading = 1.0 / supply.read_s(supply.together)
+    by_turns = demand.workers / alone_s
+    samples_per_s = min(by_decoding, by_reading, by_turns)
+    if samples_per_s >= demand.samples_per_s:
+        return Forecast(samples_per_s, 1.0, 1.0 if fits else None, "gpu", None, supply.cached)
+    first = samples_per_s / demand.samples_per_s
+    bound = "decode" if by_decoding <= by_reading else _slower_source(supply, supply.together)
+    if by_turns < min(by_decoding, by_reading):
         bound = longer_part
-    if first >= 1.0:
-        bound = "gpu"
-    return Forecast(samples_per_s, first, later, bound, _enough(demand, supply, alone_s) if first < 1.0 else None)
+    later = None if later is None else max(first, later)
+    workers = _enough(demand, supply, alone_s)
+    return Forecast(samples_per_s, first, later, bound, workers, supply.cached, unmeasured)
+
+
+def _slower_source(supply: Supply, rate: float) -> str:
+    """The source that takes the longer part of a sample's reading: "storage", read at ``rate``, or "memory"."""
+    return "storage" if 2 * supply.from_memory_s <= supply.read_s(rate) else "memory"
+
+
+def _later(demand: Demand, supply: Supply) -> float | None:
+    """The share in later epochs, which read all from memory; None if its rate is unknown."""
+    if supply.memory_s is None:
+        return None
+    if not demand.workers:
+        step_s = 1.0 / demand.samples_per_s
+        return step_s / (step_s + supply.memory_s + supply.decode_s)
+    by_turns = demand.workers / (supply.memory_s + supply.decode_s)
+    return min(1.0, min(_by_decoding(demand, supply), 1.0 / supply.memory_s, by_turns) / demand.samples_per_s)
 
 
 def _by_decoding(demand: Demand, supply: Supply) -> float:
@@ -178,11 +225,13 @@ def _by_decoding(demand: Demand, supply: Supply) -> float:
 def _enough(demand: Demand, supply: Supply, alone_s: float) -> int | None:
     """The number of workers that would keep the GPU busy.
 
-    None if storage or cores may not suffice for it, or if it is not above the present number, or above four times that.
+    None if storage, memory or cores may not suffice for it, or if it is not above the present number, or above four
+    times that.
     """
     # One reader does not show whether the storage serves several readers faster.
     scales = demand.workers > 1 and supply.together >= NEAR * demand.workers * supply.alone
-    storage_suffices = scales or demand.samples_per_s * (1.0 - supply.cached) <= supply.together
+    read_s = supply.from_memory_s if scales else supply.read_s(supply.together)
     cores_suffice = demand.samples_per_s * supply.decode_s <= demand.cores
+    reads_suffice = demand.samples_per_s * read_s <= 1.0
     enough = -int(-demand.samples_per_s * alone_s // 1)
-    return enough if storage_suffices and cores_suffice and demand.workers < enough <= 4 * demand.workers else None
+    return enough if reads_suffice and cores_suffice and demand.workers < enough <= 4 * demand.workers else None

@@ -13,6 +13,8 @@ FILE_BYTES = 128 * KIB
 CREATE, STAT, WRITE, CACHED = "create", "stat", "write", "cached"
 SEQUENTIAL, READAHEAD, RANDOM, FILES = "sequential", "readahead", "random", "files"
 DEEPEST = 64
+MOST_UNEVEN = 2.0
+"""The largest factor between the mean size of a dataset's files and that of those which were read."""
 CHILD = "iotop_ai.preflight.storage.child"
 """The module of the measuring process. The I/O of a check is the I/O of this process and its descendants."""
 
@@ -167,21 +169,40 @@ def fastest_read(results: Sequence[Measured]) -> float | None:
     return max((rate for rate in rates if rate is not None), default=None)
 
 
+def is_uneven(phase: Measured, dataset: Dataset) -> bool:
+    """Whether the files that were read are on average much larger or smaller than those of the dataset.
+
+    If a reader is busy with one large file while others read many small ones, neither rate is that of the dataset.
+    """
+    expected = dataset.mean_read_bytes
+    if phase.name != DATASET or not phase.ops or expected is None:
+        return False
+    return not expected / MOST_UNEVEN <= phase.size_bytes / phase.ops <= expected * MOST_UNEVEN
+
+
 def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:
-    """The files per second of a phase that reads files. If only a part of some files was read, bytes are converted."""
-    if phase.name == DATASET and dataset is not None and dataset.read_in_part:
-        return None if phase.bytes_per_s is None else phase.bytes_per_s / dataset.mean_bytes
-    return phase.ops_per_s
+    """The files per second of a phase that reads files; None if unknown.
+
+    For a dataset it is never more than its bytes per second allow for a file of mean size. If only a part of some files
+    was read, bytes are converted.
+    """
+    if phase.name != DATASET or dataset is None:
+        return phase.ops_per_s
+    if phase.bytes_per_s is None or phase.ops_per_s is None or is_uneven(phase, dataset):
+        return None
+    by_bytes = phase.bytes_per_s / dataset.mean_bytes
+    return by_bytes if dataset.read_in_part else min(by_bytes, phase.ops_per_s)
 
 
 def most_files(results: Sequence[Measured], dataset: Dataset | None) -> float | None:
-    """The highest rate of files per second over the numbers of readers; None if unknown.
+    """The highest rate of files per second over the numbers of readers; None if one of them is unknown.
 
     The files are those of the dataset or, without a dataset, the small files of the check.
     """
     name = DATASET if any(phase.name == DATASET for phase in results) else FILES
     rates = [files_per_s(phase, dataset) for phase in results if phase.name == name]
-    return max((rate for rate in rates if rate is not None), default=None)
+    known = [rate for rate in rates if rate is not None]
+    return max(known) if known and len(known) == len(rates) else None
 
 
 def read_await_ms(results: Sequence[Measured]) -> float | None:

@@ -93,6 +93,7 @@ def scan(path: str, seconds: float, clock: Clock, show: Callable[[int, int], Non
     p10, p50, p90 = (ordered[-(-percent * len(ordered) // 100) - 1] for percent in (10, 50, 90))
     complete = in_time and not (tree.elsewhere or links.folders)
     dataset = Dataset(len(sizes), size_bytes, complete, p10, p50, p90, ordered[-1])
+    dataset = dataset._replace(read_bytes=sum(min(size, MOST_OF_A_FILE) for size in sizes))
     dataset = dataset._replace(unreadable=tree.unreadable, elsewhere=tree.elsewhere, linked_folders=links.folders)
     return _with_residency(dataset, top, sample.paths, clock)._replace(linked_images=frozenset(links.images))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from iotop_ai.collectors.io.root import Root
 from iotop_ai.collectors.job.cgroup_limits import cpu_quota
 from iotop_ai.collectors.job.cgroup_paths import parse_cgroups, unified_folder
 from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand, Supply, forecast
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import FILES, Measured, files_per_s
+from iotop_ai.model.preflight.storage import CACHED, FILES, STAT, Measured, files_per_s
 
 
 def read_cores(root: Root) -> float:
@@ -43,7 +44,22 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
         fits = dataset.fits(report.room_bytes)
     # The time to decode a whole file says nothing about the time to decode a part of it.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
-    return report._replace(forecast=forecast(demand, Supply(rates[0], rates[-1], decode_s, cached), fits))
+    memory_s = _memory_s(report.results, size, opens=not sample_bytes)
+    supply = Supply(rates[0], rates[-1], decode_s, cached, memory_s)
+    return report._replace(forecast=forecast(demand, supply, fits))
+
+
+def _memory_s(results: Sequence[Measured], sample_bytes: float, *, opens: bool) -> float | None:
+    """Return the seconds in which a reader reads a sample from the page cache; None if this was not measured.
+
+    opens: whether each sample is a file, which the reader opens first.
+    """
+    rates = {result.name: result for result in results if result.name in (CACHED, STAT)}
+    bytes_per_s = rates[CACHED].bytes_per_s if CACHED in rates else None
+    opens_per_s = rates[STAT].ops_per_s if STAT in rates and opens else None
+    if not bytes_per_s:
+        return None
+    return sample_bytes / bytes_per_s + (1.0 / opens_per_s if opens_per_s else 0.0)
 
 
 def _samples_per_s(result: Measured, dataset: Dataset | None, sample_bytes: int | None) -> float | None:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.preflight.dataset import DATASET, MOST_OF_A_FILE, Dataset, Decoding, Demand, Forecast
+from iotop_ai.model.preflight.dataset import (
+    DATASET,
+    LEAST_CACHED,
+    MOST_OF_A_FILE,
+    Dataset,
+    Decoding,
+    Demand,
+    Forecast,
+)
 from iotop_ai.model.preflight.report import Report
+from iotop_ai.model.preflight.storage import is_uneven
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, plural, rate, rate_bytes
 
@@ -76,14 +85,28 @@ def forecast_text(report: Report) -> list[str]:
     needed = speed(demand.samples_per_s * demand.sample_bytes) if demand.sample_bytes else UNKNOWN
     text = f"forecast: {workers} at {count(demand.samples_per_s)} samples/s {_needs(demand)} {needed}"
     if forecast is None:
-        return [f"{text}; ? what the storage gives was not measured"]
-    most = "at most " if report.decoding.unmeasured else ""
-    out = [f"{text}; {_given(demand, forecast)}: expect {most}{percent(forecast.first)} % of the GPU"]
+        return [f"{text}; ? {why_no_forecast(report)}"]
+    share = f"{percent(forecast.first)} % of the GPU"
+    if forecast.at_least and report.decoding.unmeasured:
+        share = f"{UNKNOWN} % of the GPU"
+    elif forecast.at_least or report.decoding.unmeasured:
+        share = f"at {'least' if forecast.at_least else 'most'} {share}"
+    out = [f"{text}; {_given(demand, forecast)}: expect {share}"]
     if forecast.later is not None and percent(forecast.later) != percent(forecast.first):
         out[0] += f" in the first epoch, then {percent(forecast.later)} % from memory"
+    if forecast.at_least:
+        out.append("reading from memory was not measured: the forecast counts all files as read from the storage")
     if forecast.workers is not None:
         out.append(f"{plural(forecast.workers, 'worker')} would keep the GPU busy")
     return out
+
+
+def why_no_forecast(report: Report) -> str:
+    """Why a forecast that was asked for is missing."""
+    dataset = report.dataset
+    if dataset is not None and any(is_uneven(one, dataset) for one in report.results):
+        return "the sizes of its files are too mixed to tell what the storage gives"
+    return "what the storage gives was not measured"
 
 
 def _needs(demand: Demand) -> str:
@@ -95,6 +118,6 @@ def _given(demand: Demand, forecast: Forecast) -> str:
         cores = min(demand.cores, float(max(1, demand.workers)))
         on = "1 core" if cores == 1 else f"{round(cores, 1):g} cores"
         return f"decoding on {on} gives {count(forecast.samples_per_s)} samples/s"
-    if forecast.samples_per_s == float("inf"):
-        return "all of it is in memory"
-    return f"this storage gives {speed(forecast.samples_per_s * demand.sample_bytes)}"
+    source = "this storage gives" if forecast.cached < LEAST_CACHED else "storage and memory give"
+    source = "memory gives" if forecast.cached >= 1.0 else source
+    return f"{source} {speed(forecast.samples_per_s * demand.sample_bytes)}"

@@ -24,7 +24,7 @@ from iotop_ai.model.preflight.storage import (
     Threshold,
     fastest_read,
 )
-from iotop_ai.present.preflight.dataset import dataset_text, forecast_text, speed
+from iotop_ai.present.preflight.dataset import dataset_text, forecast_text, speed, why_no_forecast
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import amount, brief, clock, count, percent, plural, size
 
@@ -187,7 +187,7 @@ def missing_text(report: Report) -> str:
     if report.dataset is not None and not report.dataset.files:
         return "the dataset has no file with content"
     if report.demand is not None and report.forecast is None:
-        return "no forecast: what the storage gives was not measured"
+        return f"no forecast: {why_no_forecast(report)}"
     return "nothing could be measured"
 
 

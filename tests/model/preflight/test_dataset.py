@@ -36,12 +36,13 @@ def test_more_workers_are_named_if_the_measured_rate_suffices_for_them() -> None
 
 
 def test_a_fast_disk_leaves_the_gpu_busy() -> None:
-    found = forecast(demand(100, 4), Supply(alone=300, together=900), fits=True)
+    found = forecast(demand(100, 4), Supply(alone=300, together=900, memory_s=0.0001), fits=True)
     assert (found.first, found.later, found.bound, found.workers) == (1.0, 1.0, "gpu", None)
 
 
 def test_decoding_is_limited_by_the_cores() -> None:
-    found = forecast(demand(1000, 8, cores=2), Supply(alone=5000, together=9000, decode_s=0.01), fits=True)
+    supply = Supply(alone=5000, together=9000, decode_s=0.01, memory_s=0.0001)
+    found = forecast(demand(1000, 8, cores=2), supply, fits=True)
     assert found.first == pytest.approx(0.2)
     assert found.later == pytest.approx(0.2)
     assert found.bound == "decode"
@@ -61,17 +62,38 @@ def test_the_longer_part_of_a_workers_turn_is_the_limit(decode_s: float, bound: 
 
 
 def test_without_workers_the_gpu_waits_for_each_sample() -> None:
-    found = forecast(demand(100, 0), Supply(alone=50, together=50), fits=True)
+    found = forecast(demand(100, 0), Supply(alone=50, together=50, memory_s=0.0001), fits=True)
     assert found.first == pytest.approx(0.01 / 0.03)
-    assert found.later == 1.0
+    assert found.later == pytest.approx(0.01 / 0.0101)
     assert found.bound == "storage"
 
 
-def test_files_in_memory_cost_no_reading() -> None:
-    half = forecast(demand(400, 8), Supply(60, 100, cached=0.5), fits=False)
-    assert half.first == pytest.approx(0.5)
-    all_of_it = forecast(demand(400, 8), Supply(60, 100, cached=1.0), fits=True)
-    assert (all_of_it.first, all_of_it.bound) == (1.0, "gpu")
+def test_files_in_memory_cost_the_time_of_reading_memory() -> None:
+    half = forecast(demand(400, 8), Supply(60, 100, cached=0.5, memory_s=0.0001), fits=False)
+    assert half.first == pytest.approx(1 / (0.5 / 100 + 0.5 * 0.0001) / 400)
+    assert (half.bound, half.cached) == ("storage", 0.5)
+    all_of_it = forecast(demand(400, 8), Supply(60, 100, cached=1.0, memory_s=0.0001), fits=True)
+    assert (all_of_it.first, all_of_it.bound, all_of_it.samples_per_s) == (1.0, "gpu", pytest.approx(10_000))
+    too_much = forecast(demand(40_000, 8), Supply(60, 100, cached=1.0, memory_s=0.0001), fits=True)
+    assert (too_much.first, too_much.later, too_much.bound) == (pytest.approx(0.25), pytest.approx(0.25), "memory")
+
+
+@pytest.mark.parametrize("workers", [0, 1, 4, 256])
+@pytest.mark.parametrize("cached", [0.0, 0.001, 0.5, 0.75, 0.9997, 0.999999999, 1.0])
+@pytest.mark.parametrize("memory_s", [0.0001, None])
+def test_a_forecast_is_at_most_what_was_measured(workers: int, cached: float, memory_s: float | None) -> None:
+    for wanted in (1.0, 200.0, 1e6):
+        found = forecast(demand(wanted, workers), Supply(60, 100, cached=cached, memory_s=memory_s), fits=True)
+        assert found.samples_per_s <= (100.001 if memory_s is None else 10_000.001)
+        assert 0 < found.first <= 1.0
+        assert found.later is None or found.first <= found.later <= 1.0
+
+
+def test_without_the_rate_of_memory_a_cached_dataset_has_a_lower_limit() -> None:
+    unknown = forecast(demand(400, 8), Supply(60, 100, cached=0.75), fits=True)
+    assert (unknown.first, unknown.at_least, unknown.later) == (pytest.approx(0.25), True, None)
+    assert not forecast(demand(50, 8), Supply(60, 100, cached=0.75), fits=True).at_least
+    assert not forecast(demand(400, 8), Supply(60, 100, cached=0.001), fits=True).at_least
 
 
 def test_a_dataset_that_was_not_scanned_to_its_end_fits_only_if_it_may() -> None:

@@ -16,6 +16,8 @@ from iotop_ai.model.preflight.storage import (
     Measured,
     Threshold,
     fastest_read,
+    files_per_s,
+    is_uneven,
     latency_of,
     most_files,
     plan,
@@ -72,7 +74,31 @@ def test_partly_read_files_count_by_their_bytes() -> None:
     parts = Measured(DATASET, 128 << 10, 4, 5, 320 * MIB, 1.0)
     whole = Dataset(100, 100 << 30, True, most_bytes=1 << 30)
     assert most_files((SMALL, parts), whole) == 320 / 1024
-    assert most_files((SMALL, parts), whole._replace(most_bytes=64 * MIB)) == 5
+    assert most_files((SMALL, parts), whole._replace(most_bytes=64 * MIB, size_bytes=100 * 64 * MIB)) == 5
+
+
+def test_the_rate_of_a_datasets_files_is_within_that_of_its_bytes() -> None:
+    """Of 20 small files and a large one, a reader reads the large one while three others read the small ones."""
+    files = Dataset(21, 64 * MIB + 4000, True, most_bytes=64 * MIB)
+    alone, together = Measured(DATASET, 128 << 10, 1, 21, files.size_bytes, 0.5), Measured(DATASET, 128 << 10, 4)
+    assert files_per_s(alone, files) == pytest.approx(42)
+    slightly_larger = alone._replace(size_bytes=int(1.5 * files.size_bytes))
+    slightly_smaller = alone._replace(ops=28)
+    assert files_per_s(slightly_larger, files) == pytest.approx(42)
+    assert files_per_s(slightly_smaller, files) == pytest.approx(42)
+    mixed = together._replace(ops=3700, size_bytes=files.size_bytes, seconds=0.5)
+    assert is_uneven(mixed, files)
+    assert files_per_s(mixed, files) is None
+    assert most_files((alone, mixed), files) is None
+    only_the_large = alone._replace(ops=1, size_bytes=64 * MIB)
+    assert files_per_s(only_the_large, files) is None
+
+
+def test_parts_of_large_files_are_compared_with_parts() -> None:
+    files = Dataset(2, (1 << 30) + 4096, True, most_bytes=1 << 30, read_bytes=64 * MIB + 4096)
+    both = Measured(DATASET, 128 << 10, 1, 2, 64 * MIB + 4096, 0.5)
+    assert files_per_s(both, files) == pytest.approx(128 * MIB / (1 << 29), rel=0.01)
+    assert files_per_s(both._replace(ops=200), files) is None
 
 
 def report(*thresholds: Threshold, **fields: object) -> Report:

@@ -15,10 +15,10 @@ import pytest
 from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.machine.dataset_files import Pinned
 from iotop_ai.collectors.machine.page_cache import PageCache, read_cached
-from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Decoding, Forecast
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import KIB, Measured, Phase
+from iotop_ai.model.preflight.storage import CACHED, KIB, STAT, Measured, Phase
 from iotop_ai.preflight.environment.python import read_python
 from iotop_ai.preflight.storage import decode as decoder
 from iotop_ai.preflight.storage.check import DatasetFacts, End, Message, Started, StorageCheck
@@ -182,12 +182,36 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
 
 
 def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:
-    made = forecasted(report_of((1, 2), (3, 6), most_bytes=1), 100.0, 8, None, 8.0)
+    made = forecasted(report_of((1, 2), (3, 6), most_bytes=64 << 20, size_bytes=6400 << 20), 100.0, 8, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.samples_per_s == 6
     assert forecasted(report_of((1, 2)), 100.0, 8, None, 8.0).forecast is None
     assert forecasted(report_of((1, 2)), 100.0, 0, None, 8.0).forecast is not None
     assert forecasted(report_of((3, 6)), 100.0, 0, None, 8.0).forecast is None
+
+
+def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
+    """A reader is busy with the large file while three others read the small files again and again."""
+    files = Dataset(21, (64 << 20) + 4000, True, sampled=21, most_bytes=64 << 20)
+    files = files._replace(resident_bytes=64 << 20, known_bytes=files.size_bytes)
+    rows = (Measured(DATASET, CHUNK, 1, 50, 220 << 20, 0.5), Measured(DATASET, CHUNK, 4, 3682, 115 << 20, 0.5))
+    made = forecasted(Report(Place("/d"), 0, results=rows, dataset=files), 200.0, 4, None, 8.0)
+    assert made.forecast is None
+    (line,) = forecast_text(made)
+    assert line.endswith("; ? the sizes of its files are too mixed to tell what the storage gives")
+
+
+def test_the_cached_part_is_forecast_at_the_measured_rate_of_memory() -> None:
+    half_cached = {"most_bytes": 64 << 20, "size_bytes": 6400 << 20, "resident_bytes": 1, "known_bytes": 2}
+    report = report_of((1, 5), (4, 5), **half_cached)
+    assert forecasted(report, 100.0, 4, None, 8.0).forecast == Forecast(5, 0.05, None, "storage", at_least=True)
+    cached, stat = Measured(CACHED, 1 << 20, 1, 64, 64 << 20, 0.01), Measured(STAT, 0, 1, 1000, 0, 0.01)
+    made = forecasted(report._replace(results=(*report.results, stat, cached)), 100.0, 4, None, 8.0).forecast
+    assert made is not None
+    assert made.samples_per_s == pytest.approx(1 / (0.5 / 5 + 0.5 * (0.01 + 0.00001)))
+    packed = forecasted(report._replace(results=(*report.results, stat, cached)), 100.0, 4, 64 << 20, 8.0).forecast
+    assert packed is not None
+    assert packed.samples_per_s == pytest.approx(1 / (0.5 / 5 + 0.5 * 0.01))
 
 
 def test_without_a_large_file_only_the_dataset_is_read(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from iotop_ai.present.preflight.dataset import dataset_text, forecast_text
 )
 def test_the_cores_that_decode_are_named(workers: int, cores: float, words: str) -> None:
     demand = Demand(1000, workers, 1 << 20, cores)
-    found = forecast(demand, Supply(500, 5000, decode_s=0.01, cached=1.0), fits=False)
+    found = forecast(demand, Supply(500, 5000, decode_s=0.01, cached=1.0, memory_s=1e-6), fits=False)
     (line, *_) = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=found))
     assert words in line
 
@@ -53,3 +53,27 @@ def test_without_the_time_of_decoding_the_forecast_is_an_upper_limit(decoding: D
     found = forecast(demand, Supply(500, 500), fits=False)
     (line, *_) = forecast_text(Report(Place("/data"), 0, decoding=decoding, demand=demand, forecast=found))
     assert words in line
+
+
+@pytest.mark.parametrize(
+    ("supply", "words"),
+    [
+        (Supply(100, 100, memory_s=1 / 400), "this storage gives 100 MB/s: expect 10 % of the GPU"),
+        (Supply(100, 100, cached=0.5, memory_s=1 / 400), "storage and memory give 160 MB/s: expect 16 % of the GPU"),
+        (Supply(100, 100, cached=1.0, memory_s=1 / 400), "memory gives 400 MB/s: expect 40 % of the GPU"),
+        (Supply(100, 100, cached=0.5), "this storage gives 100 MB/s: expect at least 10 % of the GPU"),
+    ],
+)
+def test_the_source_of_the_samples_is_named(supply: Supply, words: str) -> None:
+    demand = Demand(1000, 8, 1 << 20, 8.0)
+    lines = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=forecast(demand, supply, fits=False)))
+    assert lines[0].endswith(words)
+    assert ("reading from memory was not measured" in lines[-1]) is ("at least" in words)
+
+
+def test_an_upper_and_a_lower_limit_together_tell_nothing() -> None:
+    demand = Demand(1000, 8, 1 << 20, 8.0)
+    found = forecast(demand, Supply(100, 100, cached=0.5), fits=False)
+    decoding = Decoding(why="decoding took more than 15 s")
+    (line, *_) = forecast_text(Report(Place("/data"), 0, decoding=decoding, demand=demand, forecast=found))
+    assert line.endswith("expect ? % of the GPU")

@@ -177,7 +177,10 @@ def wanted_rate(args: argparse.Namespace) -> float:
 
 
 def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
-    results, share = report.results, None if report.forecast is None else report.forecast.first
+    results, forecast = report.results, report.forecast
+    share = None if forecast is None else forecast.first
+    if forecast is not None and forecast.at_least and forecast.first < (args.min_gpu or 0.0):
+        share = None  # a lower limit below the threshold does not tell
     thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
