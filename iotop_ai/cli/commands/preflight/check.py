@@ -48,7 +48,12 @@ _MISSING = (2, 20)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``check``."""
-    parser.add_argument("path", metavar="PATH", help="a folder, a file, or a block device, which is only read")
+    parser.add_argument(
+        "path",
+        metavar="PATH",
+        help="a folder, in which a test file of at most 512 MB is written and removed again (see --no-write); or a "
+        "file or a block device, which is only read",
+    )
     parser.add_argument(
         "--seconds", metavar="SEC", type=_parse_seconds, default=10.0, help="seconds to measure, 2 to 600 (default 10)"
     )

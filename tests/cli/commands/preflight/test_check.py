@@ -35,6 +35,11 @@ def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_help_tells_of_the_test_file() -> None:
+    words = " ".join(iotop("check", "--help").stdout.split())
+    assert "a folder, in which a test file of at most 512 MB is written and removed again" in words
+
+
 def test_thresholds_are_judged_in_text_and_json(tmp_path: Path) -> None:
     asked = ("--min-read", "1kB/s", "--min-files", "900000000/s", "--max-await", "10s")
     done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
