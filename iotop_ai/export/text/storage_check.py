@@ -9,7 +9,15 @@ from iotop_ai.export.text.table import number, table
 from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import CREATE, KIB, RANDOM, STAT, WRITE, Measured
-from iotop_ai.present.preflight.storage import earlier_text, findings_text, phase_title, place_text, target_text
+from iotop_ai.present.preflight.storage import (
+    earlier_text,
+    findings_text,
+    is_floor,
+    legend_text,
+    phase_title,
+    place_text,
+    target_text,
+)
 
 _TITLES = ("", "depth", "MB/s", "per s", "p50 ms", "p99 ms", "max ms", "")
 _HEIGHT = 12
@@ -22,7 +30,7 @@ def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> 
     if report.target is not None:
         lines.append(target_text(report.target, report.engine))
     if report.results:
-        lines += ["", *table(_TITLES, [_row(result) for result in report.results])]
+        lines += ["", *table(_TITLES, [_row(result) for result in report.results]), *legend_text(report.results)]
         curve = depth_curve(report.results, width, ascii_only)
         lines += ["", curve] if curve else []
     notes = [*findings_text(report), *filter(None, [earlier_text(report)])]
@@ -36,7 +44,7 @@ def _row(result: Measured) -> tuple[str, ...]:
     per_s = number(result.ops_per_s, 0 if (result.ops_per_s or 0) >= 100 else 1)
     times = [latency.p50_ms, latency.p99_ms, latency.most_ms] if latency is not None and result.name != WRITE else []
     time_cells = [number(value, 2 if (value or 0) >= 1 else 3) for value in times] or ["-"] * 3
-    at_least_mark = "+" if result.cpu_bound and has_bytes else ""
+    at_least_mark = "+" if is_floor(result) else ""
     return (
         phase_title(result).replace(" ", "\N{NO-BREAK SPACE}"),
         str(result.depth),

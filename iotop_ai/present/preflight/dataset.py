@@ -12,7 +12,7 @@ from iotop_ai.model.preflight.dataset import (
     Forecast,
 )
 from iotop_ai.model.preflight.report import Report
-from iotop_ai.model.preflight.storage import is_uneven
+from iotop_ai.model.preflight.storage import Measured, is_uneven
 from iotop_ai.present.text.line import plain
 from iotop_ai.present.text.units import UNKNOWN, amount, brief, count, percent, plural, rate, rate_bytes
 
@@ -44,11 +44,17 @@ def dataset_text(report: Report) -> list[str]:
     if dataset.read_in_part and was_read:
         most = amount(MOST_OF_A_FILE)
         out.append(f"of larger files, the first {most} are read: their rows count parts, the forecast whole files")
+    out += [_uneven_text(one, dataset) for one in report.results if is_uneven(one, dataset)]
     if dataset.past:
         verb = "is" if dataset.cold == 1 else "are"
         few = f"only {plural(dataset.cold, 'sampled file')} {verb} not in memory, so the others" if dataset.cold else ""
         out.append(f"{few or 'its files are in memory, so they'} were read past the page cache")
     return out + _decoding_text(report.decoding, was_read)
+
+
+def _uneven_text(read: Measured, dataset: Dataset) -> str:
+    sizes = f"{amount(read.size_bytes / read.ops)} on average, the dataset's {amount(dataset.mean_read_bytes)}"
+    return f"? files read by {plural(read.depth, 'reader')} have {sizes}: this row's rates are not those of an epoch"
 
 
 def _left_out(dataset: Dataset) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iotop_ai.model.job.records import IoLimit
 from iotop_ai.model.machine.filesystem import is_fuse
 from iotop_ai.model.preflight.dataset import DATASET
@@ -46,10 +48,15 @@ _LIMITS = {"read_bytes": "{}B/s of reads", "read_ios": "{} reads/s", "write_byte
 
 
 def phase_title(phase: Phase | Measured) -> str:
-    """The name of a phase: "random read 4 KB", "small files 128 KB"."""
+    """The name of a phase: "random read 4 KB", "small files 128 KB".
+
+    A dataset's files are named with the mean size of those that were read.
+    """
     block = phase.block_bytes if phase.name not in (WRITE, CREATE, STAT, DATASET) else 0
     if phase.name == DATASET and not phase.depth:
         return "looking at the dataset"
+    if isinstance(phase, Measured) and phase.name == DATASET and phase.ops:
+        return f"{_TITLES[DATASET]}, mean {amount(phase.size_bytes / phase.ops)}"
     return f"{_TITLES[phase.name]} {amount(block)}" if block else _TITLES[phase.name]
 
 
@@ -131,9 +138,22 @@ def findings_text(report: Report) -> list[str]:
     if target is not None and target.why_not_written and target.kind != "device":
         missing = "so figures of writing, metadata and small files are missing"
         out.append(f"nothing is written: {plain(target.why_not_written)}; {missing}")
-    if any(one.cpu_bound for one in report.results if one.name in (SEQUENTIAL, RANDOM, FILES)):
-        out.append("+ marks a floor: the reader used a whole core, or all of them; the storage may be faster")
     return out + [plain(note) for note in report.notes]
+
+
+def is_floor(result: Measured) -> bool:
+    """Whether the storage may be faster than this result, because the CPU was the limit."""
+    return result.cpu_bound and result.name not in (CREATE, STAT, CACHED)
+
+
+def legend_text(results: Sequence[Measured]) -> list[str]:
+    """The meaning of the marks in the table of the results; only of those that it has."""
+    out = []
+    if any(map(is_floor, results)):
+        out.append("+ marks a floor: the reader used a whole core, or all of them; the storage may be faster")
+    if any(one.latency is not None and one.latency.p99_ms is None for one in results if one.name != WRITE):
+        out.append("? under p99: unknown, fewer than 100 operations; more --seconds give more")
+    return out
 
 
 def _nominal_text(nominal: Nominal, report: Report) -> list[str]:

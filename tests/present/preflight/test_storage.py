@@ -3,17 +3,20 @@ from __future__ import annotations
 from datetime import datetime
 
 from iotop_ai.model.job.records import IoLimit
-from iotop_ai.model.preflight.dataset import Dataset, Demand
+from iotop_ai.model.preflight.dataset import DATASET, Dataset, Demand
 from iotop_ai.model.preflight.history import Change
 from iotop_ai.model.preflight.place import Nominal, Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.model.preflight.storage import (
+    CACHED,
     FILES,
     MIB,
     NAMED_FILE,
     RANDOM,
+    READAHEAD,
     SEQUENTIAL,
     WRITE,
+    Latency,
     Measured,
     Phase,
     Target,
@@ -22,6 +25,7 @@ from iotop_ai.model.preflight.storage import (
 from iotop_ai.present.preflight.storage import (
     earlier_text,
     findings_text,
+    legend_text,
     missing_text,
     phase_title,
     place_text,
@@ -141,12 +145,35 @@ def test_an_earlier_check_of_the_same_day_is_named_by_its_time() -> None:
     ]
 
 
-def test_parts_that_were_not_written_and_lower_limits_are_explained() -> None:
+def test_parts_that_were_not_written_are_explained() -> None:
     target = Target("file", 9 * MIB, True, 0, "mounted read-only")
     assert findings(target=target) == [
         "nothing is written: mounted read-only; so figures of writing, metadata and small files are missing"
     ]
-    assert findings(results=(READ._replace(cpu_bound=True),))[0].startswith("+ marks a floor")
+
+
+def test_each_mark_of_the_table_has_a_legend() -> None:
+    floor, unknown = "+ marks a floor", "? under p99: unknown, fewer than 100 operations"
+    slow, known = Latency(1.0, 1.0, 1.0, None, 2.0), Latency(1.0, 1.0, 1.0, 1.5, 2.0)
+    assert legend_text((READ, READ._replace(latency=known))) == []
+    for name in (SEQUENTIAL, READAHEAD, DATASET, WRITE):
+        (line,) = legend_text((READ._replace(name=name, cpu_bound=True),))
+        assert line.startswith(floor)
+    # Reading memory is the work of the CPU, so that row is no floor of the storage.
+    assert legend_text((READ._replace(name=CACHED, cpu_bound=True),)) == []
+    assert legend_text((READ._replace(latency=slow),))[0].startswith(unknown)
+    assert legend_text((READ._replace(name=WRITE, latency=slow),)) == []
+
+
+def test_a_row_of_a_dataset_names_the_mean_size_of_its_files() -> None:
+    row = Measured(DATASET, 128 << 10, 4, 3682, 115 * MIB, 0.5)
+    assert phase_title(row) == "dataset files, mean 32 KB"
+    assert phase_title(Phase(DATASET, 0, 4, 1.0)) == "dataset files"
+    files = Dataset(21, 64 * MIB + 4000, True, most_bytes=64 * MIB, sampled=21)
+    assert (
+        "? files read by 4 readers have 32 KB on average, the dataset's 3 MB: this row's rates are not those of an "
+        "epoch" in findings(dataset=files, results=(row,))
+    )
 
 
 def test_text_from_outside_is_cleaned() -> None:
