@@ -18,6 +18,7 @@ from iotop_ai.present.preflight.storage import (
     place_text,
     target_text,
 )
+from iotop_ai.present.preflight.supply import supply_text
 
 _TITLES = ("", "depth", "MB/s", "per s", "p50 ms", "p99 ms", "max ms", "")
 _HEIGHT = 12
@@ -33,7 +34,7 @@ def storage_check_text(report: Report, width: int, ascii_only: bool = False) -> 
         lines += ["", *table(_TITLES, [_row(result) for result in report.results]), *legend_text(report.results)]
         curve = depth_curve(report.results, width, ascii_only)
         lines += ["", curve] if curve else []
-    notes = [*findings_text(report), *filter(None, [earlier_text(report)])]
+    notes = [*findings_text(report), *filter(None, [earlier_text(report)]), *supply_text(report)]
     return "\n".join([*lines, "", *notes] if notes else lines)
 
 

@@ -35,6 +35,14 @@ def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(
     assert not list(tmp_path.iterdir())
 
 
+def test_without_a_need_the_last_lines_tell_what_the_storage_feeds(tmp_path: Path) -> None:
+    done = iotop("check", str(tmp_path), *QUICK)
+    gives, feeds, compare = done.stdout.splitlines()[-3:]
+    assert gives.startswith("this storage gives at most ")
+    assert feeds.startswith("samples/s that it feeds, before decoding: ")
+    assert compare.startswith("to compare it with a training: --samples-per-s RATE")
+
+
 def test_the_help_tells_of_the_test_file() -> None:
     words = " ".join(iotop("check", "--help").stdout.split())
     assert "a folder, in which a test file of at most 512 MB is written and removed again" in words
