@@ -36,15 +36,15 @@ def forecasted(report: Report, samples_per_s: float, workers: int, sample_bytes:
     # The second result has a reader for each worker, or one for each file if there are fewer files.
     rows = readings[:1] if workers < 2 else readings[:2]
     rates = [rate for result in rows if (rate := _samples_per_s(result, dataset, sample_bytes)) is not None]
-    if not rates or readings[0].depth != 1 or len(rates) < min(2, workers):
+    cached = 0.0 if dataset is None else dataset.resident_ratio or 0.0
+    fits = None if dataset is None else dataset.fits(report.room_bytes)
+    memory_s = _memory_s(report.results, size, opens=not sample_bytes)
+    if cached == 1.0 and memory_s is not None:
+        rates = [float("inf")]  # nothing is read from the storage, so its rate does not matter
+    elif not rates or readings[0].depth != 1 or len(rates) < min(2, workers):
         return report
-    cached, fits = 0.0, None
-    if dataset is not None:
-        cached = dataset.resident_ratio or 0.0
-        fits = dataset.fits(report.room_bytes)
     # The time to decode a whole file says nothing about the time to decode a part of it.
     decode_s = 0.0 if sample_bytes else report.decoding.file_s or 0.0
-    memory_s = _memory_s(report.results, size, opens=not sample_bytes)
     supply = Supply(rates[0], rates[-1], decode_s, cached, memory_s)
     return report._replace(forecast=forecast(demand, supply, fits))
 

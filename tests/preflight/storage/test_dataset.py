@@ -199,6 +199,12 @@ def test_reads_of_another_mix_of_sizes_give_no_forecast() -> None:
     assert made.forecast is None
     (line,) = forecast_text(made)
     assert line.endswith("; ? the sizes of its files are too mixed to tell what the storage gives")
+    # If all of it is in memory, only the rate of memory counts.
+    memory = Measured(CACHED, 1 << 20, 1, 64, 64 << 20, 0.01)
+    in_memory = files._replace(resident_bytes=files.known_bytes)
+    made = forecasted(Report(Place("/d"), 0, results=(*rows, memory), dataset=in_memory), 4200.0, 4, None, 8.0)
+    (line,) = forecast_text(made)
+    assert line.endswith("; memory gives 6.2 GB/s: expect 50 % of the GPU")
 
 
 def test_the_cached_part_is_forecast_at_the_measured_rate_of_memory() -> None:
