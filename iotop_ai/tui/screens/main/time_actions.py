@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SKIP_S, PAGE_S, LEAP_S = 10.0, 60.0, 600.0
 LONGEST_TIME = 40
-JUDGED_ANEW = "recorded under other rules: judged again, from 5 min earlier"
+JUDGED_ANEW = "recorded with other rules: its verdicts are computed again"
 NOTHING_YET = "nothing to look back at yet"
 
 
