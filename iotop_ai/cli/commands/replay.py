@@ -15,6 +15,8 @@ from iotop_ai.playback.selection import ALLOW_ROOT, corrupt_input_as_error
 from iotop_ai.store.read.file import FileRecording
 
 STDIN = "-"
+RECORDED_TEXT = "iotop-ai report FILE or iotop-ai diagnose FILE"
+"""The commands that show a recording without a screen."""
 GROWS_S = 15.0
 """A file without an end line counts as still being written if its newest Snapshot is younger than this.
 
@@ -136,7 +138,7 @@ def _file(path: str, args: argparse.Namespace, settings: Settings) -> int:
         view["devices"] = shown_devices(frame, settings.devices)
         return ScreenStart(frame, (), MemoryRecording(), view, make_playback=make_playback)
 
-    return run_screen(settings, make_screen_start, chain.close)
+    return run_screen(settings, make_screen_start, chain.close, RECORDED_TEXT)
 
 
 class Chain:

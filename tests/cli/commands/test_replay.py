@@ -81,7 +81,9 @@ def test_root_reads_its_own_files_and_needs_allow_root_for_others(path: str, tmp
             assert "--allow-root" in done.stderr
     assert iotop("export", "--allow-root", str(theirs)).returncode == 0
     assert iotop("export", path).returncode == 0
-    assert "not a terminal" in iotop("replay", path).stderr
+    assert iotop("replay", path).stderr == (
+        "usage: not a terminal: use iotop-ai report FILE or iotop-ai diagnose FILE\n"
+    )
     with theirs.open() as file:
         done = subprocess.run(command("export", "-"), cwd=TOP, env=PLAIN, stdin=file, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -181,7 +183,9 @@ def starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list
     """The starts of the screens of a recording and of another machine with the same data."""
     out: list[ScreenStart] = []
 
-    def begin(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
+    def begin(
+        settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None], instead: str = ""
+    ) -> int:
         out.append(make_screen_start())
         close()
         return 0

@@ -31,8 +31,8 @@ _HOST = pattern(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 def show_fleet(options: FleetOptions, settings: Settings, first: FirstAnswer | None) -> int:
     """Show the fleet until the user leaves it; return the exit code. first: the answer to a request already sent."""
-    if why := refusal(os.environ.get("TERM", ""), is_terminal()):
-        print_notice(why.replace("iotop-ai -b for text, or iotop-ai snapshot", "--once for text"))
+    if why := refusal(os.environ.get("TERM", ""), is_terminal(), "--once for text"):
+        print_notice(why)
         return NO_TERMINAL
     if settings.theme:  # with NO_COLOR set, Textual would show even a chosen theme in grey
         os.environ.pop("NO_COLOR", None)

@@ -47,17 +47,22 @@ if TYPE_CHECKING:
     from iotop_ai.tui.threads.source import MessageReceiver
 
 NO_TERMINAL = 2
+LIVE_TEXT = "iotop-ai -b for text, or iotop-ai snapshot"
+"""The commands that show this machine without a screen."""
 EXIT_S, LEAST_STATE_S = 0.8, 0.1
 """The seconds that the whole exit may take, and how many of them are reserved for writing the state folder."""
 IN_BROWSER = Terminal("dark", 2**24, False)
 
 
-def refusal(term: str, is_terminal: bool) -> str:
-    """Return the error line for a terminal that cannot show a screen; "" for a usable terminal."""
+def refusal(term: str, is_terminal: bool, instead: str = LIVE_TEXT) -> str:
+    """Return the error line for a terminal that cannot show a screen; "" for a usable terminal.
+
+    instead: the commands that show the same without a screen.
+    """
     if not is_terminal:
-        return "usage: not a terminal: use iotop-ai -b for text, or iotop-ai snapshot"
+        return f"usage: not a terminal: use {instead}"
     if term in ("", "dumb", "unknown"):
-        return f"usage: TERM={term or '(unset)'} cannot show a screen: use iotop-ai -b for text, or iotop-ai snapshot"
+        return f"usage: TERM={term or '(unset)'} cannot show a screen: use {instead}"
     return ""
 
 
@@ -197,12 +202,18 @@ def _keeper(settings: Settings, source: LiveSource) -> SessionRecorder:
     return live_recorder(settings, source.pending)
 
 
-def run_screen(settings: Settings, make_screen_start: Callable[[], ScreenStart], close: Callable[[], None]) -> int:
+def run_screen(
+    settings: Settings,
+    make_screen_start: Callable[[], ScreenStart],
+    close: Callable[[], None],
+    instead: str = LIVE_TEXT,
+) -> int:
     """Show the screen of ``make_screen_start`` until the user leaves it; return the exit code.
 
-    close: closes the screen's source. Raises the error that ended the screen, once the terminal is restored.
+    close: closes the screen's source. instead: the commands that show the same without a screen. Raises the error that
+    ended the screen, once the terminal is restored.
     """
-    if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal())):
+    if not in_browser() and (why := refusal(os.environ.get("TERM", ""), is_terminal(), instead)):
         close()
         _say(why)
         return NO_TERMINAL
