@@ -48,7 +48,8 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 _CLOCK = pattern(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _SHARE = pattern(r"(\d+(?:\.\d+)?)%")
-_TIME_HELP = "try 14:32, -3m, +3m or 45%"
+_TIME_HELP = "try 14:32, -3m, +3m, 45%, start or end"
+_STARTS = ("start", "begin")
 _EARLIEST, _LATEST = 1970, 2200
 
 
@@ -79,10 +80,13 @@ def parse_time_ns(text: str, begin_ns: int, end_ns: int, zone: tzinfo | None = N
     """The Unix time in ns of a time in the recording from begin_ns to end_ns. Raises UsageError for other texts.
 
     "14:32" and "14:32:05" mean the last such time within the recording; if there is none, the nearest one outside it.
-    "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, and "45%" a share of the whole length. A
-    text that ``parse_moment_ns`` accepts is valid too. The result may be outside the recording.
+    "-3m" is 3 minutes before the end, "+3m" 3 minutes after the beginning, "45%" a share of the whole length, and
+    "start", "begin" and "end" its ends. A text that ``parse_moment_ns`` accepts is valid too. The result may be outside
+    the recording.
     """
     typed = text.strip()
+    if (word := typed.lower()) in _STARTS or word == "end":
+        return begin_ns if word in _STARTS else end_ns
     if (share := _SHARE.fullmatch(typed)) is not None and float(share[1]) <= 100:
         return begin_ns + int((end_ns - begin_ns) * float(share[1]) / 100)
     if typed[:1] in "+-" and typed[1:2].isdigit():

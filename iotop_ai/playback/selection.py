@@ -29,7 +29,7 @@ def add_replay_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="a recording; its live name stands for the rotated parts too; - is stdin"
     )
-    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
+    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start), 45%%, start or end"
     parser.add_argument("--begin", metavar="T", help=f"from this time on: {when}")
     parser.add_argument("--end", metavar="T", help="up to this time")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)

@@ -28,6 +28,9 @@ BEGIN, END = at("2026-11-20T22:00:00"), at("2026-11-21T10:00:00")
     [
         ("0%", BEGIN),
         ("45%", BEGIN + (END - BEGIN) * 45 // 100),
+        ("start", BEGIN),
+        (" Begin ", BEGIN),
+        ("end", END),
         ("100%", END),
         ("-3m", END - 180 * S),
         ("-1h30m", END - 5400 * S),
@@ -75,7 +78,7 @@ def test_invalid_times_are_refused(text: str) -> None:
 
 
 def test_the_reason_for_an_invalid_time_fits_a_narrow_terminal() -> None:
-    assert parsed("3 min") == "'3 min' is not a time: try 14:32, -3m, +3m or 45%"
+    assert parsed("3 min") == "'3 min' is not a time: try 14:32, -3m, +3m, 45%, start or end"
 
 
 def parsed(text: str) -> int | str:

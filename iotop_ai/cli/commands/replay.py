@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", help="a recording (with its rotated parts), or - for a live stream on stdin"
     )
-    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start) or 45%%"
+    when = "14:32, 2026-11-21T14:32:05Z, -3m (before the end), +3m (after the start), 45%%, start or end"
     parser.add_argument("--at", metavar="T", help=f"start at: {when}")
     parser.add_argument("--speed", metavar="X", type=parse_speed, help="start playing at this speed: 0.25 to 64")
     parser.add_argument("--allow-root", action="store_true", help=ALLOW_ROOT)

@@ -205,7 +205,7 @@ MAIN_ACTIONS: tuple[Action, ...] = (
         "Go to a time",
         "time.go",
         Hint("", "look back at a time: -10m, 14:32", 8),
-        replay=Hint("go", "go to 14:32, -3m or 45%", 1),
+        replay=Hint("go", "go to 14:32, -3m, start", 1),
     ),
     _key(
         "v",

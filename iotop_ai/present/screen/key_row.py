@@ -217,7 +217,7 @@ def above_rows(
 
 def _time_row(typed: str, width: int) -> Line:
     """The last row while the user types a time."""
-    return typing_row(width, "@", typed, "go", "leave", hint="14:32  -3m  45%")
+    return typing_row(width, "@", typed, "go", "leave", hint="14:32  -3m  +3m  45%")
 
 
 def mode_spans(frame: Frame, view: View) -> list[Span]:

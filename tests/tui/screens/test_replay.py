@@ -184,7 +184,7 @@ async def test_filter_sort_help_sums_and_panels_work_in_a_replay(path: str) -> N
         assert "[/x]" not in replay.text("process")
         await replay.press("escape", "greater_than_sign", "question_mark")
         assert "twice" not in replay.screen()
-        assert "go to 14:32, -3m or 45%" in replay.screen()
+        assert "go to 14:32, -3m, start" in replay.screen()
         await replay.press("q", "a")
         base = replay.view.base
         assert base is not None

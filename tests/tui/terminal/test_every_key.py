@@ -103,7 +103,7 @@ ON_MAIN: dict[str, Answer] = {
     "time.back": Answer(CLOCK),
     "time.leap_on": Answer(MOVED),
     "time.leap_back": Answer(MOVED),
-    "time.go": Answer("14:32  -3m  45%", ESC),
+    "time.go": Answer(r"14:32  -3m  \+3m  45%", ESC),
     "time.next_verdict": Answer(MOVED),
     "time.previous_verdict": Answer(MOVED),
     "time.mark": Answer(MOVED),
@@ -146,7 +146,7 @@ DETAIL: dict[str, Answer] = {
     "detail.next_verdict": Answer(),
     "detail.previous_verdict": Answer(),
     "detail.mark": Answer(),
-    "detail.go": Answer("14:32  -3m  45%", ESC),
+    "detail.go": Answer(r"14:32  -3m  \+3m  45%", ESC),
     "detail.record": Answer("Esc:back.*not available in a replay"),
 }
 """The actions in a replay, whose picture does not change until a key moves it."""
