@@ -71,8 +71,14 @@ _WORDS: dict[str, Callable[[Subject], str | None]] = {
     "state": lambda subject: None if subject.stat is None else subject.stat.state,
 }
 """The fields that hold words."""
+EXAMPLE = "user = root and name ~ python"
+"""A filter that shows how two comparisons are combined."""
+_PARTLY = ("name", "command")
+"""The fields of words that a user usually knows only a part of."""
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
 FIELDS = (*_NUMBERS, *_WORDS)
+_ORDER = (*_WORDS, *_NUMBERS)
+"""The fields as a message lists them: the most wanted first, because the end may be cut."""
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "=": lambda a, b: a == b,
     "!=": lambda a, b: a != b,
@@ -125,6 +131,28 @@ def parse_filter(text: str) -> Filter:
     except _QueryError as error:
         return Filter(lambda _one: True, True, str(error))
     return Filter(answer, True)
+
+
+def hint_for(text: str) -> str:
+    """What to write instead of a filter that matches no process; "" if the text gives no clue."""
+    comparisons = _COMPARISON.findall(text)
+    if hint := next((_near(word) for word, _ in comparisons if not _field(word)), ""):
+        return hint
+    if comparisons:
+        return ""
+    words = text.split()
+    parts = [(_field(field), value) for field, colon, value in (word.partition(":") for word in words) if colon]
+    if parts and len(parts) == len(words) and all(field and value for field, value in parts):
+        return "write " + " and ".join(f"{field} {'~' if field in _PARTLY else '='} {value}" for field, value in parts)
+    return f"to combine words: {EXAMPLE}" if len(words) > 1 or parts else ""
+
+
+def _near(word: str) -> str:
+    """A question about the fields with a similar name; "" if there are none."""
+    from difflib import get_close_matches  # rarely needed
+
+    near = get_close_matches(word.lower(), FIELDS, 2)
+    return f"{word}: did you mean {' or '.join(near)}?" if near else ""
 
 
 class _Search:
@@ -211,7 +239,7 @@ class _Parser:
 
     def next(self) -> str:
         if not self.more():
-            raise _QueryError("the query is not complete")
+            raise _QueryError("the filter is not complete")
         self._at += 1
         return self._tokens[self._at - 1]
 
@@ -250,7 +278,7 @@ class _Parser:
             return _is_tagged if word.lower() == _TAGGED else _matching(_Search(_bare(word)))
         field, sign = _field(word), self.next()
         if field is None:
-            raise _QueryError(f"{word} is not one of {' '.join(FIELDS)}")
+            raise _QueryError(_near(word) or f"{word}: write one of {' '.join(_ORDER)}")
         if not self.more():
             raise _QueryError(f"a value is missing after {field} {sign}")
         return _comparison(field, sign, _bare(self.next()))

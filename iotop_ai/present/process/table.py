@@ -12,7 +12,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.process.records import ProcessKey, ProcessTable, delay_remedy
 from iotop_ai.present.block import devices
 from iotop_ai.present.process.disk_column import disk_of
-from iotop_ai.present.process.filter import parse_filter
+from iotop_ai.present.process.filter import hint_for, parse_filter
 from iotop_ai.present.process.group_stats import GroupStatsCache, any_in_group, group_stats
 from iotop_ai.present.process.groups import Group, group_at_cursor, groups, process_list, rates_of, ungrouped
 from iotop_ai.present.process.tags import tag_sign, tagged_note
@@ -404,7 +404,9 @@ def _footer(
         also = "" if active is None else f", {active} active:"
         match = [Span(f"{matching} of {len(table.info)} match{also} ", "dim"), Span(view.pattern)]
         if trouble:
-            match = [Span("query ", "dim"), Span(trouble, "unsure")]
+            match = [Span("filter ", "dim"), Span(trouble, "unsure")]
+        elif matching == 0 and (hint := hint_for(view.pattern)):
+            match = [Span(f"0 of {len(table.info)} match; ", "dim"), Span(hint)]
         clauses.append(_Clause(match, match))
         if above:
             clauses.append(_Clause(*([Span(f"{above} above", "dim")],) * 2))

@@ -9,6 +9,7 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.gpu.groups import selected_gpu
+from iotop_ai.present.process.filter import EXAMPLE, parse_filter
 from iotop_ai.present.process.groups import selected_group
 from iotop_ai.present.screen.actions import Action, Hint, all_actions
 from iotop_ai.present.screen.graphs import time_shown
@@ -168,10 +169,13 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     if view.mark_input is not None:
         return [typing_row(width, "'", view.mark_input, "mark", "leave", hint="a text, or none")]
     if view.typing:
-        return [typing_row(width, "/", view.pattern, "keep", "clear", selected=view.pattern_selected)]
+        example = f"a word, or {EXAMPLE}"
+        return [typing_row(width, "/", view.pattern, "keep", "clear", example, selected=view.pattern_selected)]
     right = toast_spans(view, width)
     if view.pattern and not right:
-        right = [Span("/", "key"), Span(cut(view.pattern, 20)), Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
+        invalid = [Span(" is not valid", "unsure")] if parse_filter(view.pattern).trouble else []
+        pattern = [Span("/", "key"), Span(cut(view.pattern, 20)), *invalid]
+        right = [*pattern, Span(" "), Span("Esc", "key"), Span(":clear ", "dim")]
     keys = keys_of(view)
     if view.recording is not None:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessStat
-from iotop_ai.present.process.filter import FIELDS, Subject, parse_filter
+from iotop_ai.present.process.filter import EXAMPLE, Subject, hint_for, parse_filter
 from iotop_ai.present.process.groups import groups
 from iotop_ai.present.process.table import process_rows
 from tests.present.make import MIB, Proc
@@ -77,7 +77,9 @@ def test_unknown_values_match_nothing(text: str) -> None:
     [
         ("read >", "a value is missing after read >"),
         ("read > x", "read is a number, as in read > 10"), ("(read > 1", "a bracket is not closed"),
-        ("reed > 1", f"reed is not one of {' '.join(FIELDS)}"), ("read > 1 and", "the query is not complete"),
+        ("reed > 1", "reed: did you mean read?"), ("read > 1 and", "the filter is not complete"),
+        ("nam > 1", "nam: did you mean name?"),
+        ("xyzzy > 1", "xyzzy: write one of name user command state read write io cpu delay mem threads pid ppid"),
         ("user > bob", "> compares numbers; words take = != ~ !~"),
         ("read > 1 user = bob", "before user: write 'and' or 'or', as in user = root and read > 1M"),
         ("user:root read>1M", "user:root: write user = root, as in user = root and read > 1M"),
@@ -95,6 +97,27 @@ def test_text_without_a_field_name_is_a_regular_expression_or_plain_text(text: s
     found = parse_filter(text)
     assert (found.query, found.trouble) == (False, "")
     assert found.answer(READER) is meant
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("user:root name:python", "write user = root and name ~ python"),
+        ("root python", "to combine words: user = root and name ~ python"),
+        ("host:port", "to combine words: user = root and name ~ python"),
+        ("nam = python", "nam: did you mean name?"),
+        ("python", ""), ("lr=9", ""), ("--workers=9", ""), ("user = nobody", ""), ("(", ""), ("?", ""),
+    ],
+)  # fmt: skip
+def test_a_filter_without_a_match_gets_a_hint(text: str, hint: str) -> None:
+    assert hint_for(text) == hint
+    footer = process_rows(made(), UTC._replace(pattern=text), 80, 4)[-1].text
+    assert (f" 0 of 10 match; {hint}" in footer) == bool(hint)
+
+
+def test_the_example_of_a_filter_is_a_valid_one() -> None:
+    example = parse_filter(EXAMPLE)
+    assert (example.query, example.trouble) == (True, "")
 
 
 @given(st.text(alphabet="readucpunotsx ()<>=!~'\"10Mk.%-", max_size=40))
@@ -118,7 +141,7 @@ def test_the_footer_has_the_number_of_matches_or_the_mistake() -> None:
     one = made()
     assert process_rows(one, UTC._replace(pattern="read > 1M"), 80, 4)[-1].text.startswith(" 4 of 10 match read > 1M")
     incomplete = process_rows(one, UTC._replace(pattern="read >"), 80, 4)[-1]
-    assert incomplete.text.startswith(" query a value is missing after read >")
+    assert incomplete.text.startswith(" filter a value is missing after read >")
 
 
 @pytest.mark.parametrize("pattern", ["train", "name = train"])
