@@ -1,4 +1,4 @@
-"""``iotop-ai help TOPIC``: a command's options, a column of the screen, or a topic that is not a command."""
+"""``iotop-ai help TOPIC``: a command's options, a column, a state or class of the verdict, or another topic."""
 
 from __future__ import annotations
 
@@ -16,13 +16,23 @@ _STATES = (
     ("STARVED", "a job waits for data, because of storage, the network, the CPUs, a single thread or the loader"),
     ("BLOCKED", "a job has stopped or died, because of a checkpoint, another rank, a GPU fault or a full filesystem"),
     ("SLOWED", "a job is slowed by memory pressure, throttled GPUs, PCIe or ranks of different speed"),
-    ("FAILING", "a disk or other hardware is failing; data is in danger"),
+    ("FAILING", "a disk, or the path to it, is failing; data is in danger"),
     ("WASTED", "a GPU that is free, or held by a process, is not used"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
-    ("CALM", "there is no training job, and nothing is slow"),
+    ("CALM", "nothing is slow: there is no training job, or it is not seen to be healthy yet"),
     ("BUSY", "there is no training job, but a disk, the CPUs or the memory is at its limit"),
-    ("UNSURE", "a job is slow but the cause is not visible, or less than 10 s were watched"),
+    ("UNSURE", "something waits or cannot be seen, and no cause is found; or less than 10 s were watched"),
+)
+_CONFIDENCE = (
+    ("high", "85 % or more"),
+    ("medium", "60 % or more"),
+    ("low", "less than 60 %"),
+    (
+        "what lowers it",
+        "few kinds of signals, a missing GPU, an unknown mapping of processes to GPUs, unreadable I/O: docs/rules.md",
+    ),
+    ("what raises it", "more signals: sudo, and what iotop-ai doctor lists"),
 )
 _FILTER = (
     ("train", "a regular expression over name, command line, user and pid"),
@@ -89,6 +99,39 @@ def _column(name: str) -> Iterator[str]:
             yield from _table(matches)
 
 
+def _state(name: str) -> Iterator[str]:
+    """Yield the meaning of a state, and the classes that show it."""
+    from iotop_ai.model.verdict_class import CLASS_SPECS
+
+    yield from _table((word, text) for word, text in _STATES if word == name.upper())
+    if classes := [spec.class_id for spec in CLASS_SPECS.values() if spec.state == name.upper()]:
+        yield from _table([("classes", ", ".join(classes))])
+
+
+def _class(name: str) -> Iterator[str]:
+    """Yield the meaning of a class, named by its id or as the screen names it."""
+    from iotop_ai.diagnosis.rules import RULES
+    from iotop_ai.model.verdict_class import CLASS_SPECS
+    from iotop_ai.present.verdict.class_names import CLASS_NAMES
+
+    for spec in CLASS_SPECS.values():
+        if name not in (spec.class_id, CLASS_NAMES[spec.class_id]):
+            continue
+        yield f"{spec.class_id}: the screen shows {spec.state}, {CLASS_NAMES[spec.class_id]}"
+        if spec.class_id == "unknown":
+            yield from _table([("no rule applies", "CALM or BUSY if the figures show it, otherwise UNSURE")])
+        claims = (_claim(rule.__doc__ or "") for rule in RULES)
+        yield from _table(("seen", text) for named, text in claims if named == spec.class_id)
+        yield "docs/rules.md has the evidence, the limits and what each rule cannot see."
+
+
+def _claim(doc: str) -> tuple[str, str]:
+    """The class that a rule names, and what it claims, from the rule's docstring."""
+    sentence, _, rest = doc.partition("\n\n")
+    named, _, claim = " ".join(rest.partition("Claim: ")[2].partition("Evidence: ")[0].split()).partition(": ")
+    return named, f"{' '.join(sentence.split()).removesuffix('.')}: {claim}"
+
+
 def _figures() -> Iterator[str]:
     from iotop_ai.model.condition.figures import FAMILIES, SHARE_NAMES, fields_of
 
@@ -109,6 +152,7 @@ TOPICS: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
     "keys": ("every key of every screen", _keys),
     "columns": ("what each column means", _columns),
     "states": ("the words of the verdict", lambda: _table(_STATES)),
+    "confidence": ("what high, medium and low mean", lambda: _table(_CONFIDENCE)),
     "filter": ("the language of the filter that the key / opens", lambda: _table(_FILTER)),
     "figures": ("what --fail-if and alerts compare", _figures),
     "times": ("how to write a time for --at, --begin, --end and @", lambda: _table(_TIMES)),
@@ -120,7 +164,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``help``."""
     topics = ", ".join(TOPICS)
     parser.add_argument(
-        "topic", metavar="TOPIC", nargs="*", help=f"a command, a column of the screen, or one of {topics}"
+        "topic",
+        metavar="TOPIC",
+        nargs="*",
+        help=f"a command, a column of the screen, a state or class of the verdict, or one of {topics}",
     )
 
 
@@ -132,16 +179,19 @@ def run(args: argparse.Namespace) -> int:
     topic = " ".join(args.topic)
     if not topic:
         lines = ["iotop-ai help TOPIC, with one of these:", *_table((name, text) for name, (text, _) in TOPICS.items())]
-        lines += ["or with a column of the screen, such as r_await, or with a command:", *_table(commands.items())]
+        lines += [
+            "or with a column, state or class, such as r_await, STARVED or storage_read, or with a command:",
+            *_table(commands.items()),
+        ]
     elif topic in TOPICS:
         lines = list(TOPICS[topic][1]())
-    elif not (lines := [] if topic in commands else list(_column(topic))):
+    elif not (lines := [] if topic in commands else [*_state(topic), *_class(topic), *_column(topic)]):
         if args.topic[0] in commands:  # the words after it are an action, as in "cache drop"
             for words in (args.topic, args.topic[:1]):  # record takes all words after it as its command, --help too
                 build_parser(words).parse_args([*words, "--help"])  # prints the help and exits
         raise UsageError(
-            f"{topic!r} is not a topic, column or command; topics: {', '.join(TOPICS)}; iotop-ai help columns lists the"
-            f" columns, iotop-ai --help the commands"
+            f"{topic!r} is not a topic, column, command, state or class; topics: {', '.join(TOPICS)}; iotop-ai"
+            f" help columns lists the columns, iotop-ai --help the commands"
         )
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0

@@ -10,7 +10,7 @@ from iotop_ai.present.screen.column_help import COLUMN_HELP, Entries
 from iotop_ai.present.screen.key_row import Key, keys_above, keys_of, muted
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.glyphs import in_ascii
-from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row
+from iotop_ai.present.text.line import Cell, Line, Span, cells, cut, fill_rows, place, row, spans_cells
 from iotop_ai.present.text.table import rule
 
 TITLES = {
@@ -73,7 +73,9 @@ def help_rows(view: View, width: int, height: int, page: int = 0, screen: str = 
     out = [rule(width, title, [Span(next((hint for hint in hints if cells(hint) <= room), hints[-1]), "dim")])]
     out += all_pages[page].rows
     end = [Span(" ? ", "unsure"), Span("means unknown, never zero; the row says why", "dim")]
-    return in_ascii([*fill_rows(out, width, height - 1), row(width, end)], view.ascii_only)
+    words = [Span("words: iotop-ai help STARVED ", "dim")]
+    words = words if spans_cells(end) + spans_cells(words) < width else []
+    return in_ascii([*fill_rows(out, width, height - 1), row(width, end, words)], view.ascii_only)
 
 
 def screen_keys(view: View, screen: str) -> tuple[Key, ...]:

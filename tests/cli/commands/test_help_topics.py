@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
-from iotop_ai.cli.commands.help_topics import TOPICS
+from iotop_ai.cli.commands.help_topics import TOPICS, run
 from iotop_ai.cli.main import COMMANDS
-from iotop_ai.model.verdict_class import State
+from iotop_ai.model.verdict_class import CLASS_SPECS, State
 from iotop_ai.present.process.filter import parse_filter
 from iotop_ai.present.screen.column_help import COLUMN_HELP
 from iotop_ai.present.screen.key_row import keys_of
 from iotop_ai.present.screen.view import View
+from iotop_ai.present.verdict.class_names import CLASS_NAMES
+from iotop_ai.present.verdict.headline import SURE_HIGH, SURE_MEDIUM
 from tests.cli.program import iotop, iotop_started
 
 
@@ -78,6 +82,34 @@ def test_every_figure_of_a_condition_is_explained() -> None:
         assert figure in found
 
 
+def topic_lines(name: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert run(argparse.Namespace(topic=name.split())) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("state", [*State])
+def test_every_state_is_a_topic_with_its_classes(state: State, capsys: pytest.CaptureFixture[str]) -> None:
+    found = topic_lines(state.lower(), capsys)
+    assert found[0].split()[0] == state
+    assert 1 <= len(found) <= 8
+    shown = [class_id for class_id, spec in CLASS_SPECS.items() if spec.state == state]
+    assert set(shown) <= set(" ".join(found).replace(",", "").split())
+
+
+@pytest.mark.parametrize("class_id", [*CLASS_SPECS])
+def test_every_class_is_a_topic_by_both_of_its_names(class_id: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = topic_lines(class_id, capsys)
+    assert f"{class_id}: the screen shows {CLASS_SPECS[class_id].state}, {CLASS_NAMES[class_id]}" in found
+    assert 3 <= len(found) <= 18
+    assert set(found) <= set(topic_lines(CLASS_NAMES[class_id], capsys))
+
+
+def test_the_words_of_confidence_have_the_screens_limits(capsys: pytest.CaptureFixture[str]) -> None:
+    found = topic_lines("confidence", capsys)
+    assert found[0].split() == ["high", f"{SURE_HIGH * 100:.0f}", "%", "or", "more"]
+    assert found[1].split() == ["medium", f"{SURE_MEDIUM * 100:.0f}", "%", "or", "more"]
+
+
 @pytest.mark.parametrize("topic", ["times", "exit-codes"])
 def test_the_other_topics_have_a_text(topic: str) -> None:
     assert len(text(topic).splitlines()) >= 4
@@ -87,8 +119,8 @@ def test_an_unknown_topic_is_refused_with_a_list_of_the_known_ones() -> None:
     done = iotop_started("help", "nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "usage: 'nope' is not a topic, column or command; topics: keys, columns, states, filter, figures, times,"
-        " exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the commands\n"
+        "usage: 'nope' is not a topic, column, command, state or class; topics: keys, columns, states, confidence,"
+        " filter, figures, times, exit-codes; iotop-ai help columns lists the columns, iotop-ai --help the commands\n"
     )
 
 
