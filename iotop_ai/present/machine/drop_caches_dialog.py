@@ -79,8 +79,8 @@ def drop_body(now: Snapshot, view: DropView, width: int) -> tuple[list[Row], lis
         *labelled("drops", f"{dropped}{'' if one_folder else ', for all users'}", width),
         *labelled("first", f"{written} are written to the disk{'' if one_folder else 's'}", width),
         *labelled("costs", cost, width, token="warn"),
-        *labelled("here", caches.running_text(now, now.host.euid), width),
-        *labelled("logged", "in the recording and the audit log: before, after", width),
+        *labelled("running", caches.running_text(now, now.host.euid).removeprefix("running now: "), width),
+        *labelled("logged", "memory before and after: in the recording and the audit log", width),
         *_permission(view, width),
     ]
     tail = [

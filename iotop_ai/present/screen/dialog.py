@@ -12,6 +12,8 @@ WIDEST = 64
 """The largest width of a dialog."""
 LABEL_CELLS = 12
 """The column in which a labelled sentence begins."""
+_UPPER, _SIDE, _LOWER = ("┌", "┐"), ("│", "│"), ("└", "┘")
+"""The left and the right end of a row of the border."""
 Row = list[Span]
 
 
@@ -44,19 +46,26 @@ def dialog_rows(
 
 
 def overlay_rows(below: Sequence[Line], dialog: Sequence[Line], width: int, height: int) -> list[Line]:
-    """The dialog in the middle of the screen's rows, which are dimmed."""
+    """The dialog with a border in the middle of the screen's rows, which are dimmed. On a short screen, the border has
+    no upper and no lower edge.
+    """
     texts = [line.text for line in below[:height]]
     texts += [" " * width] * (height - len(texts))
     out = [Line((Span(text, "behind"),)) for text in texts]
     inner = inner_width(width)
     left = (width - inner) // 2
-    first = max(0, (height - len(dialog)) // 2)
-    for i, line in enumerate(dialog[: height - first]):
+    framed = [(_SIDE, line) for line in dialog]
+    if len(dialog) + 2 <= height:
+        edge = Line((Span("─" * inner, "rule"),), "panel")
+        framed = [(_UPPER, edge), *framed, (_LOWER, edge)]
+    first = max(0, (height - len(framed)) // 2)
+    for i, (ends, line) in enumerate(framed[: height - first]):
         text = texts[first + i]
         if not (is_single_width(text) and len(text) == width):  # the dialog's edge could cut a wide character in two
             text = " " * width
-        sides = Span(text[:left], "behind"), Span(text[left + inner :], "behind")
-        out[first + i] = Line((sides[0], *line.spans, sides[1]), line.background or "panel")
+        before = Span(text[: left - 1], "behind"), Span(ends[0], "rule")
+        after = Span(ends[1], "rule"), Span(text[left + inner + 1 :], "behind")
+        out[first + i] = Line((*before, *line.spans, *after), line.background or "panel")
     return out
 
 
