@@ -260,7 +260,7 @@ def _pressure(frame: Frame) -> list[list[Span]]:
     if frame.snapshot.pressure.value is None and frame.snapshot.pressure.reason:
         return [[Span(frame.snapshot.pressure.reason, "dim")]]
     table = frame.sample.pressure.value or {}
-    for name, word in (("io", "psi io "), ("cpu", "cpu "), ("memory", "mem ")):
+    for name, word in (("io", "psi io "), ("cpu", "psi cpu "), ("memory", "psi mem ")):
         stall = table.get(name)
         text = percent(None if stall is None else stall.some_ratio)
         loud = stall is not None and (stall.some_ratio or 0) >= 0.5

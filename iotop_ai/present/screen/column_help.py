@@ -8,6 +8,7 @@ Entries = tuple[tuple[str, str], ...]
 VERDICT: Entries = (
     ("time", "what the job did in the verdict's last 10 s; data: what its loaders waited for"),
     ("c l t d n u o h k s m p g ?", "narrow parts of the time bar: a letter of the word, as k in checkpoint"),
+    ("psi", "pressure: time in which some task stalled for lack of io, cpu or mem"),
     ("0 - ?", "zero, nothing to measure, unknown"),
 )
 DISKS: Entries = (

@@ -165,6 +165,11 @@ def test_the_system_rows_have_their_figures() -> None:
     assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
 
 
+def test_each_figure_of_pressure_is_labelled_so_that_none_reads_as_load() -> None:
+    cpu = next(line.text for line in system_rows(STARVED, UTC, 160, 3) if "psi io" in line.text)
+    assert re.findall(r"psi \w+", cpu) == ["psi io", "psi cpu", "psi mem"]
+
+
 def ports(count: int, received: float | None, nics: int = 1) -> Frame:
     """A machine with busy NICs, ``count`` RDMA ports that each receive ``received``, and one that is down."""
     one = made(Machine(net={f"eth{n}": (5_000_000_000, 100_000_000_000) for n in range(nics)}))
