@@ -40,7 +40,10 @@ class Key(NamedTuple):
 
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMOTE ended"}
 _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
+_HEALTH = ("health.open",)
 _LONGEST_NAME = 14
+_ABOUT_HEALTH = "failing_disk"
+"""The class whose evidence the screen of the disks' health shows, so that the key of this screen is never left out."""
 _OPENED = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")
@@ -97,7 +100,18 @@ _REPLAY_ROW = (
         "time.next_verdict",
         "time.mark",
     ),
-    *("interval.longer", _TAB, "device.previous", "job.next", *_LIST_ROW, "verdict.copy", "row.copy", *_LAST_ROW),
+    *(
+        "interval.longer",
+        _TAB,
+        "device.previous",
+        "job.next",
+        "gpu.open",
+        "health.open",
+        *_LIST_ROW,
+        "verdict.copy",
+        "row.copy",
+        *_LAST_ROW,
+    ),
 )
 _BACK_ROW = (*_REPLAY_ROW[:2], _END, *_REPLAY_ROW[2:])
 _REMOTE_ROW = tuple(name for name in _LIVE_ROW if name not in _LOCAL_ONLY and not name.startswith(_CHANGING))
@@ -179,6 +193,8 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     keys = keys_of(view)
     if view.recording is not None:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)
+    if frame.verdict.primary.class_id == _ABOUT_HEALTH:
+        keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
     return [_keys_line(keys, _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 
 
@@ -187,13 +203,14 @@ def _opens(frame: Frame, view: View) -> str:
     if view.focus == "gpu":
         gpu = selected_gpu(frame, view, view.cursor.removeprefix("gpu:"))
         number = "" if gpu is None or gpu.state is None else f" {gpu.state.number}"
-        return "" if gpu is None else f"GPU{number}"
+        return "" if gpu is None else f"open GPU{number}"
     if view.focus == "disk":
         device = devices.selected_device(frame, view)
-        return view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name)
+        name = view.cursor.removeprefix(DISK_PREFIX) or ("" if device is None else device.name)
+        return name and f"open {name}"
     if view.focus == "process":
         group = selected_group(frame, view)
-        return "" if group is None else cut(group.name, _LONGEST_NAME)
+        return "" if group is None else f"open {cut(group.name, _LONGEST_NAME)}"
     return _OPENED.get(view.focus, "")
 
 

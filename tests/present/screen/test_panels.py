@@ -243,10 +243,21 @@ def test_the_row_of_keys_shows_only_whole_entries() -> None:
         assert text.strip() == ""
 
 
+@pytest.mark.parametrize("mode", ["live", "replay", "back"])
+def test_the_key_of_health_is_always_shown_while_a_disk_fails(mode: str) -> None:
+    failing = Finding("failing_disk", Severity.CRITICAL, 0.9, "sda", (("device", "sda"),))
+    made = NO_GPU._replace(verdict=Verdict((failing,), 60.0, 10.0, 6, 6))
+    assert " h:health" in keys_rows(made, UTC._replace(mode=mode), 60, 1)[0].text
+
+
 def test_a_filter_is_typed_in_the_row_of_keys() -> None:
     text = keys_rows(NO_GPU, UTC._replace(typing=True, pattern="train"), 80, 1)[0].text
     assert text.startswith(" /train ")
     assert text.rstrip().endswith("Enter:keep Esc:clear")
+    empty = keys_rows(NO_GPU, UTC._replace(typing=True), 80, 1)[0].text
+    assert "a word, or user = root and name ~ python" in empty
+    invalid = keys_rows(NO_GPU, UTC._replace(pattern="read >"), 80, 1)[0].text
+    assert invalid.rstrip().endswith("/read > is not valid Esc:clear")
     kept = keys_rows(NO_GPU, UTC._replace(pattern="train"), 80, 1)[0].text
     assert kept.rstrip().endswith("/train Esc:clear")
 

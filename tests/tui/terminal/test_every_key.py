@@ -81,7 +81,7 @@ ON_MAIN: dict[str, Answer] = {
     **{f"panel.{panel}": Answer(rf"{panel} (hidden|shown)", (str(n),)) for n, panel in enumerate(PANEL_KEYS, 1)},
     "gpu.open": Answer("b/n:GPU", ESC),
     "panels.zoom": Answer("alone; z shows all", ("z",)),
-    "health.open": Answer("Enter:open", ESC),
+    "health.open": Answer("Up/Down:disk", ESC),
     "theme.next": Answer(r"done: theme \S+"),
     "row.open": Answer("Up/Down:scroll", ESC),
     "device.next": Answer(r"done: \S+ pinned"),

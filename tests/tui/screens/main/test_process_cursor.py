@@ -125,7 +125,7 @@ async def test_without_a_cursor_the_keys_act_on_the_row_that_the_row_of_keys_nam
         await shown.press("escape")
         shown.app.main.panels["process"].focus()
         await shown.pilot.pause()
-        assert "Enter:train.py" in text(shown.app)
+        assert "Enter:open train.py" in text(shown.app)
         assert "train.py, pid 50" in await shown.press("k")
         assert "train.py tagged" in await shown.press("escape", "T")
         assert shown.marked == ["worker x3"]
