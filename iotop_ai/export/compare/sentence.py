@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iotop_ai.export.compare.bootstrap import LEAST_BLOCK_S, LEAST_BLOCKS
 from iotop_ai.export.compare.comparison import DATA_WAIT, JOB_DISK, STEPS, Change, Comparison, listed_changes
+from iotop_ai.export.report import words
 from iotop_ai.model.job.time_shares import DATA, LOST
 from iotop_ai.present.job.time_words import Part
 from iotop_ai.present.text.units import figure, percent, plural, rate
@@ -23,7 +24,8 @@ def sentence(comparison: Comparison) -> str:
     """The result of the comparison. It claims only differences that are clear."""
     first = outcome(comparison)
     if first is None:
-        return "Cannot tell: neither steps nor where the time went is recorded in both runs"
+        unknown = "neither steps nor where the time went is recorded in both runs"
+        return f"Cannot tell which is faster: {unknown}; {_verdicts(comparison)}"
     if first.interval is None:
         needed = f"each run needs {LEAST_BLOCKS * LEAST_BLOCK_S:.0f} s or more"
         return f"Cannot tell: the runs are too short for a comparison, {needed} ({_pair(first)})"
@@ -31,6 +33,12 @@ def sentence(comparison: Comparison) -> str:
         return f"No clear difference: {_pair(first)}, {interval_text(first)}{_clear_elsewhere(comparison)}"
     reason = _reason(comparison)
     return f"{_verdict(first)}{': ' + reason if reason else ''}"
+
+
+def _verdicts(comparison: Comparison) -> str:
+    """The verdicts of both runs, which are known even if no figure tells which run is faster."""
+    before, after = (words.verdict_name(story) for story in (comparison.before, comparison.after))
+    return f"both runs are {after}" if before == after else f"verdict {before} -> {after}"
 
 
 def outcome(comparison: Comparison) -> Change | None:

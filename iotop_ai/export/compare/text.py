@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import Any
 
 from iotop_ai.export.compare.comparison import Change, Comparison, listed_changes
@@ -12,6 +13,7 @@ from iotop_ai.export.field_names import rounded
 from iotop_ai.export.json.condition import outcome_object
 from iotop_ai.export.json.snapshot import rfc3339
 from iotop_ai.export.report import words
+from iotop_ai.export.report.json import timeline_object
 from iotop_ai.export.report.story import Story
 from iotop_ai.export.report.tables import ReportTable
 from iotop_ai.export.report.text import bar, table_lines
@@ -56,6 +58,15 @@ def sides(comparison: Comparison) -> tuple[tuple[str, Story], ...]:
     return (("before", comparison.before), ("after", comparison.after))
 
 
+def verdict_lines(story: Story) -> list[str]:
+    """The verdicts of a run with the time that each stood, and the sentences of the verdict that counts most."""
+    lines = [f"verdict: {words.verdicts_over_time(story) or words.headline(story)}"]
+    if story.primary is not None:
+        because = f"; {story.primary.because}" if story.primary.because else ""
+        lines.append(f"{words.state_word(story)}: {story.primary.sentence}{because}")
+    return lines
+
+
 def aligned_text(comparison: Comparison) -> str:
     """Which parts of the runs are compared, such as "each job from its first step on: 72 s and 28 s"."""
     first, second = (duration(window.seconds) for window in comparison.windows)
@@ -72,7 +83,7 @@ def _marks_text(comparison: Comparison) -> str:
 
 
 def render_compare_text(comparison: Comparison, width: int, *, ascii_only: bool = False) -> str:
-    """The comparison as text: the sentence, both bars and the table."""
+    """The comparison as text: the sentence, the verdicts and bars of both runs, and the table."""
     text = "\n".join(_lines(comparison, width))
     return "\n".join(map(ascii_text, text.split("\n"))) if ascii_only else text
 
@@ -82,6 +93,8 @@ def _lines(comparison: Comparison, width: int) -> Iterator[str]:
     yield ""
     for word, story in sides(comparison):
         yield f"{word:<{LABEL}}{story.file}: {words.title(story)}"
+        for line in verdict_lines(story):
+            yield from (f"{'':<{LABEL}}{part}" for part in wrap(line, width - LABEL, subsequent_indent="  "))
         main = story.main_job
         if main is not None:
             yield f"{'':<{LABEL}}{words.job_sentence(main)}"
@@ -110,6 +123,9 @@ def compare_object(comparison: Comparison, outcomes: Sequence[ConditionResult] =
                 "end": rfc3339(window.end_ns),
                 "job": None if story.main_job is None else story.main_job.pid,
                 "disk": disk or None,
+                "verdict": None if story.primary is None else story.primary.finding.class_id,
+                "state": words.state_word(story),
+                "timeline": timeline_object(story),
             }
             for (_, story), window, disk in zip(
                 sides(comparison), comparison.windows, comparison.job_disks, strict=True

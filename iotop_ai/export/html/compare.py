@@ -1,10 +1,10 @@
-"""A comparison as one HTML file: the sentence, both bars, and every change with its interval."""
+"""A comparison as one HTML file: the sentence, the verdicts and bars of both runs, and every change with its interval."""
 
 from __future__ import annotations
 
 from iotop_ai.export.compare.comparison import DATA_WAIT, GPU_BUSY, STEPS, Change, Comparison, listed_changes
 from iotop_ai.export.compare.sentence import change_text, interval_text, outcome, sentence, value_text
-from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides
+from iotop_ai.export.compare.text import NOTE, aligned_text, clear_text, sides, verdict_lines
 from iotop_ai.export.html.axes import TimeAxis
 from iotop_ai.export.html.charts import Line, line_chart, share_bar, share_chart
 from iotop_ai.export.html.markup import Markup, single, tag
@@ -68,9 +68,10 @@ def _hue(change: Change) -> str:
 
 def _side(word: str, story: Story) -> Markup:
     main = story.main_job
+    verdicts = [tag("p", line, class_="note") for line in verdict_lines(story)]
     if main is None:
-        return tag("div", tag("h3", word), tag("p", words.NOT_COUNTED, class_="note"))
-    return tag("div", tag("h3", word, tag("small", words.job_sentence(main))), share_bar(main.counts))
+        return tag("div", tag("h3", word), *verdicts, tag("p", words.NOT_COUNTED, class_="note"))
+    return tag("div", tag("h3", word, tag("small", words.job_sentence(main))), *verdicts, share_bar(main.counts))
 
 
 def _key(comparison: Comparison) -> Markup:

@@ -63,15 +63,7 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Cond
         "cost_lost": None if price is None or hours is None else round(price.value * hours.lost, 4),
         "main_job": None if main is None else main.pid,
         "findings": [_finding(finding) for finding in story.findings],
-        "timeline": [
-            {
-                "time": rfc3339(span.wall_ns),
-                "verdict": span.class_id,
-                "state": span.state.value,
-                "seconds": round(span.seconds, 3),
-            }
-            for span in story.timeline
-        ],
+        "timeline": timeline_object(story),
         "jobs": [_job(job) for job in story.jobs],
         "devices": [_device(device) for device in story.devices],
         "gpus": [_gpu(gpu) for gpu in story.gpus],
@@ -94,6 +86,19 @@ def report_object(story: Story, price: Price | None = None, outcomes: tuple[Cond
         "steps": None if story.steps is None else _steps(story.steps),
         "fail_if": [outcome_object(outcome) for outcome in outcomes],
     }
+
+
+def timeline_object(story: Story) -> list[Object]:
+    """The verdicts of a run in order of time."""
+    return [
+        {
+            "time": rfc3339(span.wall_ns),
+            "verdict": span.class_id,
+            "state": span.state.value,
+            "seconds": round(span.seconds, 3),
+        }
+        for span in story.timeline
+    ]
 
 
 def _machine(machine: Machine) -> Object:

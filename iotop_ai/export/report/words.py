@@ -8,9 +8,12 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.time_words import parts_of
 from iotop_ai.present.text import units
 from iotop_ai.present.text.units import clock, duration, percent
+from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import sureness
 
 NOT_COUNTED = "where its time went was not recorded"
+_MOST_VERDICTS = 4
+"""If the verdict changed more often, only the time of each verdict is listed."""
 
 
 def title(story: Story) -> str:
@@ -33,6 +36,32 @@ def state_word(story: Story) -> str:
 def headline(story: Story) -> str:
     """The verdict of the whole run as a sentence."""
     return "the run was too short to judge" if story.primary is None else story.primary.sentence
+
+
+def verdict_name(story: Story) -> str:
+    """The verdict of the whole run in a few words, such as "STARVED (slow disk)"."""
+    first = story.primary
+    return state_word(story) if first is None else named_state(first.finding.class_id, first.finding.state)
+
+
+def named_state(class_id: str, state: State) -> str:
+    """A state with the name of its class, such as "STARVED (slow disk)"."""
+    return f"{state.value} ({class_name(class_id, state)})"
+
+
+def verdicts_over_time(story: Story) -> str:
+    """The verdicts and how long each stood: "OK (data is ready) 40 s -> STARVED (slow disk) 29 s".
+
+    The separator is a comma if the verdict changed often: then each verdict is listed once. "" if nothing was judged.
+    """
+    spans = [(named_state(span.class_id, span.state), span.seconds) for span in story.timeline]
+    separator = " -> "
+    if len(spans) > _MOST_VERDICTS:
+        sums: dict[str, float] = {}
+        for name, seconds in spans:
+            sums[name] = sums.get(name, 0.0) + seconds
+        spans, separator = sorted(sums.items(), key=lambda one: -one[1])[:_MOST_VERDICTS], ", "
+    return separator.join(f"{name} {duration(seconds)}" for name, seconds in spans)
 
 
 def finding_lines(story: FindingStory) -> list[tuple[str, str]]:

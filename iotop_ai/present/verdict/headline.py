@@ -298,6 +298,8 @@ _MENTIONED = 0.3
 def _because_fed(a: Args) -> Spans:
     if number(a, "blocked") is None:
         return [_plain("processes are not seen")]
+    if not number(a, "blocked"):
+        return [_plain("disks block no process of the job")]
     if (number(a, "blocked") or 0.0) >= _MENTIONED:
         end = _plain(f" of the time; the {'GPUs do' if number(a, 'gpus') else 'trainer does'} not wait for it")
         return [_plain("disks block a process "), _strong(percent(a, "blocked")), end]

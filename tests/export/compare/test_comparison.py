@@ -8,8 +8,10 @@ import pytest
 
 from iotop_ai.export.compare.comparison import JOB, MARKS, TIME, Change, Interval, compare_runs, job_disk
 from iotop_ai.export.compare.sentence import change_text, interval_text, sentence
-from iotop_ai.export.compare.text import aligned_text, clear_text, compare_object
+from iotop_ai.export.compare.text import aligned_text, clear_text, compare_object, render_compare_text
+from iotop_ai.export.html.compare import render_compare_html
 from iotop_ai.export.report.story import Story
+from iotop_ai.export.report.words import verdicts_over_time
 from iotop_ai.model.condition.figures import SHARE_NAMES
 from iotop_ai.model.errors import UsageError
 from iotop_ai.model.job.time_shares import LOST
@@ -208,7 +210,29 @@ def test_runs_that_cannot_be_aligned_are_an_error() -> None:
 def test_runs_without_a_job_give_no_answer() -> None:
     found = compare_runs(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
     assert found.aligned_by == TIME
-    assert sentence(found).startswith("Cannot tell: neither steps nor")
+    assert sentence(found) == (
+        "Cannot tell which is faster: neither steps nor where the time went is recorded in both runs; "
+        "verdict STARVED (slow disk) -> OK (GPU-bound)"
+    )
+
+
+def test_the_verdicts_of_both_runs_are_given() -> None:
+    found = compare_runs(story("slow")._replace(jobs=()), story("memory")._replace(jobs=()))
+    lines = [line.strip() for line in render_compare_text(found, 200).splitlines()]
+    at = lines.index("verdict: UNSURE (cause not seen) 5 s -> STARVED (slow disk) 26 s")
+    assert lines[at + 1].startswith("STARVED: the GPU waits for data 39 % of the time; disk loop0 ")
+    assert "verdict: OK (GPU-bound) 31 s" in lines
+    before, after = compare_object(found)["runs"]
+    assert (before["verdict"], before["state"]) == ("storage_read", "STARVED")
+    assert [span["state"] for span in before["timeline"]] == ["UNSURE", "STARVED"]
+    assert (after["verdict"], after["state"]) == ("gpu_bound", "OK")
+    assert "verdict: OK (GPU-bound) 31 s" in render_compare_html(found)
+
+
+def test_a_verdict_that_often_changes_is_summed() -> None:
+    run = story("slow")
+    text = verdicts_over_time(run._replace(timeline=run.timeline * 3))
+    assert text == "STARVED (slow disk) 78 s, UNSURE (cause not seen) 15 s"
 
 
 def test_a_short_run_gives_no_answer() -> None:
