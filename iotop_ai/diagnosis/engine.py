@@ -171,7 +171,7 @@ def _ranked(
         findings.insert(0, unknown(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
     findings += sorted(others, key=_order)
     shown = frozenset(f.class_id for f in findings)
-    first = findings[0]._replace(ruled_out=ruled_out(facts, shown, lead) if full else ())
+    first = findings[0]._replace(ruled_out=ruled_out(facts, findings[0], shown, lead) if full else ())
     return tuple(with_hours(facts, with_cures(facts, f), lost) for f in (first, *findings[1:]))
 
 

@@ -162,6 +162,7 @@ class Training:
     worker_disk: float | None = 0.0
     worker_cpu: float | None = 0.05
     worker_cpu_wait: float | None = 0.0
+    main_cpu_wait: float | None = 0.0
     blocked: float = 0.0
     gpus: tuple[str, ...] = ()
     mounts: tuple[JobMount, ...] = (JobMount("/data", "ext4", "/dev/sda", "8:0"),)
@@ -389,7 +390,10 @@ def sample_of(machine: Machine, second: int) -> Sample:
     found = machine.jobs
     if found:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
-        tasks = {job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, 0.0, job.grown) for job in found}
+        tasks = {
+            job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, job.main_cpu_wait, job.grown)
+            for job in found
+        }
         times = {job.task.key: job.shares for job in found if seconds and job.time}
         files = {job.task.key: job.file_waits for job in found if job.task.key in times and job.file_waits is not None}
         bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times, files)))

@@ -170,5 +170,5 @@ def exit_code_of(finding: Finding | None) -> int:
     if finding.state is State.STARTING:
         raise UnknownError("the job is still starting")
     if finding.state is State.UNSURE:
-        raise UnknownError("the cause is not visible")
+        raise UnknownError("no clear verdict")
     return 0

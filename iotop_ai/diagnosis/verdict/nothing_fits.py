@@ -9,6 +9,7 @@ from iotop_ai.diagnosis.facts.mounts import mount_on
 from iotop_ai.diagnosis.facts.process import Group, grouped
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.diagnosis.verdict.ruled_out import (
+    cpu_wait,
     disks_are_known,
     sampled_job,
     slowest_device,
@@ -45,6 +46,9 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         shares = (("w_cpu", job.worker_cpu), ("w_blocked", job.worker_disk), ("w_idle", job.worker_idle))
         args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
         args += shares if job.workers else ()
+    if lead is not None:
+        args += (("main_cpu_wait", cpu_wait(lead)),)
+        args += (("unexplained", None if lead.time is None else lead.time.unexplained),)
     evidence = []
     if facts.gpu.busy_ratio is not None:
         evidence.append(Evidence("gpus.busy_ratio", facts.gpu.busy_ratio, "ratio", facts.limits.gpu_fair))

@@ -7,10 +7,10 @@ from iotop_ai.diagnosis.facts.gather import Args, Facts
 from iotop_ai.diagnosis.facts.gpu_groups import gpu_groups, strangers_only
 from iotop_ai.diagnosis.facts.job import JobFacts
 from iotop_ai.diagnosis.facts.process import Group, blocked_groups
-from iotop_ai.diagnosis.facts.window import share
+from iotop_ai.diagnosis.facts.window import mean, share
 from iotop_ai.diagnosis.thresholds import Thresholds
 from iotop_ai.model.block.counters import BlockKey, is_leaf
-from iotop_ai.model.finding import RuledOut
+from iotop_ai.model.finding import Finding, RuledOut
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
 
 
@@ -58,6 +58,8 @@ def _storage(facts: Facts) -> RuledOut | None:
             return None
         return RuledOut("storage_read", "disks_idle", (("unknown", float(disks[0])),))
     if share(device.slow) < facts.limits.leave_share:
+        if device.judged_ms is None or device.judged_ms > device.normal_ms:
+            return None
         args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)
     if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
@@ -74,6 +76,40 @@ def _cpu(facts: Facts) -> RuledOut | None:
     if (top.cpu_ratio or 0.0) >= facts.limits.worker_busy:
         return None
     return RuledOut("cpu_prep", "cpu_low", (("task", top.name), ("cpu", top.cpu_ratio)))
+
+
+def cpu_wait(job: JobFacts) -> float | None:
+    """The mean share of time in which the job's trainers wait for a core; None when unknown."""
+    ranks = [rank.key for rank in job.job.ranks]
+    return mean(
+        task.cpu_wait_ratio
+        for sample in job.window.samples
+        if sample.jobs.value is not None
+        for key in ranks
+        if (task := sample.jobs.value.tasks.get(key)) is not None
+    )
+
+
+def _cores_are_short(facts: Facts, job: JobFacts | None) -> bool:
+    """Whether all cores are busy, or the trainers or loaders of the job wait for a core."""
+    limits = facts.limits
+    if (facts.cpu_busy_ratio or 0.0) >= limits.busy_cpu:
+        return True
+    if job is None:
+        return False
+    return (cpu_wait(job) or 0.0) >= limits.gate or (job.worker_cpu_wait or 0.0) >= limits.cores_short
+
+
+def _is_about(finding: Finding) -> str:
+    """The class whose cause the finding itself is about, a disk or the CPUs; "" if it is about neither."""
+    args = dict(finding.args)
+    if finding.class_id == "unknown":
+        limit = "disk" if args.get("slow") else args.get("limit")
+        return {"disk": "storage_read", "cpu": "cpu_prep"}.get(str(limit), "")
+    return "storage_read" if finding.class_id in _ABOUT_A_DISK and args.get("device") else ""
+
+
+_ABOUT_A_DISK = ("failing_disk", "hung", "checkpoint_write")
 
 
 def _job(job: JobFacts, limits: Thresholds, waits: bool) -> tuple[RuledOut | None, ...]:
@@ -141,16 +177,18 @@ def _smart(facts: Facts) -> RuledOut | None:
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))
 
 
-def ruled_out(facts: Facts, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
+def ruled_out(facts: Facts, primary: Finding, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
     """The reasons why other classes do not apply.
 
-    Classes that are active, or that could not be judged, are left out. lead: the leading job.
+    Left out are classes that are active or could not be judged, the disk if the primary finding is about a disk, and
+    the CPU if cores are short. lead: the leading job.
     """
     job = sampled_job(lead)
     waits = any(CLASS_SPECS[class_id].state is State.STARVED for class_id in active)
     first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits, waits)
     every = (*first, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
-    return tuple(r for r in every if r is not None and r.class_id not in active)
+    left_out = active | {_is_about(primary)} | ({"cpu_prep"} if _cores_are_short(facts, job) else set())
+    return tuple(r for r in every if r is not None and r.class_id not in left_out)
 
 
 def sampled_job(lead: JobFacts | None) -> JobFacts | None:

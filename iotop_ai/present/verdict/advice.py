@@ -108,7 +108,9 @@ _WHY: dict[str, Callable[[Args], str]] = {
     "workers_run": lambda a: f"workers compute in {percent(a, 'share')} of the wait",
     "no_limit": lambda a: "no limit on its cgroup",
     "path_local": lambda a: f"{word(a, 'mount')} is local",
-    "no_wait": lambda a: f"trainer waits {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits",
+    "no_wait": lambda a: (
+        f"trainer waits for data {percent(a, 'stall')}" if number(a, "stall") else "trainer never waits for data"
+    ),
     "clocks_free": lambda a: f"heat and power hold its clocks back {percent(a, 'share')} of the time",
     "gpus_draw": lambda a: f"the GPUs draw {percent(a, 'power')} of their limit",
     "smart_fine": lambda a: (

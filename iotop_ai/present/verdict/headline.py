@@ -395,7 +395,7 @@ def _names(finding: Finding, slow: SlowDisk) -> bool:
 
 
 def ruled_out(verdict: Verdict) -> Spans:
-    """Why other causes are ruled out: "the disk, the CPU: trainer never waits; GPU-bound: GPU 22 % busy"."""
+    """Why other causes are ruled out: "the disk, the CPU: trainer never waits for data; GPU-bound: GPU 22 % busy"."""
     by_reason: dict[str, list[str]] = {}
     for reason in verdict.primary.ruled_out:
         by_reason.setdefault(why_text(reason), []).append(_CAUSES.get(reason.class_id, reason.class_id))

@@ -27,11 +27,24 @@ def headline(a: Args) -> Spans:
             ]
         idle = f"{units.percent(1 - busy)} %"
         return [plain("GPUs idle "), strong(idle), plain(" of the time"), COMMA, *_suspect(a)]
+    if verdict_words.is_about_job(a) and (number(a, "unexplained") or 0.0) >= LIMITS.gate:
+        return _unexplained(a)
     if word(a, "task"):
         share = percent(a, "blocked")
         return [strong(word(a, "task")), plain(" is blocked "), strong(share), plain(" of the time"), COMMA,
                 *_suspect(a)]  # fmt: skip
     return _nothing_slow(a)
+
+
+def _unexplained(a: Args) -> Spans:
+    """The share of the job's time that no share explains, with the wait for a core, if the trainer waits for one."""
+    from iotop_ai.diagnosis.thresholds import LIMITS
+
+    share = strong(percent(a, "unexplained"))
+    out = [strong(word(a, "job")), plain(": "), share, plain(" of its time is unexplained")]
+    if (number(a, "main_cpu_wait") or 0.0) < LIMITS.gate:
+        return [*out, COMMA, *_suspect(a)]
+    return [*out, COMMA, plain("it waits for a core "), strong(percent(a, "main_cpu_wait"))]
 
 
 def _suspect(a: Args) -> Spans:
