@@ -1,4 +1,4 @@
-"""A comparison as one HTML file: the sentence, the verdicts and bars of both runs, and every change with its interval."""
+"""A comparison as one HTML file: the sentence, the verdicts and bars of both runs, every change with its interval."""
 
 from __future__ import annotations
 
