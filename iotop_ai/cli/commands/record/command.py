@@ -127,6 +127,8 @@ class Session:
             if options.output or not options.csv:
                 self._output = Output(options, self._clock, say, self._on_output_end)
             self._start_command(signals)
+            if self._output is not None:
+                self._output.announce()
             if options.control:
                 self._control = Control(self._clock, self._status, self._finish)
             self._record()

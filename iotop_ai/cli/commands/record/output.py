@@ -78,8 +78,11 @@ class Output:
             min_free_bytes=options.min_free_bytes,
             on_end=self._end,
         )
+
+    def announce(self) -> None:
+        """Print the file's name. Call this once the command has started, because without it no file is left."""
         if self.path != STREAM:
-            say(f"to {clean(self.path)}")
+            self._say(f"to {clean(self.path)}")
 
     def _end(self) -> None:
         self._ended = True
