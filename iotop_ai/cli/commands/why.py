@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="sample the trainer's Python stack for 5 s more, with py-spy (extra: stack)",
     )
-    parser.add_argument("--md", action="store_true", help="print a fenced block for Markdown")
+    parser.add_argument("--md", "--markdown", action="store_true", help="print a fenced block for Markdown")
     add_source_flags(parser, sub=True)
     if isinstance(parser, Parser):
         parser.other_command_hint = "iotop-ai diagnose prints JSON and reads recordings"

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_replay_flags(parser)
     form = parser.add_mutually_exclusive_group()
     add_html_flag(form)
-    form.add_argument("--markdown", action="store_true", help="print Markdown instead of text")
+    form.add_argument("--md", "--markdown", dest="markdown", action="store_true", help="print Markdown instead of text")
     form.add_argument("--json", action="store_true", help="print a JSON object (docs/report.md) instead of text")
     parser.add_argument(
         "--gpu-hour-price", metavar="PRICE", help="price of one GPU per hour: 2.50, $2.50 or '2.50 EUR'"
