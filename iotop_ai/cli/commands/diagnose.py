@@ -19,14 +19,14 @@ from iotop_ai.model.condition.over_run import ConditionOverRun
 from iotop_ai.model.errors import UnknownError, UsageError
 from iotop_ai.model.finding import Finding, Verdict
 from iotop_ai.model.frame import Frame
-from iotop_ai.model.verdict_totals import JobTime
+from iotop_ai.model.verdict_totals import JobTime, VerdictSpan
 from iotop_ai.playback.selection import ALLOW_ROOT, RecordedFrames, corrupt_input_as_error
 from iotop_ai.present.job.time_words import NOT_RECORDED, parts_for_table
 from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
-from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text
+from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text, stood_text
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
@@ -111,6 +111,9 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("UNSURE", f"measured {diagnosis.measuring_ns / 1e9:.0f} of {diagnosis.needed_s:.0f} s")
     for number, finding in enumerate(findings):
         yield from _finding(finding, findings[number + 1 :], last)
+        if len(findings) > 1:
+            total = diagnosis.total_of(finding)
+            yield _line("lasted", stood_text(total.active_ns / 1e9, total.primary_ns / 1e9))
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)
@@ -121,8 +124,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("missing", f"until {clock(wall_ns)}: {text}")
     if (more := len(diagnosis.missing) - _MOST_CHANGES) > 0:
         yield _line("missing", f"... {more} more")
-    lasting = [span for span in diagnosis.spans if diagnosis.lasts(span.state, span.duration_ns)]
-    spans = lasting or diagnosis.spans
+    spans = _listed_spans(diagnosis)
     if (earlier := len(spans) - _MOST_CHANGES) > 0:
         yield _line("time", f"... {plural(earlier, 'earlier change')}")
     for span in spans[-_MOST_CHANGES:]:
@@ -131,12 +133,20 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield _line("time", text)
 
 
+def _listed_spans(diagnosis: Diagnosis) -> list[VerdictSpan]:
+    """The verdicts over time without mere transitions, unless a transition is to a finding that is shown."""
+    shown = {(finding.class_id, finding.state) for finding in diagnosis.findings}
+    spans = diagnosis.spans
+    listed = [s for s in spans if (s.class_id, s.state) in shown or diagnosis.lasts(s.state, s.duration_ns)]
+    return listed or spans
+
+
 def _job_time(job: JobTime) -> Iterator[str]:
     """Yield a table of how a job spent its time: for each activity, the share in percent and the seconds."""
     title = f"{job.name} (pid {job.key.pid})"
     parts = parts_for_table(job.counts)
     if not parts:
-        yield _line("job", f"{title}: time {NOT_RECORDED}")
+        yield _line("job", f"{title}: the shares of its time are {NOT_RECORDED}")
         return
     yield _line("job", f"{title}: watched for {length(job.counts.whole_ms / 1000)}")
     for part in parts:

@@ -11,7 +11,7 @@ from iotop_ai.present.job.steps import steps_text
 from iotop_ai.present.job.time_words import time_sentence
 from iotop_ai.present.job.verdict_words import current_job, job_waits
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.units import clock
+from iotop_ai.present.text.units import clock, duration
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.headline import text_of
 
@@ -51,6 +51,14 @@ def verdict_block(frame: Frame, view: View = View()) -> list[str]:  # noqa: B008
 def in_plain_ascii(text: str) -> str:
     """A sentence of the screen, with › and ≤ replaced by ASCII."""
     return text.replace("›", ">").replace("≤", "<=")
+
+
+def stood_text(active_s: float, primary_s: float) -> str:
+    """How long a finding stood: "44 s"; if another was the verdict meanwhile, "46 s, 2 s of it as the verdict"."""
+    as_verdict = duration(primary_s) if primary_s else "never"
+    if as_verdict == duration(active_s):
+        return as_verdict
+    return f"{duration(active_s)}, {as_verdict} {'of it ' if primary_s else ''}as the verdict"
 
 
 def ruled_out_text(verdict: Verdict) -> str:

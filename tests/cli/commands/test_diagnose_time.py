@@ -15,7 +15,8 @@ from iotop_ai.model.verdict_totals import VerdictSpan
 from tests.diagnosis.build import IDLE, S, play
 from tests.job_times import SLOW_DISK
 
-OLD = SLOW_DISK.parents[1] / "verdicts" / "storage_read_nw0.iotop.jsonl.gz"
+VERDICTS = SLOW_DISK.parents[1] / "verdicts"
+OLD = VERDICTS / "storage_read_nw0.iotop.jsonl.gz"
 ROW = re.compile(r" {10}(\S.*?) +(<?[\d.]+) % +([\d.]+) s")
 
 
@@ -52,6 +53,17 @@ def test_a_machine_without_a_job_has_no_unseen_cause() -> None:
     ]  # fmt: skip
 
 
+def test_findings_that_stand_together_have_the_time_that_each_stood(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["diagnose", str(VERDICTS / "gpu_throttle_heat.iotop.jsonl.gz"), "--allow-root"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("lasted")] == [
+        "lasted    44 s", "lasted    46 s, 2 s of it as the verdict",
+    ]  # fmt: skip
+    assert [line.split(maxsplit=2)[2] for line in lines if line.startswith("time ")] == [
+        "OK       GPU-bound for 2 s", "SLOWED   GPU held back for 44 s",
+    ]  # fmt: skip
+
+
 def test_one_job_is_selected_by_its_pid(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(SLOW_DISK), "--allow-root", "--json"])
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
@@ -62,5 +74,5 @@ def test_one_job_is_selected_by_its_pid(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_recording_without_job_times_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(OLD), "--allow-root"])
     out = capsys.readouterr().out
-    assert re.search(r"^job       trainer\.py \(pid \d+\): time not recorded$", out, re.MULTILINE)
+    assert re.search(r"^job       trainer\.py \(pid \d+\): the shares of its time are not recorded$", out, re.MULTILINE)
     assert not ROW.search(out)
