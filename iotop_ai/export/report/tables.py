@@ -40,6 +40,7 @@ class ReportTable(NamedTuple):
 
     texts: the number of leading columns that contain text and are left-aligned; the others are right-aligned figures.
     note: a sentence below the table. bad: the rows to mark. drop: the columns that a narrow page omits, in this order.
+    wraps: the column of sentences, which a narrow page wraps before it omits a column; -1 without one.
     """
 
     title: str
@@ -49,6 +50,7 @@ class ReportTable(NamedTuple):
     note: str = ""
     bad: frozenset[int] = frozenset()
     drop: tuple[int, ...] = ()
+    wraps: int = -1
 
 
 def moment(story: Story, wall_ns: int) -> str:
@@ -236,7 +238,12 @@ def _gpu_row(gpu: GpuStory) -> tuple[str, ...]:
 def process_table(story: Story) -> ReportTable:
     """One row per program and user, for those that moved the most bytes."""
     columns = ("program", "user", "processes", "read", "written", "CPU", "blocked")
-    listed = [program for program in story.processes if program.moved_bytes + (program.cpu_s or 0.0) > 0]
+    least_s = 0.5  # rounds to 1 s
+    listed = [
+        program
+        for program in story.processes
+        if program.moved_bytes > 0 or max(program.cpu_s or 0.0, program.blocked_s or 0.0) >= least_s
+    ]
     rows = tuple(
         (
             program.name,
@@ -280,7 +287,7 @@ def health_table(story: Story) -> ReportTable:
             reasons = "; ".join(filter(None, ("gone at the end of the run", reasons)))
         rows.append((disk.name, "" if state is None else state.model, health.word, reasons, hot, hours))
     columns = ("disk", "model", "health", "because", "temperature", "power on")
-    return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1))
+    return ReportTable("Disk health (SMART)", columns, tuple(rows), 4, bad=frozenset(bad), drop=(5, 1), wraps=3)
 
 
 def event_table(story: Story) -> ReportTable:
@@ -327,7 +334,10 @@ def _disks(story: Story) -> str:
         return ""
     others = [device.name for device in story.devices if device.info is not None and device.info.kind != "disk"]
     more = f" and {len(others) - _MOST_OTHERS} more" if len(others) > _MOST_OTHERS else ""
-    return f"{number}; also {', '.join(others[:_MOST_OTHERS])}{more}" if others else str(number)
+    # A disk behind a RAID controller answers SMART although the kernel does not list it.
+    hidden = sum(not disk.removed for disk in story.health) - number
+    counted = f"{number}, and SMART of {hidden} more" if hidden > 0 else str(number)
+    return f"{counted}; also {', '.join(others[:_MOST_OTHERS])}{more}" if others else counted
 
 
 def _spacing(seconds: float | None) -> str:

@@ -15,7 +15,7 @@ from iotop_ai.model.errors import UnknownError
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.job.time_bar import bar_spans
 from iotop_ai.present.text.glyphs import ascii_text
-from iotop_ai.present.text.state_bar import Run, run_spans
+from iotop_ai.present.text.state_bar import GAP, MEASURING, Run, run_spans
 from iotop_ai.present.text.units import MIB
 from iotop_ai.present.verdict.headline import text_of
 from iotop_ai.present.verdict.plain_text import LABEL
@@ -24,6 +24,10 @@ CHART_ROWS = 10
 _GAP = 2
 """The spaces between two columns of a table."""
 _OTHER_FINDINGS = 4
+_HOLE_NS = 2_000_000_000
+"""A time without a verdict has a part of the bar if it is longer than this."""
+_LEAST_CELL, _LEAST_SENTENCE = 16, 40
+"""The fewest characters to which the text of a column is wrapped, and the sentences of a column."""
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))
@@ -33,7 +37,7 @@ _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("second
 def render_report_text(story: Story, width: int, *, ascii_only: bool = False, price: Price | None = None) -> str:
     """The report as text.
 
-    Charts and bars have at most ``width`` columns. A table may be wider if it cannot drop enough columns.
+    Charts and bars have at most ``width`` columns. A table may be wider if it has too many figures for that.
     """
     lines = [*_head(story, width, price), ""]
     for drawn in _charts(story, width, ascii_only):
@@ -64,9 +68,20 @@ def _head(story: Story, width: int, price: Price | None) -> Iterator[str]:
         yield _line("GPU time", sentence)
     if sentence := words.step_sentence(story):
         yield _line("steps", sentence)
-    runs = [Run(span.state.value, span.seconds) for span in story.timeline]
-    if runs:
+    if runs := _runs(story):
         yield _line("verdicts", text_of(run_spans(runs, width - LABEL)))
+
+
+def _runs(story: Story) -> list[Run]:
+    """The verdicts over time, with the time before the first verdict and the time between spans."""
+    out: list[Run] = []
+    end_ns = story.begin_ns
+    for span in story.timeline:
+        if span.wall_ns - end_ns > _HOLE_NS:
+            out.append(Run(GAP if out else MEASURING, (span.wall_ns - end_ns) / 1e9))
+        out.append(Run(span.state.value, span.seconds))
+        end_ns = span.wall_ns + span.duration_ns
+    return out
 
 
 def bar(job: JobStory, story: Story, width: int) -> str:
@@ -104,19 +119,38 @@ def _charts(story: Story, width: int, ascii_only: bool) -> Iterator[str]:
 
 
 def table_lines(table: ReportTable, width: int) -> list[str]:
-    """The table with aligned columns. While it is too wide, the columns of ``drop`` are omitted one by one."""
+    """The table with aligned columns.
+
+    While it is too wide, the columns of ``drop`` are omitted one by one; then the widest column of text is wrapped.
+    """
     columns = list(range(len(table.columns)))
     for column in table.drop:
         if _width(table, columns) <= width:
             break
         columns.remove(column)
     widths = [max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns]
-    lines = [table.title, *(_row(row, columns, widths, table.texts) for row in (table.columns, *table.rows))]
+    widest = max((c for c in columns if c < table.texts), key=lambda c: widths[columns.index(c)])
+    at, whole = columns.index(widest), sum(widths) + _GAP * (len(columns) - 1)
+    widths[at] = min(widths[at], max(_LEAST_CELL, widths[at] + width - whole))
+    rows = [part for row in (table.columns, *table.rows) for part in _wrapped(row, widest, widths[at])]
+    lines = [table.title, *(_row(row, columns, widths, table.texts) for row in rows)]
     return [*lines, *wrap(table.note, width)]
 
 
+def _wrapped(row: Sequence[str], column: int, width: int) -> Iterator[Sequence[str]]:
+    """The row as rows in which the text of one column has at most ``width`` characters; the others are empty there."""
+    first, *more = (row[column],) if len(row[column]) <= width else wrap(row[column], width)
+    yield [first if c == column else cell for c, cell in enumerate(row)]
+    for part in more:
+        yield [part if c == column else "" for c in range(len(row))]
+
+
 def _width(table: ReportTable, columns: Sequence[int]) -> int:
-    widths = (max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns)
+    """The width of these columns if the sentences are wrapped as narrow as they may be."""
+    widths = (
+        min(max(len(row[c]) for row in (table.columns, *table.rows)), _LEAST_SENTENCE if c == table.wraps else 1000)
+        for c in columns
+    )
     return sum(widths) + _GAP * (len(columns) - 1)
 
 

@@ -9,6 +9,8 @@ from iotop_ai.model.verdict_class import State
 from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import duration
 
+MEASURING, GAP = "measuring", ""
+"""States of a Run without a verdict: before the first one, and between two of them."""
 _HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
 
 
@@ -34,7 +36,8 @@ def runs_between(states: Sequence[tuple[int, str]], from_ns: int, to_ns: int) ->
 
 
 def run_spans(runs: Sequence[Run], width: int) -> list[Span]:
-    """The bar: "─" for OK, "╌" for UNSURE and CALM, "━" for any other state, so that it can be read without colours.
+    """The bar: "─" for OK, "╌" for UNSURE and CALM, "·" for no verdict, "━" for any other state, so that it can be read
+    without colours.
 
     The width of a run is proportional to its duration; a run too short for a cell is left out.
     """
@@ -57,10 +60,12 @@ def _run(run: Run, size: int) -> list[Span]:
         glyph, token = "─", "ok"
     elif run.state in (State.UNSURE, State.CALM):
         glyph, token = "╌", "unsure" if run.state == State.UNSURE else "dim"
+    elif run.state in (MEASURING, GAP):
+        glyph, token = "·", "dim"
     else:
         glyph, token = "━", _HUES.get(run.state, "hot")
     word = f" {run.state} {duration(run.seconds)} "
-    if size < len(word) + 4:
+    if size < len(word) + 4 or not run.state:
         return [Span(glyph * size, token)] if size else []
     before = (size - len(word)) // 2
     return [Span(glyph * before, token), Span(word), Span(glyph * (size - before - len(word)), token)]

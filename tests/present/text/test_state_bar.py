@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from iotop_ai.model.verdict_class import State
 from iotop_ai.present.screen.view import View
-from iotop_ai.present.text.state_bar import Run, run_spans, runs_between
+from iotop_ai.present.text.state_bar import GAP, MEASURING, Run, run_spans, runs_between
 from iotop_ai.present.verdict.banner import banner_rows
 from tests.present import scenes
 
@@ -35,6 +35,13 @@ def test_words_are_within_the_part_of_their_state() -> None:
     assert " STARVED 41 min " in text
     assert text.startswith("──")
     assert text.endswith("━━")
+
+
+def test_time_without_a_verdict_is_dots() -> None:
+    runs = [Run(MEASURING, 20 * 60), Run("OK", 20 * 60), Run(GAP, 20 * 60)]
+    text = "".join(span.text for span in run_spans(runs, 90))
+    assert "· measuring 20 min ·" in text[:30]
+    assert text[60:] == "·" * 30
 
 
 def test_the_banner_shows_the_last_hour_unless_there_is_a_second_finding() -> None:

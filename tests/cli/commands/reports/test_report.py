@@ -14,6 +14,7 @@ from tests.job_times import SLOW_DISK, slow_disk
 from tests.tui.recorded import record
 
 FILE = (str(SLOW_DISK), "--allow-root")
+VERDICTS = SLOW_DISK.parents[1] / "verdicts"
 
 
 def report(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> str:
@@ -56,8 +57,29 @@ def test_the_flag_and_the_setting_for_ascii_give_a_report_in_ascii(
     assert report(capsys, *FILE).isascii()
 
 
+def test_a_long_reason_is_wrapped_at_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = report(capsys, str(VERDICTS / "failing_disk.iotop.jsonl.gz"), "--allow-root").splitlines()
+    table = lines[lines.index("Disk health (SMART)") : lines.index("Machine")]
+    assert max(map(len, table)) <= 80
+    assert "nvme1n1  FAILING   the disk itself says that it is failing; spare           84 C" in table
+    assert "                   blocks are below the threshold; reliability is" in table
+    (bar,) = [line for line in lines if line.startswith("verdicts ")]
+    assert 0.18 * 70 < bar.count("·") < 0.28 * 70, "9 of 40 s have no verdict"
+    assert any(line.startswith("disks") and line.endswith("1, and SMART of 2 more") for line in lines)
+
+
+def test_a_program_whose_figures_are_all_0_has_no_row(capsys: pytest.CaptureFixture[str]) -> None:
+    out = report(capsys, str(VERDICTS / "gpu_throttle_heat.iotop.jsonl.gz"), "--allow-root")
+    assert "pt_data_worker" in out
+    assert "kdamond" not in out
+
+
 def test_markdown_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
     out = report(capsys, *FILE, "--markdown")
+    assert out == report(capsys, *FILE, "--md")
     assert out.startswith("# ")
     assert "**STARVED**: the GPU waits for data" in out
     for block in re.findall(r"(?:^\|.*\n)+", out, re.MULTILINE):
