@@ -145,5 +145,5 @@ def _since(frame: Frame, view: View) -> list[Span]:
     passed = max(0, snapshot.at_ns - shown_since(since, frame.carry.states, frame.verdict.state))
     at = clock(snapshot.wall_ns - passed, view.utc_offset_s)
     if passed < SECOND_NS:
-        return [Span(at), Span(f", {frame.verdict.state} from now on", "dim")]
+        return [Span(at), Span(f", {frame.verdict.state} begins", "dim")]
     return [Span(at), Span(f", {frame.verdict.state} for ", "dim"), Span(duration(passed / 1e9))]
