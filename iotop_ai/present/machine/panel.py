@@ -118,9 +118,9 @@ def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> 
     room = width - 2 - spans_cells(right)
     reading = frame.snapshot.filesystems
     if reading.value is None:
-        return row(width, [Span(" used ", "dim"), *reason_spans(reading)], right)
+        return row(width, [Span(" used: ", "dim"), *reason_spans(reading)], right)
     mounts = sorted(reading.value.items(), key=_urgency)
-    out = [Span(" used", "dim")] if mounts else []
+    out = [Span(" used:", "dim")] if mounts else []
     for path, usage in mounts:
         spans = _mount(path, usage, culprit)
         if spans_cells(out) + spans_cells(spans) > room:

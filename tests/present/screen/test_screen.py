@@ -124,7 +124,7 @@ STARVED_80 = """\
  pt_data_worker x64      alice   90.0 M      0         97     1 D      48301+63 \n\
  train.py x8             alice      0      2.0 K        0     6 S      48213 +7 \n\
  337 more, none with I/O; ? 37 of other users unreadable (sudo shows them)      \n\
- used  /data 37 %  /raid 21 %  / 64 %  shm 3 %    net eth0 0.1/100G  ib0 0/400G \n\
+ used:  /data 37 %  /raid 21 %  / 64 %  shm 3 %   net eth0 0.1/100G  ib0 0/400G \n\
  cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %       self 0.4 % 43 MB \n\
  q ? Enter:why j:job Tab:panel b/n:disk g:GPU h:health /:find R:record [ ]:back """
 
