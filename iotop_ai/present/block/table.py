@@ -120,7 +120,7 @@ def block_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     rows, rest = visible_rows(frame, view, height - 1)
     out = device_rows(frame, view, width, _title(view), rows)
     if frame.snapshot.block.value is None:
-        return [*out[:1], reason_row(width, frame.snapshot.block)]
+        return [*out[:1], reason_row(width, frame.snapshot.block, view)]
     if rest:
         out.append(_rest(width, rest))
     elif not rows:

@@ -327,7 +327,7 @@ def _waits(frame: Frame, view: View, width: int) -> Line:
     """
     table = frame.snapshot.processes.value
     if table is None:
-        return reason_row(width, frame.snapshot.processes)
+        return reason_row(width, frame.snapshot.processes, view)
     counts = states(table.stat)
     blocked, running = counts.get("D", 0), counts.get("R", 0)
     out = [Cell(1, "waits", "dim")]

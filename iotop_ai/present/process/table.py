@@ -96,7 +96,7 @@ def process_rows(frame: Frame, view: View, width: int, height: int) -> list[Line
     at = _columns(width, without)
     out = [_head(frame, view, width, at)]
     if table is None:
-        return [*out, reason_row(width, frame.snapshot.processes)]
+        return [*out, reason_row(width, frame.snapshot.processes, view)]
     room = height - 2
     selected = group_at_cursor(frame, view)
     cursor_key = "" if selected is None else selected.row_key
@@ -469,7 +469,7 @@ def _sentence(frame: Frame, view: View, width: int, every: tuple[Group, ...]) ->
     """The group with the most I/O in one row: name, bytes, IO-wait, state. Without I/O, the number of processes."""
     table = frame.snapshot.processes.value
     if table is None:
-        return reason_row(width, frame.snapshot.processes)
+        return reason_row(width, frame.snapshot.processes, view)
     busy = [g for g in every if g.io]
     if not busy:
         number = f"{len(table.info)} process{'' if len(table.info) == 1 else 'es'}"

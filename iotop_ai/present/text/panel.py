@@ -40,8 +40,11 @@ def panel(rows: Rows) -> Rows:
     return cut_to_height
 
 
-def reason_spans(reading: Reading[Any]) -> list[Span]:
-    """The reason why a Reading has no value, and the remedy."""
+def reason_spans(reading: Reading[Any], view: View | None = None) -> list[Span]:
+    """The reason why a Reading has no value, and the remedy; in a replay only the reason, since it is too late to act.
+
+    view: the View of the screen; None if the Reading is of this moment.
+    """
     word = _WORDS[reading.status]
     text = reading.reason or word
     if reading.reason and reading.status in (Status.DENIED, Status.FAILED) and word not in text:
@@ -49,14 +52,14 @@ def reason_spans(reading: Reading[Any]) -> list[Span]:
     out = [Span(text, "dim")]
     if reading.status in (Status.DENIED, Status.FAILED):
         out.insert(0, Span("? ", "unsure"))
-    if reading.remedy:
+    if reading.remedy and (view is None or view.mode != "replay"):
         out += [Span(" (", "dim"), Span(reading.remedy, "text"), Span(")", "dim")]
     return out
 
 
-def reason_row(width: int, reading: Reading[Any]) -> Line:
-    """One row that says why a panel is empty."""
-    return row(width, [Span(" "), *reason_spans(reading)])
+def reason_row(width: int, reading: Reading[Any], view: View | None = None) -> Line:
+    """One row that says why a panel is empty. view: as in ``reason_spans``."""
+    return row(width, [Span(" "), *reason_spans(reading, view)])
 
 
 def missing_row(width: int, name: str, reading: Reading[Any]) -> Line:

@@ -154,14 +154,14 @@ def test_throttling_and_the_link_are_described() -> None:
 
 def test_the_system_rows_have_their_figures() -> None:
     full, cpu = (line.text for line in system_rows(STARVED, UTC, 80, 2))
-    assert full.startswith(" used  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
+    assert full.startswith(" used:  /data 37 %  /raid 21 %  / 64 %  shm 3 % ")
     assert full.rstrip().endswith("net eth0 0.1/100G  ib0 0/400G")
     assert cpu.startswith(" cpu 9/192 (40 allowed)  mem 0.3/2T  swap 0  psi io 97 %")
     assert cpu.rstrip().endswith("self 0.4 % 43 MB")
     assert system_rows(STARVED, UTC, 80, 6)[0].text.startswith("── network")
     crowded = made(Machine(usage={"/": 0.2, "/data": 0.97}))
     first = system_rows(crowded, UTC, 80, 2)[0]
-    assert first.text.startswith(" used  /data 97 %  / 20 %")
+    assert first.text.startswith(" used:  /data 97 %  / 20 %")
     assert [s.text.strip() for s in first.spans if s.token == "warn"] == ["97"]
 
 
@@ -294,3 +294,12 @@ def test_the_key_that_starts_a_recording_also_stops_it() -> None:
 
 def test_the_key_to_the_next_mark_has_room_at_80_columns() -> None:
     assert "':mark" in keys_rows(STARVED, UTC._replace(mode="replay"), 80, 1)[0].text
+
+
+def test_a_replay_names_no_command_for_a_machine_of_the_past() -> None:
+    reading = Reading(None, Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
+    hidden = STARVED._replace(snapshot=STARVED.snapshot._replace(processes=reading))
+    texts = {mode: process_rows(hidden, UTC._replace(mode=mode), 80, 4)[1].text for mode in ("live", "replay")}
+    assert "no process is listed under /proc (mount -t proc proc /proc)" in texts["live"]
+    assert "no process is listed under /proc" in texts["replay"]
+    assert "mount -t" not in texts["replay"]
