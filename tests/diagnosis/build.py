@@ -390,10 +390,7 @@ def sample_of(machine: Machine, second: int) -> Sample:
     found = machine.jobs
     if found:
         rates = {job.task.key: r for job in found if seconds and (r := job.rates(second)) is not None}
-        tasks = {
-            job.task.key: TaskRates(job.main_disk, job.main_running, 0.0, 0.1, job.main_cpu_wait, job.grown)
-            for job in found
-        }
+        tasks = {j.task.key: TaskRates(j.main_disk, j.main_running, 0.0, 0.1, j.main_cpu_wait, j.grown) for j in found}
         times = {job.task.key: job.shares for job in found if seconds and job.time}
         files = {job.task.key: job.file_waits for job in found if job.task.key in times and job.file_waits is not None}
         bare = bare._replace(jobs=rated(JobSample(rates, tasks, 0.005, times, files)))
@@ -476,8 +473,7 @@ SINGLE = Machine(
 BUSY = Machine(
     disks=(Disk(read_bytes_per_s=300 * MB, await_ms=0.8, busy=0.5),),
     tasks=(TRAINER, *(replace(w, blocked=0.1) for w in WORKERS)), gpus=(0.96,) * 8, gpu_pids=(50,), power=655.0,
-    cpu=0.2,
-)  # fmt: skip
+    cpu=0.2)  # fmt: skip
 IDLE = Machine()
 
 

@@ -47,7 +47,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
         args += (("job", job.job.name), ("stall", job.stall), ("lost", job.stall), ("workers", float(job.workers)))
         args += shares if job.workers else ()
     if lead is not None:
-        args += (("main_cpu_wait", cpu_wait(lead)),)
+        args += (("main_cpu_wait", cpu_wait(lead)), ("w_cpu_wait", lead.worker_cpu_wait))
         args += (("unexplained", None if lead.time is None else lead.time.unexplained),)
     evidence = []
     if facts.gpu.busy_ratio is not None:

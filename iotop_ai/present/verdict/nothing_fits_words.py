@@ -37,14 +37,16 @@ def headline(a: Args) -> Spans:
 
 
 def _unexplained(a: Args) -> Spans:
-    """The share of the job's time that no share explains, with the wait for a core, if the trainer waits for one."""
+    """The share of the job's time that no share explains, with the wait of the trainer or its workers for a core."""
     from iotop_ai.diagnosis.thresholds import LIMITS
 
     share = strong(percent(a, "unexplained"))
     out = [strong(word(a, "job")), plain(": "), share, plain(" of its time is unexplained")]
-    if (number(a, "main_cpu_wait") or 0.0) < LIMITS.gate:
-        return [*out, COMMA, *_suspect(a)]
-    return [*out, COMMA, plain("it waits for a core "), strong(percent(a, "main_cpu_wait"))]
+    if (number(a, "main_cpu_wait") or 0.0) >= LIMITS.gate:
+        return [*out, COMMA, plain("it waits for a core "), strong(percent(a, "main_cpu_wait"))]
+    if (number(a, "w_cpu_wait") or 0.0) >= LIMITS.cores_short:
+        return [*out, COMMA, plain("its workers wait for a core "), strong(percent(a, "w_cpu_wait"))]
+    return [*out, COMMA, *_suspect(a)]
 
 
 def _suspect(a: Args) -> Spans:

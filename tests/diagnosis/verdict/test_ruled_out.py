@@ -61,6 +61,8 @@ def test_unexplained_time_is_not_called_nothing_slow() -> None:
     text = headline.text_of(headline.headline(verdict))
     assert text == "train.py: 72 % of its time is unexplained, it waits for a core 28 %"
     assert "cpu_prep" not in classes_ruled_out(UNEXPLAINED)
+    loading = headline.headline(verdict_of(with_job(UNEXPLAINED, main_cpu_wait=0.0, worker_cpu_wait=0.37)))
+    assert headline.text_of(loading).endswith("is unexplained, its workers wait for a core 37 %")
     calm = headline.headline(verdict_of(with_job(UNEXPLAINED, main_cpu_wait=0.0)))
     assert headline.text_of(calm) == "train.py: 72 % of its time is unexplained, cause not seen"
 
