@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from iotop_ai.model.block.counters import BlockInfo, Mount, is_leaf
@@ -28,6 +28,8 @@ from iotop_ai.present.verdict.culprit import Culprit, culprit_of
 
 _OWN_SHARE = 0.3
 """A process that reads less than this share of its disk's bytes is not named as the reader."""
+_MARGIN = 1.1
+"""The bytes of the other disks count this many times, because processes and disks are not read at the same instant."""
 
 
 @panel
@@ -171,8 +173,8 @@ def _is_idle(device: BlockDevice) -> bool:
 def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) -> list[Span]:
     """The process with the most I/O on the disk; "?" when the visible processes do not account for the disk's bytes.
 
-    A process whose disk is unknown may be named for the disk that iotop-ai selects, which is usually the busiest. It is
-    named for a disk that the user selected only if it reads more than all other disks deliver.
+    A process whose disk is unknown is named only if it reads more than all other disks deliver, or if no other disk
+    writes.
 
     direction: "read" or "write", whichever makes up most of the disk's bytes. If no process moves bytes in that
     direction, the process with the most bytes in the other direction is named, because the disk may receive writes
@@ -188,26 +190,29 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
         return value or 0.0
 
     # The groups are sorted with the many idle ones last, which are skipped.
-    busy = [
-        group
-        for group in takewhile(lambda group: not group.idle, every)
-        if _may_be_on(device, group, moved(group) if direction == "read" else 0.0, frame, view)
-    ]
-    best = max(busy, key=moved, default=None)
+    busy = [g for g in takewhile(lambda g: not g.idle, every) if is_disk_of(device, g, frame, view) is not False]
+
+    def most(way: str) -> Group | None:
+        there = (g for g in busy if moved(g, way) > 0 and _may_be_on(device, g, way, moved(g, way), frame, view))
+        return max(there, key=lambda group: moved(group, way), default=None)
+
+    best = most(direction)
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     comparable = direction == "read" and delivered is not None and delivered > MIB
-    if best is None or moved(best) <= 0:
+    if best is None:
         if comparable and table.denied:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
         if comparable and not view.device:
             return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if direction == "read" else "read"
-        best = None if comparable else max(busy, key=lambda group: moved(group, other), default=None)
-        if best is None or moved(best, other) <= 0:
+        best = None if comparable or any(moved(group) > 0 for group in busy) else most(other)
+        if best is None:
             if table.denied and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
             if not any(group.io for group in every):
                 return [Span("no process reads or writes", "dim")]
+            if not view.device:
+                return [Span("?", "unsure"), Span(" process", "dim")]
             return [Span(f"no process is known to {direction} {devices.short_name(device)}", "dim")]
         direction = other
     if comparable and delivered is not None and moved(best) < _OWN_SHARE * delivered:
@@ -218,29 +223,44 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     return [*user, Span(best.label, token), Span(" reads" if direction == "read" else " writes", "dim")]
 
 
-def _may_be_on(device: BlockDevice, group: Group, read: float, frame: Frame, view: View) -> bool:
-    """Whether the group may be named for the disk. read: its bytes read per second; 0 if the disk mostly writes."""
+def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame: Frame, view: View) -> bool:
+    """Whether the group may be named for the disk. moved: the bytes per second that it reads or writes."""
     is_on = is_disk_of(device, group, frame, view)
-    if is_on is not None or not view.device:
-        return is_on is not False
-    delivered, others = device.rates.read_bytes_per_s, _read_elsewhere(device, frame, view)
+    if is_on is not None:
+        return is_on
+    if way == "write":
+        # A disk may receive the bytes much later, so the whole history counts.
+        return _elsewhere(device, frame, view, lambda d: d.totals.write_bytes_per_s) == 0
+    others = _elsewhere(device, frame, view, lambda d: d.rates.read_bytes_per_s)
+    delivered = device.rates.read_bytes_per_s
     if not delivered or others is None:
         return False
     # This disk must deliver what a process reads beyond the bytes that all other disks deliver.
-    return read - others >= _OWN_SHARE * delivered
+    return moved - _MARGIN * others >= _OWN_SHARE * delivered
 
 
-def _read_elsewhere(device: BlockDevice, frame: Frame, view: View) -> float | None:
-    """The bytes per second that the disks outside the device's stack deliver; None when unknown."""
-    own, total = {device.name, *devices.leaves(device.name, frame)}, 0.0
+def _elsewhere(
+    device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
+) -> float | None:
+    """The bytes of other disks, and those of the disks below the device beyond the device's own bytes; None when
+    unknown.
+    """
+    own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):
         if other.info is None or not (is_leaf(other.info) or other.info.kind == "loop"):
             continue
-        if own.isdisjoint((other.name, *devices.leaves(other.name, frame))):
-            if other.rates.read_bytes_per_s is None:
-                return None
-            total += other.rates.read_bytes_per_s
-    return total
+        moved, is_own = bytes_of(other), other.name in own
+        if not is_own and not own.isdisjoint(devices.leaves(other.name, frame)):
+            continue
+        if moved is None:
+            return None
+        if not is_own:
+            total += moved
+        elif other.name != device.name:
+            below += moved
+    # The members of an array move bytes only for the array, also while it is checked.
+    is_array = device.info is not None and device.info.kind == "md"
+    return total if is_array else total + max(0.0, below - (bytes_of(device) or 0.0))
 
 
 @cached_per_frame

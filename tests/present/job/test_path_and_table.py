@@ -130,9 +130,48 @@ def test_a_selected_disk_names_only_a_process_whose_bytes_the_other_disks_cannot
     assert path_of(shown, PINNED_DATA) == "no process is known to read loop0 › /data ext4 › loop0"
 
 
+SLOW_LOOP = disk("loop1", "loop")._replace(minor=3)
+"""A loop device that has the longest queue, so that iotop-ai selects it, although vda moves more bytes."""
+
+
+def beside_vda(slow: Disk, vda_bytes: int, reader: Proc) -> Frame:
+    """A machine with ``slow`` and vda, which reads ``vda_bytes``."""
+    drives = (Disk(ROOT, reads=90, read_bytes=vda_bytes, read_await=0.1), slow)
+    shown = frame(snapshots(lambda second: Machine(drives, (reader,)), 8))
+    return shown._replace(carry=shown.carry._replace(active_ns={slow.info.name: shown.snapshot.at_ns}))
+
+
+@pytest.mark.parametrize("below", [(), ("vda",)])
+@pytest.mark.parametrize(("vda", "path"), [(16, "? process › loop1"), (1, "alice bash reads › loop1")])
+def test_the_disk_that_iotop_ai_selects_names_only_a_process_that_must_read_it(
+    below: tuple[str, ...], vda: int, path: str
+) -> None:
+    """The loop device's file may be on vda, whose other readers do not read the loop device."""
+    info, read = SLOW_LOOP._replace(below=below), 8 if vda == 1 else 2
+    slow = Disk(info, reads=20, read_bytes=read * MIB, read_await=90.0)
+    shown = beside_vda(slow, vda * MIB, Proc(7, "bash", read=max(vda, read) * MIB))
+    assert path_of(shown, UTC) == path
+
+
+def test_the_disk_that_iotop_ai_selects_does_not_name_a_process_that_reads_elsewhere() -> None:
+    still = Disk(SLOW_LOOP, writes=4, write_bytes=4096, write_await=900.0)
+    assert path_of(beside_vda(still, 9 * MIB, Proc(7, "pytest", read=9 * MIB)), UTC) == "? process › loop1"
+
+
+def test_the_disk_that_iotop_ai_selects_names_the_writer_only_while_no_other_disk_writes() -> None:
+    slow, writer = Disk(SLOW_LOOP, reads=4, read_bytes=4096, read_await=1.0), Proc(7, "cp", write=9 * MIB)
+    busy = Disk(ROOT, writes=90, write_bytes=9 * MIB, write_await=9.0)
+
+    def shown(*drives: Disk) -> Frame:
+        return frame(snapshots(lambda second: Machine(drives, (writer,)), 8))
+
+    assert path_of(shown(busy, slow), UTC) == "alice cp writes › / ext4 › vda"
+    assert path_of(shown(busy, slow._replace(writes=1, write_bytes=4096)), UTC) == "? process › / ext4 › vda"
+
+
 def test_a_selected_disk_that_mostly_writes_does_not_name_a_process_because_it_reads() -> None:
     busy = Disk(ROOT, reads=40, read_bytes=40 * MIB, read_await=1.0, writes=90, write_bytes=90 * MIB, write_await=1.0)
-    other = Disk(DATA, reads=1, read_bytes=MIB, read_await=35.0)
+    other = Disk(DATA, reads=1, read_bytes=MIB, read_await=35.0, writes=1, write_bytes=4096)
     procs = (Proc(8, "copier", read=40 * MIB, write=MIB),)
     shown = frame(snapshots(lambda second: Machine((busy, other), procs), 8))
     assert path_of(shown, PINNED_ROOT) == "no process is known to write vda › / ext4 › vda"
