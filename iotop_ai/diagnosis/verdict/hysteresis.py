@@ -85,6 +85,9 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
     """Whether a finding stays active although its condition does not hold now; it then keeps its last figures."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
+        if any(name == "hung_s" for name, _ in old.finding.args) and not _is_counted(facts, key[1]):
+            # The device is gone, or another one has its name.
+            return False
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
         if metrics and _silent(facts.snapshot, key[1]):
             return True
@@ -133,6 +136,12 @@ def _silent(snapshot: Snapshot, disk: str) -> bool:
     if disk not in smart:
         return False
     return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
+
+
+def _is_counted(facts: Facts, disk: str) -> bool:
+    """Whether the newest Sample has the disk's rates, or the rates of no disk at all."""
+    rates = facts.history[-1].block.value if facts.history else None
+    return rates is None or any(key.name == disk and one.reads_per_s is not None for key, one in rates.items())
 
 
 def _dropped(snapshot: Snapshot, disk: str) -> bool:

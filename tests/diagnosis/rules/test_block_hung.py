@@ -72,6 +72,14 @@ def test_the_finding_ends_when_the_device_answers_again() -> None:
     assert health(shown[-1], "sda").word != "hung"
 
 
+@pytest.mark.parametrize("disks", [(), (replace(HANGS, unknown=True),)], ids=["removed", "counts anew"])
+def test_the_finding_ends_at_once_when_the_device_is_gone(disks: tuple[Disk, ...]) -> None:
+    shown = play((Machine(disks=(WORKS,), cpu=0.5), 12), (Machine(disks=(HANGS,), cpu=0.5), 12),
+                 (Machine(disks=(Disk("sdb"), *disks), cpu=0.5), 2))  # fmt: skip
+    assert hung(shown[23])
+    assert not hung(shown[-1])
+
+
 def test_of_a_stack_the_lowest_device_is_named_and_a_suspended_volume_has_its_cure() -> None:
     above = Disk("md0", kind="md", slaves=("sda", "sdb"), in_flight=12)
     both = Machine(disks=(above, replace(HANGS, name="sda"), Disk("sdb")), cpu=0.5, tasks=(WAITER,))
