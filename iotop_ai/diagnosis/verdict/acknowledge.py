@@ -1,4 +1,4 @@
-"""Acknowledged findings, which never clear by themselves and are hidden until they get worse."""
+"""Acknowledged findings, which do not clear by themselves, or not soon, and are hidden until they get worse."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from iotop_ai.model.verdict_class import CLASS_SPECS
 ACK, UNDONE = "ack", "ack_undone"
 """The kinds of events that acknowledge a finding or undo the acknowledgement. An event's text is the finding's
 identity; in ACK, a space and the acknowledged value follow."""
+DEATH = "job_died"
+"""The class of a job that died. Its finding stays for minutes, so that a user can acknowledge it."""
 _SOURCES = ("smart.", "gpus.", "kernel.")
 """The prefixes of the metrics whose figures are compared."""
 _GROWTH = "_growth"
@@ -28,11 +30,15 @@ _SEVERITIES = tuple(severity.value for severity in Severity)
 
 
 def identity(finding: Finding, snapshot: Snapshot) -> str:
-    """The identity of a finding, independent of the device's current name: "failing_disk:SERIAL", "gpu_fault:UUID".
+    """The identity of a finding, independent of the device's current name: "failing_disk:SERIAL", "gpu_fault:UUID",
+    "job_died:PID:SECONDS".
 
     It is "" for a finding that clears by itself, such as one about a device that does not answer. A disk without a
     serial number is identified by its name.
     """
+    if finding.class_id == DEATH and finding.since_ns is not None:
+        # The kernel uses the number of a process again, so the identity has the time of the death.
+        return f"{DEATH}:{finding.subject}:{finding.since_ns // 10**9}"
     if not CLASS_SPECS[finding.class_id].lasting or any(name == "hung_s" for name, _ in finding.args):
         return ""
     table = snapshot.smart.value or {}
@@ -48,7 +54,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
 
 
 def first_to_acknowledge(findings: Iterable[Finding], snapshot: Snapshot) -> tuple[Finding, str] | None:
-    """The first finding that does not clear by itself, with its identity; None if there is none."""
+    """The first finding that can be acknowledged, with its identity; None if there is none."""
     named = ((f, identity(f, snapshot)) for f in findings)
     return next((pair for pair in named if pair[1]), None)
 

@@ -318,9 +318,9 @@ def _because_respawn(a: Args) -> Spans:
 
 
 def _because_died(a: Args) -> Spans:
-    pid = [_plain("pid "), _strong(whole(a, "pid"))]
+    pid = [COMMA, _plain("pid "), _strong(whole(a, "pid"))]
     if number(a, "oom"):
-        return [*pid, COMMA, _plain("killed by the kernel: out of memory")]
+        return [_plain("killed by the kernel: out of memory"), *pid]
     end, crashed = word(a, "end"), "it crashed in native code"
     causes = {
         "SIGHUP": "its terminal or ssh session was closed",
@@ -335,7 +335,9 @@ def _because_died(a: Args) -> Spans:
         "SIGTERM": "it received a request to stop",
     }
     other = "a signal from outside killed it" if end.startswith(("SIG", "signal ")) else "it exited with an error"
-    return [*pid, COMMA, _plain(causes.get(end, other))]
+    # The cause is first, because a narrow screen drops the clauses at the end.
+    cause, colon, more = causes.get(end, other).partition(": ")
+    return [_plain(cause), *([Span(colon), _plain(more)] if more else []), *pid]
 
 
 def _because_serving(a: Args) -> Spans:

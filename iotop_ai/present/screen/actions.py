@@ -246,9 +246,9 @@ MAIN_ACTIONS: tuple[Action, ...] = (
     _key(
         "x",
         "acknowledge",
-        "Acknowledge a failing disk or GPU",
+        "Acknowledge a failing disk or GPU, or a job that died",
         "verdict.acknowledge",
-        Hint("", "acknowledge a failing part", 7),
+        Hint("", "acknowledge a failing part or a death", 7),
     ),
     _key("D", "drop_caches", "Drop caches", "act.drop_caches", Hint("drop-cache", "drop caches, or evict", 3)),
     _key("m", "check", "Check storage: what it gives a job", "act.check", Hint("", "measure storage: check", 7)),
@@ -384,7 +384,7 @@ REASON_ACTIONS: tuple[Action, ...] = (
     _key(
         "x",
         "main('acknowledge')",
-        "Acknowledge a failing disk or GPU",
+        "Acknowledge a failing disk or GPU, or a job that died",
         "reason.acknowledge",
         Hint("acknowledge", "acknowledge"),
     ),

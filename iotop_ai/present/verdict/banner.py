@@ -115,10 +115,12 @@ def _line(width: int, hue: str, label: str, spans: list[Span], right: list[Span]
 
 
 def _last_hour(frame: Frame, view: View, width: int) -> tuple[str, list[Span]]:
-    """(label, text): the states of the last hour as a bar; during the first minute, when the state began."""
+    """(label, text): the states of the last hour as a bar; during the first minute, when the state began; for a job
+    that died, when it died.
+    """
     now, states = frame.snapshot.at_ns, frame.carry.states
     begin = max(now - HOUR_NS, states[0][0]) if states else now
-    if now - begin < MINUTE_NS:
+    if now - begin < MINUTE_NS or frame.verdict.primary.class_id == "job_died":
         return "since", _since(frame, view)
     first, last = (clock(frame.snapshot.wall_ns - (now - at), view.utc_offset_s, "%H:%M") for at in (begin, now))
     room = width - _TEXT_COLUMN - cells(first) - cells(last) - 4

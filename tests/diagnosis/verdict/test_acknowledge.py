@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from iotop_ai.diagnosis.engine import fold
@@ -16,12 +17,14 @@ from iotop_ai.diagnosis.verdict.acknowledge import (
 )
 from iotop_ai.model.finding import Evidence, Finding, Severity
 from iotop_ai.model.fold_state import FoldState
+from iotop_ai.model.frame import Frame
 from iotop_ai.model.health.rules import judged
 from iotop_ai.model.health.smart import HealthPoint, SmartState
 from iotop_ai.model.machine.kernel_log import DeviceErrors
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.snapshot import Event, Snapshot
 from tests.diagnosis.build import IDLE, MB, Disk, Machine, classes, play, sample_of, snapshot_of
+from tests.diagnosis.host_scenes import GONE, ended
 
 FAILING = Finding(
     "failing_disk", Severity.CRITICAL, 0.95, "sda",
@@ -52,6 +55,21 @@ def test_the_identity_of_a_device_is_its_serial_number_or_its_uuid() -> None:
     assert identity(FAILING, snapshot_of(IDLE, 1)) == "failing_disk:sda"
     assert identity(LOST, snapshot_of(IDLE, 1)) == "gpu_fault:GPU-1"
     assert identity(Finding("storage_read", Severity.WARNING, 0.9, "sda"), snapshot_of(IDLE, 1)) == ""
+
+
+def test_an_acknowledged_death_is_hidden_and_a_later_one_with_its_pid_is_shown() -> None:
+    def frames_of(*events: Event) -> list[Frame]:
+        return [*play((Machine(cpu=0.3), 12), (replace(GONE, events=(ended("trainer", -9),)), 1), *((
+            Machine(cpu=0.3, events=(event,)), 3) for event in events))]  # fmt: skip
+
+    shown = frames_of()[-1]
+    death = shown.verdict.primary
+    name = identity(death, shown.snapshot)
+    assert (death.class_id, name) == ("job_died", f"job_died:50:{shown.snapshot.at_ns // 10**9}")
+    hidden = frames_of(ack(name, value_of(death)))[-1]
+    assert "job_died" not in classes(hidden.verdict)
+    later = death._replace(since_ns=(death.since_ns or 0) + 90 * 10**9)
+    assert open_findings([later], hidden.carry.acked, hidden.snapshot) == [later]
 
 
 def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from iotop_ai.model.frame import Frame
+from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
+from iotop_ai.present.verdict.banner import banner_rows
 from tests.diagnosis.build import MB, TRAINER_OLD, Task, play
 from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, OURS, SHARED, SLOW, ended, epochs
 
@@ -36,7 +38,7 @@ WORDS = {
     ),
     "job_died": (
         "train.py died: SIGKILL",
-        "pid 50, killed from outside: the kernel counted no out-of-memory kill",
+        "killed from outside: the kernel counted no out-of-memory kill, pid 50",
         "find what killed it: the scheduler's log (memory limit, time limit), dmesg",
     ),
 }
@@ -45,6 +47,12 @@ WORDS = {
 @pytest.mark.parametrize("name", WORDS)
 def test_each_scene_has_its_words(name: str) -> None:
     assert lines(play((HOST_SCENES[name], 15))[-1]) == WORDS[name]
+
+
+def test_a_narrow_banner_shows_why_a_job_died_and_when() -> None:
+    rows = [line.text for line in banner_rows(play((HOST_SCENES["job_died"], 90))[-1], View(utc_offset_s=0), 76, 4)]
+    assert rows[1].rstrip() == "▌because  killed from outside: the kernel counted no out-of-memory kill"
+    assert rows[2].startswith("▌since    00:00:10, BLOCKED for 79 s")
 
 
 @pytest.mark.parametrize(
@@ -85,10 +93,10 @@ def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
     frame = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(dead,)), 1))[-1]
     headline, because, advice = lines(frame)
     assert headline == "a worker of train.py died: SIGBUS"
-    assert because == "pid 101, it accessed memory without backing: /dev/shm ran full, or a mapped file shrank"
+    assert because == "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank, pid 101"
     assert "/dev/shm" in advice
     killed = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(OOM, ended("trainer", -9))), 1))[-1]
-    assert lines(killed)[1] == "pid 50, killed by the kernel: out of memory"
+    assert lines(killed)[1] == "killed by the kernel: out of memory, pid 50"
 
 
 @pytest.mark.parametrize("name", HOST_SCENES)

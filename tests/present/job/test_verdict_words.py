@@ -213,7 +213,7 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
 )
 def test_a_death_has_the_cause_that_its_signal_tells(code: int, cause: str) -> None:
     frame = last(replace(GONE, events=(ended("trainer", code),)))
-    assert sentence(headline.because, frame) == f"pid 50, {cause}"
+    assert sentence(headline.because, frame) == f"{cause}, pid 50"
 
 
 def test_without_a_disk_of_the_job_nothing_is_said_about_every_disk() -> None:

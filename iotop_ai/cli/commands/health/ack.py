@@ -12,7 +12,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.collectors.state.folder import state_folder
-from iotop_ai.diagnosis.verdict.acknowledge import identity, value_of, worse
+from iotop_ai.diagnosis.verdict.acknowledge import DEATH, identity, value_of, worse
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError, UnknownError, UsageError
 from iotop_ai.model.finding import Finding
@@ -86,5 +86,7 @@ def _list_lines(findings: dict[str, Finding], acknowledged: dict[str, str]) -> l
         value = acknowledged.get(name)
         status = "open" if value is None else "worse" if worse(finding, value) else "acknowledged"
         out.append(f"{status:<13} {name}  {text_of(headline_of(finding))}")
-    out += [f"{'acknowledged':<13} {name}  not active" for name in acknowledged if name not in findings]
+    # A death that is no longer shown does not come back.
+    past = [name for name in acknowledged if name not in findings and not name.startswith(f"{DEATH}:")]
+    out += [f"{'acknowledged':<13} {name}  not active" for name in past]
     return out or ["no failing disk or GPU"]

@@ -8,7 +8,7 @@ from iotop_ai.collectors.io.clock import Clock
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.collectors.state.folder import state_folder
 from iotop_ai.diagnosis.facts.leading_job import job_with
-from iotop_ai.diagnosis.verdict.acknowledge import first_to_acknowledge, value_of
+from iotop_ai.diagnosis.verdict.acknowledge import DEATH, first_to_acknowledge, value_of
 from iotop_ai.present.job.screen import job_after
 from iotop_ai.present.verdict.plain_text import verdict_block
 from iotop_ai.tui.clipboard import copy_text
@@ -19,7 +19,7 @@ DETECTION_S = 10.0
 """Until this many seconds have been watched, the chosen process may still be detected as a job, because the detection
 takes a few samples.
 """
-NOTHING_TO_ACKNOWLEDGE = "only a failing disk or GPU can be acknowledged"
+NOTHING_TO_ACKNOWLEDGE = "only a failing disk or GPU, or a job that died, can be acknowledged"
 
 
 class VerdictActions:
@@ -71,7 +71,9 @@ class VerdictActions:
         current = state.frame.verdict.job_pid or 0
         following = job_after(state.frame, state.view, current, step)
         if not following:
-            state.change("no training job seen")
+            ended = dict(state.frame.verdict.primary.args).get("job") or "the job"
+            died = state.frame.verdict.primary.class_id == DEATH
+            state.change(f"{ended} has ended; no other training job seen" if died else "no training job seen")
         elif following == current:
             state.change("done: it is the only job")
         else:
@@ -83,7 +85,7 @@ class VerdictActions:
         self._threads.run("copy", lambda: ActionResult(copy_text(text, self._osc52)))
 
     def acknowledge(self) -> None:
-        """Acknowledge the first finding that does not clear by itself."""
+        """Acknowledge the first finding that does not clear by itself, or the death of a job."""
         state = self._state
         target = first_to_acknowledge(state.frame.verdict.findings, state.frame.snapshot)
         if target is None:
@@ -92,15 +94,17 @@ class VerdictActions:
             state.change(why)
         else:
             finding, name = target
-            value = value_of(finding)
-            self._threads.run("acknowledge", lambda: _acknowledge(name, value))
+            value, done = value_of(finding), f"{name} is silent until it gets worse"
+            if finding.class_id == DEATH:
+                done = f"the end of {dict(finding.args)['job'] or 'the job'} is acknowledged"
+            self._threads.run("acknowledge", lambda: _acknowledge(name, value, done))
 
 
-def _acknowledge(name: str, value: str) -> ActionResult:
+def _acknowledge(name: str, value: str, done: str) -> ActionResult:
     acknowledged = Acknowledged(state_folder())
     try:
         acknowledged.add(name, value, Clock().wall_ns() // 10**9)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return ActionResult(f"failed: {acknowledged.path}: {reason}")
-    return ActionResult(f"done: {name} is silent until it gets worse")
+    return ActionResult(f"done: {done}")

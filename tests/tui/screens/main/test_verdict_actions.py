@@ -25,6 +25,7 @@ from iotop_ai.tui.screenshot import screenshot
 from iotop_ai.tui.widgets.lines import Wheeled
 from tests.diagnosis.build import IDLE, JOB_STARVED, Machine, play
 from tests.diagnosis.facts.test_leading_job import FED, two
+from tests.diagnosis.host_scenes import HOST_SCENES
 from tests.diagnosis.rules.test_block_hung import HANGS, WAITER, WORKS
 from tests.diagnosis.verdict.test_acknowledge import ill
 from tests.tui.shown import text
@@ -255,6 +256,20 @@ async def test_the_key_x_acknowledges_a_failing_disk(tmp_path: Path, monkeypatch
         await until(lambda: "silent until it gets worse" in app.main.view.message)
         kept = Acknowledged(tmp_path / "iotop-ai").read()
         assert kept == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}
+
+
+async def test_the_key_x_acknowledges_a_death_and_j_names_the_job_that_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with showing(play((HOST_SCENES["job_died"], 15))[-1]) as (app, pilot):
+        await pilot.press("j")
+        await until(lambda: app.main.view.message)
+        assert app.main.view.message == "train.py has ended; no other training job seen"
+        await pilot.press("x")
+        await until(lambda: app.main.view.message == "done: the end of train.py is acknowledged")
+        (name,) = Acknowledged(tmp_path / "iotop-ai").read()
+        assert name.startswith("job_died:50:")
 
 
 async def test_the_key_x_explains_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
