@@ -105,12 +105,18 @@ def _advice(facts: Facts, job: JobFacts | None, group: Group | None) -> tuple[Ad
     if "PSI off" in missing:
         advice += (Advice("psi_on"),)
     if job is not None and (job.stall or 0.0) >= facts.limits.gate:
-        advice += (Advice("look_into", (("pid", float(job.job.ranks[0].key.pid)),)),)
+        advice += (_look_into(job.job.ranks[0].key.pid, job.job.name),)
     elif facts.gpu.used and facts.gpu.on_gpu:
-        advice += (Advice("look_into", (("pid", float(min(facts.gpu.on_gpu))),)),)
+        pid = min(facts.gpu.on_gpu)
+        names = [task.name for task in facts.gpu_tasks.all() if task.key.pid == pid]
+        advice += (_look_into(pid, names[0] if names else ""),)
     elif group is not None:
-        advice += (Advice("look_into", (("pid", float(group.pid)),)),)
+        advice += (_look_into(group.pid, group.name),)
     return advice
+
+
+def _look_into(pid: int, name: str) -> Advice:
+    return Advice("look_into", (("pid", float(pid)), ("name", name)))
 
 
 def _calm_or_busy(facts: Facts, lead: JobFacts | None, group: Group | None, before: str, slow: SlowDisk | None) -> Args:

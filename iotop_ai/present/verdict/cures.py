@@ -48,7 +48,7 @@ def _copy(a: Args) -> str:
 
 
 def _keep(a: Args) -> str:
-    return f"after one pass, {_source(a)} stays in memory ({amount(a, 'room')} free)"
+    return f"read {_source(a)} once: it then stays in memory ({amount(a, 'room')} free)"
 
 
 def _stage(a: Args) -> str:
@@ -57,15 +57,18 @@ def _stage(a: Args) -> str:
 
 
 def _needed(a: Args) -> str:
-    return f"the GPUs ask for ~{rate(number(a, 'needed'))}, {word(a, 'device')} gives {rate(number(a, 'rate'))}"
+    needed = rate(number(a, "needed"))
+    return f"give the GPUs the ~{needed} they ask for: {word(a, 'device')} gives {rate(number(a, 'rate'))}"
 
 
 def _drawn(a: Args) -> str:
+    """The advice to read more at once. The rule knows that the readers wait, but not that the disk serves more."""
     readers = max(1, round(number(a, "readers") or 0.0))
     who = units.plural(readers, "worker" if number(a, "workers") else "reader")
     each = "one read each" if readers > 1 else "one read at a time"
-    drawn = f"{who} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))} from {word(a, 'device')}"
-    return f"{drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
+    drawn = f"{who} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))}"
+    more = f"give {word(a, 'device')} more reads at once if it serves them"
+    return f"{more}: {drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
 
 
 def _in_flight(a: Args) -> str:
@@ -199,6 +202,10 @@ def _ask_peers(a: Args) -> str:
     return f"run iotop-ai why on the hosts of its other ranks; then read NCCL's log (NCCL_DEBUG=INFO){local}"
 
 
+def _dump(pid: str, name: str) -> str:
+    return f"run py-spy dump --pid {pid} to see what {name or 'the process'} waits for"
+
+
 _CLOCK_COMMANDS = {"AMD": "amd-smi metric or rocm-smi", "Intel": "xpu-smi or intel_gpu_top"}
 """The commands that show why a GPU's clock is low, by its maker."""
 
@@ -318,7 +325,7 @@ def _make_room(a: Args) -> str:
     if kind == "boot":
         return f"remove old kernels from {mount} with the package manager"
     if kind == "system":
-        return f"du -xh {_quoted(a, 'mount')} | sort -h | tail shows what fills it"
+        return f"run du -xh {_quoted(a, 'mount')} | sort -h | tail to see what fills it"
     return f"delete old checkpoints and logs on {mount}"
 
 
@@ -354,7 +361,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "reboot_node": lambda a: "drain the node and reboot it",
     "check_gpu_power": lambda a: f"check the auxiliary power cable of {word(a, 'gpu')} and the power supply",
     "look_xid_up": lambda a: f"look Xid {whole(a, 'xid')} up in NVIDIA's Xid catalogue; run dmesg | grep -i xid",
-    "read_gpu_log": lambda a: f"dmesg | grep {_kernel_bus(a)} says why; if it happens again, drain and reboot",
+    "read_gpu_log": lambda a: f"run dmesg | grep {_kernel_bus(a)} to see why; if it happens again, drain and reboot",
     "drain_gpu": lambda a: f"drain the jobs on {word(a, 'gpu')} and its peers, then reset it",
     "debug_kernel": lambda a: "rerun with CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer: the program faulted",
     "use_gpu": _use_gpu,
@@ -393,7 +400,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "fewer_syncs": lambda a: f"use fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
     "compile_model": lambda a: f"{_by(a, _COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
     "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILE_CACHE.get(word(a, 'framework'), '')}",
-    "dump_stacks": lambda a: f"py-spy dump --pid {whole(a, 'main')} shows what it waits for; then dump its workers",
+    "dump_stacks": lambda a: f"{_dump(whole(a, 'main'), word(a, 'job'))}; then dump its workers",
     "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",
     "save_async": _save,
     "less_memory": _less_memory,
@@ -420,7 +427,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "calm_neighbour": _calm_neighbour,
     "calm_cpu": _calm_cpu,
     "slow_resync": lambda a: (
-        f"sysctl dev.raid.speed_limit_max=20000 slows the {word(a, 'other')}"
+        f"run sysctl dev.raid.speed_limit_max=20000 to slow the {word(a, 'other')}"
         f" ({rate(number(a, 'theirs'))} now) until the run is over"
     ),
     "wait_for_check": lambda a: f"wait until {word(a, 'other')} ends: it measures {word(a, 'device')}",
@@ -434,7 +441,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "fault_handler": lambda a: "start it with PYTHONFAULTHANDLER=1: it then prints where it crashed",
     "read_log": lambda a: "read the end of its own log: the traceback says why",
     "more_requests": lambda a: "nothing to do: it works when clients ask",
-    "look_into": lambda a: f"py-spy dump --pid {whole(a, 'pid')} shows what it waits for",
+    "look_into": lambda a: _dump(whole(a, "pid"), word(a, "name")),
 }
 
 

@@ -245,7 +245,15 @@ def test_the_log_is_searched_for_the_address_in_the_kernels_form() -> None:
     logged = replace(
         FED, gpu_only={2: {"bus_id": "00000000:3B:00.0"}}, errors={"0000:3b:00.0": DeviceErrors(1, 0, "PCIe")}
     )
-    assert cure_text("read_gpu_log", logged).startswith("dmesg | grep 0000:3b:00.0 says why")
+    assert cure_text("read_gpu_log", logged).startswith("run dmesg | grep 0000:3b:00.0 to see why")
+
+
+def test_each_cure_is_an_instruction_and_names_the_process_to_look_into() -> None:
+    look = cure_text("look_into", with_job(JOB_PREPARING, running=0.3, disk=0.3))
+    assert look == "run py-spy dump --pid 50 to see what train.py waits for"
+    kept = "read /data (at most 10 GB) once: it then stays in memory (200 GB free)"
+    assert cure_text("keep_in_memory", ROOMY) == kept
+    assert cure_text("slow_resync", CHECKED).startswith("run sysctl ")
 
 
 def cure_text(template: str, machine: Machine) -> str:
@@ -297,7 +305,9 @@ CHECK = "(iotop-ai check /data measures it)"
 
 def test_two_readers_with_a_read_each_do_not_show_what_the_disk_can_give() -> None:
     assert "needed_rate" not in cures(TWO)
-    assert cure_text("drawn_rate", TWO) == "2 workers draw 6.5 MB/s from vda, one read each at 36 ms"
+    assert cure_text("drawn_rate", TWO) == (
+        "give vda more reads at once if it serves them: 2 workers draw 6.5 MB/s, one read each at 36 ms"
+    )
     more = f"raise num_workers 2 -> 4 if vda serves more reads at once {CHECK}"
     assert cure_text("more_in_flight", TWO) == more
 
@@ -365,8 +375,8 @@ def test_the_advice_names_what_fills_the_mount() -> None:
     for mount, cure in (
         ("/boot", "remove old kernels from /boot with the package manager"),
         ("/boot/efi", "remove old kernels from /boot/efi with the package manager"),
-        ("/", "du -xh / | sort -h | tail shows what fills it"),
-        ("/var/log", "du -xh /var/log | sort -h | tail shows what fills it"),
+        ("/", "run du -xh / | sort -h | tail to see what fills it"),
+        ("/var/log", "run du -xh /var/log | sort -h | tail to see what fills it"),
     ):
         assert cure_text("make_room", replace(JOB_HEALTHY, usage={mount: FULL["/data"]})) == cure
 

@@ -46,7 +46,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "storage_read",
             "8 of 8 GPUs wait for data 78 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8 workers blocked 97 %",
-            "the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+            "give the GPUs the ~399 MB/s they ask for: sda gives 88 MB/s",
         ),
         (
             "small_random",
@@ -103,7 +103,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "hung",
             "train.py makes no progress",
             "for a minute its processes computed, read and wrote next to nothing, and no GPU worked",
-            "py-spy dump --pid 50 shows what it waits for; then dump its workers",
+            "run py-spy dump --pid 50 to see what train.py waits for; then dump its workers",
         ),
         (
             "hung stopped",
@@ -121,7 +121,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "storage_read threads",
             "the GPU waits for data 60 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); its loader threads blocked 100 % of the wait",
-            "the GPUs ask for ~219 MB/s, sda gives 88 MB/s",
+            "give the GPUs the ~219 MB/s they ask for: sda gives 88 MB/s",
         ),
         (
             "cpu_prep threads",

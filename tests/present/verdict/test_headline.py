@@ -81,7 +81,7 @@ def test_every_class_has_a_scene() -> None:
             "8 of 8 GPUs wait for data 78 % of the time",
             "disk sda 88 MB/s, r_await 87 ms (typical ≤ 1.3); 8/8 pt_data_worker blocked 100 %",
             "copy /data (at most 1 TB and ~3 h 19 min) to /raid (md0, 11 TB of room): iotop-ai stage /data /raid;"
-            " the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+            " give the GPUs the ~399 MB/s they ask for: sda gives 88 MB/s",
         ),
         (
             "storage_read without GPU",

@@ -15,7 +15,7 @@ def test_a_starved_job_has_every_line() -> None:
         "because   disk sda 88 MB/s, r_await 87 ms (typical <= 1.3); 8 workers blocked 97 %",
         "not       the CPU: workers compute in 3 % of the wait; a limit: no limit on its cgroup;"
         " the network: /data is local; GPU-bound: GPU 22 % busy",
-        "do        the GPUs ask for ~399 MB/s, sda gives 88 MB/s",
+        "do        give the GPUs the ~399 MB/s they ask for: sda gives 88 MB/s",
         "path      alice train.py > 8 workers > /data ext4 > sda",
         "workers   BLOCKED 97 % run 1 cpu-wait 0 idle 2 %",
         "seen      h, job 50 of alice, 1970-01-01 00:00:14, watched 14 s, confidence high",

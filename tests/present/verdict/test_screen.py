@@ -62,7 +62,7 @@ def test_a_starved_job_has_these_rows() -> None:
         " × cpu_prep           workers compute in 3 % of the wait",
         "no sign of ",
         "── do ─",
-        " 1 the GPUs ask for",
+        " 1 give the GPUs the",
         "── last hour ─",
         " STARVED   storage_read ",
         "of GPU time lost by this job since a loss was first reported",

@@ -140,7 +140,7 @@ def gpu_is_held(facts: Facts) -> tuple[Claim, ...]:
             Evidence(f"gpus.{state.number}.idle_s", round(idle_s, 1), "s", limits.gpu_held_s),
             Evidence(f"gpus.{state.number}.memory_used_bytes", used, "B", float(limits.gpu_used_bytes)),
         )
-        advice = (Advice("look_into", (("pid", float(pid)),)),) if pid is not None else ()
+        advice = (Advice("look_into", (("pid", float(pid)), ("name", name))),) if pid is not None else ()
         finding = Finding("no_gpu", Severity.INFO, BASE, uuid, args, evidence, advice=advice)
         out.append(Claim(finding, 1.0, limits.least_samples, limits.least_samples))
     return tuple(out)
