@@ -23,6 +23,9 @@ KEEP = 256
 """About this many Frames are kept for stepping back and forth; they share unchanged records."""
 MOST_STEPS = 40
 """The maximum number of steps taken to reach the first verdict that names a class."""
+_LASTS_NS = 5 * 10**9
+"""A first verdict of another class that follows within this time is shown instead: some rules confirm their finding
+for longer than the rules about a healthy job."""
 
 
 class RecordingPart(Protocol):
@@ -275,16 +278,23 @@ class FrameCursor:
         return after
 
     def first_verdict(self) -> Frame:
-        """Step to the first Frame whose verdict names a class, in at most MOST_STEPS steps; return the Frame reached.
+        """Step to the first Frame whose verdict names a class and lasts, in at most MOST_STEPS steps; return the Frame
+        reached.
 
         At the beginning of a recording the rates are unknown and the rules do not have enough data for a verdict.
         """
-        frame, steps = self._frames[self._at], 0
-        while steps < MOST_STEPS and (frame.verdict.measuring or frame.verdict.primary.class_id == "unknown"):
+        frame, named, steps = self._frames[self._at], None, 0
+        while steps < MOST_STEPS:
+            class_id, known = frame.verdict.primary.class_id, "" if named is None else named.verdict.primary.class_id
+            if not frame.verdict.measuring and class_id not in ("unknown", known):
+                named = frame
             after = self.forward()
-            if after is None or after.sample.gap:
+            late = named is not None and after is not None and after.snapshot.at_ns - named.snapshot.at_ns > _LASTS_NS
+            if after is None or after.sample.gap or late:
                 break
             frame, steps = after, steps + 1
+        if named is not None:
+            self._at = next(i for i, one in enumerate(self._frames) if one is named)
         return self._frames[self._at]
 
     def back(self, cancelled: Callable[[], bool] = never) -> Frame | None:

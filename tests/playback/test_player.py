@@ -342,6 +342,16 @@ def test_a_recording_opens_at_its_first_verdict() -> None:
     assert opened is with_verdict.frame
 
 
+def test_a_recording_opens_at_its_first_verdict_that_lasts() -> None:
+    cursor = FrameCursor([FileRecording(str(VERDICTS / "gpu_throttle_heat.iotop.jsonl.gz"))])
+    cursor.seek(0)
+    opened = cursor.first_verdict()
+    assert (opened.verdict.primary.class_id, opened is cursor.frame) == ("gpu_throttle", True)
+    before = cursor.back()
+    assert before is not None
+    assert before.verdict.primary.class_id == "gpu_bound"
+
+
 def test_a_recording_without_a_verdict_opens_a_few_steps_in(tmp_path: Path) -> None:
     cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", lived(1, 5)))])
     begin = cursor.seek(0)
