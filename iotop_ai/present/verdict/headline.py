@@ -395,9 +395,16 @@ def _names(finding: Finding, slow: SlowDisk) -> bool:
 
 
 def ruled_out(verdict: Verdict) -> Spans:
-    """Why other causes are ruled out: "the disk, the CPU: trainer never waits for data; GPU-bound: GPU 22 % busy"."""
+    """Why other causes are ruled out: "the disk, the CPU: trainer never waits for data; GPU-bound: GPU 22 % busy".
+
+    A disk whose await ``because`` shows is left out.
+    """
     by_reason: dict[str, list[str]] = {}
+    a = dict(verdict.primary.args)
+    in_because = verdict.primary.class_id == "unknown" and not word(a, "limit") and number(a, "await_ms") is not None
     for reason in verdict.primary.ruled_out:
+        if in_because and reason.template == "disks_calm" and dict(reason.args)["device"] == a.get("device"):
+            continue
         by_reason.setdefault(why_text(reason), []).append(_CAUSES.get(reason.class_id, reason.class_id))
     out: Spans = []
     for text, causes in by_reason.items():

@@ -47,6 +47,17 @@ def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() ->
     assert sentence(replace(COMPILING, cores=1)).startswith("the core is 97 % busy")
 
 
+def test_the_await_of_a_calm_disk_is_shown_once() -> None:
+    """It stays in "not" where "because" names what is at its limit instead."""
+    calm = Disk(read_bytes_per_s=8 * MB, await_ms=0.4, busy=0.1)
+    unsure = Machine(cpu=0.3, disks=(calm,), tasks=(Task(60, "python", blocked=0.41),))
+    assert verdict_of(unsure).state is State.UNSURE
+    assert "sda answers in 0.4 ms" in sentence(unsure, headline.because)
+    assert "the CPU: " in sentence(unsure, headline.ruled_out)
+    assert "sda" not in sentence(unsure, headline.ruled_out)
+    assert "sda answers in 0.4 ms" in sentence(replace(COMPILING, disks=(calm,)), headline.ruled_out)
+
+
 def test_a_flooded_disk_without_a_job_is_named_with_its_figures() -> None:
     machine = Machine(disks=(FLOODED,), tasks=(COPY,))
     assert verdict_of(machine).state is State.BUSY
