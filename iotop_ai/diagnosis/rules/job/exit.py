@@ -36,7 +36,7 @@ def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
         an unknown cause within 60 s after its OOM kill (60 % sure). If the log does not say which process was killed,
         the trainer's end within 15 s counts. Other ends of the job within 60 s do not replace the first one, except an
         OOM kill. In a weakly recognised job only a crash or an OOM kill counts. At once. It stays for 10 minutes, or
-        until a later job is at work.
+        until a later job is at work or it is acknowledged.
     Blind spot: without root it misses a process whose exit code it cannot read, except after an OOM kill. It ignores a
         worker that exits with an error of its own.
     """
