@@ -200,14 +200,15 @@ def _process_hop(frame: Frame, view: View, device: BlockDevice, direction: str) 
     # Only reads can be compared, because the disk receives writes later than the process makes them.
     comparable = direction == "read" and delivered is not None and delivered > MIB
     if best is None:
-        if comparable and table.denied:
+        visible = any(moved(group) > 0 for group in busy)
+        if comparable and table.denied and not visible:
             return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
         if comparable and not view.device:
             return [Span("?", "unsure"), Span(" process", "dim")]
         other = "write" if direction == "read" else "read"
-        best = None if comparable or any(moved(group) > 0 for group in busy) else most(other)
+        best = None if comparable or visible else most(other)
         if best is None:
-            if table.denied and not _is_idle(device):
+            if table.denied and not visible and not _is_idle(device):
                 return [Span("?", "unsure"), Span(" process (not permitted)", "dim")]
             if not any(group.io for group in every):
                 return [Span("no process reads or writes", "dim")]

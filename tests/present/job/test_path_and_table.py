@@ -135,9 +135,9 @@ SLOW_LOOP = disk("loop1", "loop")._replace(minor=3)
 
 
 def beside_vda(slow: Disk, vda_bytes: int, reader: Proc) -> Frame:
-    """A machine with ``slow`` and vda, which reads ``vda_bytes``."""
+    """A machine with ``slow`` and vda, which reads ``vda_bytes``. A further process may not be read."""
     drives = (Disk(ROOT, reads=90, read_bytes=vda_bytes, read_await=0.1), slow)
-    shown = frame(snapshots(lambda second: Machine(drives, (reader,)), 8))
+    shown = frame(snapshots(lambda second: Machine(drives, (reader, Proc(9, "other", cpu=0.1, denied=True))), 8))
     return shown._replace(carry=shown.carry._replace(active_ns={slow.info.name: shown.snapshot.at_ns}))
 
 
@@ -155,7 +155,8 @@ def test_the_disk_that_iotop_ai_selects_names_only_a_process_that_must_read_it(
 
 def test_the_disk_that_iotop_ai_selects_does_not_name_a_process_that_reads_elsewhere() -> None:
     still = Disk(SLOW_LOOP, writes=4, write_bytes=4096, write_await=900.0)
-    assert path_of(beside_vda(still, 9 * MIB, Proc(7, "pytest", read=9 * MIB)), UTC) == "? process › loop1"
+    shown = beside_vda(still, 9 * MIB, Proc(7, "pytest", read=9 * MIB))
+    assert path_of(shown, UTC) == "? process (not permitted) › loop1"
 
 
 def test_the_disk_that_iotop_ai_selects_names_the_writer_only_while_no_other_disk_writes() -> None:
