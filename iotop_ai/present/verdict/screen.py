@@ -127,11 +127,11 @@ def _time(frame: Frame) -> str:
 
 
 def _title(frame: Frame, view: View, primary: Finding) -> str:
-    since, what = primary.since_ns, f"why {primary.state.value} ({primary.class_id})"
+    since = primary.since_ns
     if since is None:
-        return what
+        return f"why {primary.class_id}"
     passed = max(0, frame.snapshot.at_ns - shown_since(since, frame.carry.classes, primary.class_id))
-    return f"{what}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
+    return f"why {primary.class_id}, since {clock(frame.snapshot.wall_ns - passed, view.utc_offset_s)}"
 
 
 def _column_slots(width: int) -> list[ColumnSlot]:

@@ -51,7 +51,7 @@ def test_a_starved_job_has_these_rows() -> None:
     page = text(last(JOB_STARVED), 80, 60)
     for words in (
         " STARVED  8 of 8 GPUs wait for data 78 % of the time",
-        "── why STARVED (storage_read), since 00:00:1",
+        "── why storage_read, since 00:00:1",
         " ● time without data                                        78 %         >= 8 %",
         " ● GPUs busy                                                22 %         < 70 %",
         " ● sda: time of a read                                     87 ms typical 1.3 ms",
