@@ -187,17 +187,17 @@ def run(*argv: str) -> None:
 def record(seconds: float) -> MemoryRecording:
     """Return Snapshots of this machine, one per second."""
     source = LiveSource(Settings())
-    recording = MemoryRecording()
+    taken: list[Snapshot] = []
     end: int | None = None
     try:
         for snapshot in source:
-            recording.append(snapshot)
+            taken.append(snapshot)
             end = end or snapshot.at_ns + int(seconds * 1e9)
             if snapshot.at_ns >= end:
                 break
     finally:
         source.close()
-    return recording
+    return MemoryRecording(taken)
 
 
 class Own(MemoryRecording):
