@@ -261,14 +261,14 @@ def test_the_frames_in_memory_are_played_and_grow() -> None:
     ring = Ring()
     for frame in live[:100]:
         ring.put(frame)
-    assert ring.drain()
+    assert ring.drain(60)
     held = ring.recording()
     assert held is not None
     cursor = FrameCursor([held])
     assert cursor.seek(live[99].snapshot.wall_ns - 1) == live[98]
     for frame in live[100:]:
         ring.put(frame)
-    assert ring.drain()
+    assert ring.drain(60)
     assert [cursor.forward() for _ in live[99:]] == live[99:]
     assert cursor.forward() is None
     assert walk_back(cursor) == live

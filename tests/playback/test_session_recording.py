@@ -120,7 +120,7 @@ def test_the_last_hour_and_a_recording_begin_when_their_threads_can_start(
             keeper.switch()
     keeper.put(frames_[3])
     assert keeper.ring is not None
-    assert keeper.ring.drain()
+    assert keeper.ring.drain(60)
     path = keeper.switch()
     assert isinstance(path, str)
     keeper.put(frames_[4])

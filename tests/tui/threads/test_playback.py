@@ -257,7 +257,7 @@ def test_the_verdict_from_before_the_kept_part_is_known() -> None:
     ring = Ring(most_s=90.0)
     for frame in live:
         ring.put(frame)
-        assert ring.drain()
+        assert ring.drain(60)
     held = ring.recording()
     assert held is not None
     assert not any(b'"k":"verdict"' in line for block in held.blocks for line in held.raw_lines(block))

@@ -188,25 +188,31 @@ def small_files() -> None:
 
 
 def test_a_full_disk_ends_the_csv_log_alone(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    words = (*FAST, "--csv", str(path))
+    path, go_on = tmp_path / "log.csv", tmp_path / "go-on"
+    end = f"the CSV log ends: {path}: File too large"
 
     def run(*more: str) -> tuple[int, str]:
-        argv = command("record", *words, *more)
-        done = subprocess.run(
-            argv, cwd=TOP, env=PLAIN, capture_output=True, timeout=30, check=False, preexec_fn=small_files
-        )
-        return done.returncode, done.stderr.decode()
+        argv = command("record", *FAST, "--csv", str(path), *more)
+        with subprocess.Popen(
+            argv, cwd=TOP, env=PLAIN, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=small_files
+        ) as running:
+            assert running.stderr is not None
+            stderr = b""
+            while line := running.stderr.readline():
+                stderr += line
+                if end in line.decode():
+                    go_on.touch()
+        return running.returncode, stderr.decode()
 
-    code, stderr = run("--", "sh", "-c", "sleep 2; exit 7")
+    code, stderr = run("--", "sh", "-c", f"until [ -e {go_on} ]; do sleep 0.1; done; exit 7")
     assert code == 7, stderr
-    assert stderr.count(f"the CSV log ends: {path}: File too large") == 1
+    assert stderr.count(end) == 1
     assert path.read_text().startswith("timestamp,")
     assert path.read_text().endswith("\n")
     path.unlink()
     code, stderr = run()
     assert code == 2
-    assert f"input: the CSV log ends: {path}: File too large" in stderr
+    assert f"input: {end}" in stderr
 
 
 def test_the_exit_code_is_kept_when_the_reader_of_the_csv_log_has_left() -> None:

@@ -52,7 +52,7 @@ class Session:
         for frame in stalling()[:begun]:
             keeper.put(frame)
         self.app = MonitorApp(stalling()[begun], self._come(), self.source, view, "dark", keeper=keeper)
-        assert not begun or self.ring.drain()
+        assert not begun or self.ring.drain(60)
         self.pilot: Pilot[None]
 
     def _come(self) -> Iterator[Frame]:
@@ -74,7 +74,7 @@ class Session:
         for frame in stalling()[first : last + 1]:
             self.feed.put(frame)
         await self.until(lambda: self.app.main.newest == stalling()[last])
-        assert self.ring.drain()
+        assert self.ring.drain(60)
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
