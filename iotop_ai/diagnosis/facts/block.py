@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from math import sqrt
 
 from iotop_ai.diagnosis.facts.per_sample_cache import PerSampleCache
@@ -119,10 +120,16 @@ def normal_await_ms(
     return prior if own is None else max(min(prior, own), limits.learned_floor * prior)
 
 
-def _weighted(values: list[tuple[float | None, float | None]]) -> float | None:
-    """The weighted mean of pairs (value, weight); None if no value with a weight is known."""
+def _columns(rates: Sequence[BlockRates]) -> dict[str, tuple[float | None, ...]]:
+    """The values of each rate, one per sample, by the name of the rate."""
+    columns = zip(*rates, strict=True) if rates else repeat(())
+    return dict(zip(BlockRates._fields, columns, strict=False))
+
+
+def _weighted(values: Iterable[float | None], weights: Iterable[float | None]) -> float | None:
+    """The mean of the values, each with its weight; None if no value with a weight is known."""
     whole = summed = 0.0
-    for value, weight in values:
+    for value, weight in zip(values, weights, strict=True):
         if value is not None and weight:
             whole += weight
             summed += value * weight
@@ -164,8 +171,10 @@ def _with_times(rates: BlockRates, members: list[BlockRates | None]) -> BlockRat
     queues = [m.queue_size for m in known if m.queue_size is not None]
     busy = [m.busy_ratio for m in known if m.busy_ratio is not None]
     return rates._replace(
-        read_await_ms=_weighted([(m.read_await_ms, m.reads_per_s) for m in known]),
-        await_ms=_weighted([(m.await_ms, (m.reads_per_s or 0.0) + (m.writes_per_s or 0.0)) for m in known]),
+        read_await_ms=_weighted([m.read_await_ms for m in known], [m.reads_per_s for m in known]),
+        await_ms=_weighted(
+            [m.await_ms for m in known], [(m.reads_per_s or 0.0) + (m.writes_per_s or 0.0) for m in known]
+        ),
         queue_size=sum(queues) if queues else None,
         busy_ratio=rates.busy_ratio or max(busy, default=None),
     )
@@ -188,10 +197,11 @@ def device_facts(
     base = base_of(info, infos)
     serial = serves_serially(base)
     awaits = [None if r is None else r.await_ms if r.read_await_ms is None else r.read_await_ms for r in rates]
-    size = _weighted([(r.read_size_bytes, r.reads_per_s) for r in known])
-    read_await_ms = _weighted([(r.read_await_ms, r.reads_per_s) for r in known])
+    column = _columns(known)
+    size = _weighted(column["read_size_bytes"], column["reads_per_s"])
+    read_await_ms = _weighted(column["read_await_ms"], column["reads_per_s"])
     normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)
-    await_ms = mean([r.await_ms for r in known])
+    await_ms = mean(column["await_ms"])
     judged = read_await_ms if read_await_ms is not None else await_ms
     if serial:
         busy = [None if r is None else r.busy_ratio for r in rates]
@@ -206,8 +216,8 @@ def device_facts(
             slow = at_least(awaits, limits.inflation_slow * normal)
             saturated = at_least(awaits, limits.inflation_severe * normal)
             critical = both(saturated, at_least(awaits, limits.disk_await_bad_ms))
-    reads = [v for r in known if (v := r.read_bytes_per_s) is not None]
-    read_rate, utilised = mean(reads), mean([r.busy_ratio for r in known])
+    reads = [v for v in column["read_bytes_per_s"] if v is not None]
+    read_rate, utilised = mean(reads), mean(column["busy_ratio"])
     flat = (
         read_rate and len(reads) >= window.needed and _spread(reads, read_rate) <= limits.steady_variation * read_rate
     )
@@ -215,7 +225,7 @@ def device_facts(
         name=key.name,
         info=info,
         read_bytes_per_s=read_rate,
-        write_bytes_per_s=mean([r.write_bytes_per_s for r in known]),
+        write_bytes_per_s=mean(column["write_bytes_per_s"]),
         read_await_ms=read_await_ms,
         await_ms=await_ms,
         read_size_bytes=size,
@@ -228,8 +238,8 @@ def device_facts(
         saturated=saturated,
         critical=critical,
         is_flat=bool(flat) and (utilised or 0.0) >= limits.steady_busy,
-        reads_per_s=mean([r.reads_per_s for r in known]),
-        queue_size=mean([r.queue_size for r in known]),
+        reads_per_s=mean(column["reads_per_s"]),
+        queue_size=mean(column["queue_size"]),
     )
 
 

@@ -108,7 +108,7 @@ def _gpu_groups(facts: Facts, seconds: float) -> tuple[GpuGroup, ...]:
         detail = details.get(uuid)
         if state is None:
             return None
-        rates = tuple(table[uuid] for table in tables if uuid in table)
+        rates = tuple([table[uuid] for table in tables if uuid in table])
         return OneGpu(state, None if detail is None else detail.value, rates)
 
     used, out = facts.gpu.uuids, []

@@ -42,7 +42,7 @@ def _all_busy(window: Window, job: Job, gpu: GpuFacts, jobs: int) -> float | Non
     own = job.gpus
     if own:
         return mean(
-            rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own
+            [rates.busy_ratio for s in window.samples for uuid, rates in (s.gpu.value or {}).items() if uuid in own]
         )
     return gpu.busy_ratio if jobs == 1 and gpu.used and gpu.pids is None else None
 

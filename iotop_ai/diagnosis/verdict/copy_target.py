@@ -57,7 +57,9 @@ def faster_disk(
     avoided = frozenset().union(*(_members(device.info, infos) for device in slow))
     best: Target | None = None
     for info in infos.values():
-        if not _is_local_nvme(base_of(info, infos)) or not avoided.isdisjoint(_members(info, infos)):
+        if not info.mounts or not _is_local_nvme(base_of(info, infos)):
+            continue
+        if not avoided.isdisjoint(_members(info, infos)):
             continue
         for mount in info.mounts:
             if mount.path == source:
