@@ -306,8 +306,8 @@ def document(runs: dict[str, dict[str, list[Run]]], seconds: float) -> str:
 
 def _sittings(known: Iterable[str]) -> str:
     """Return the number of sittings and their times, such as "3 sittings (02:10, 02:50, 03:30)"."""
-    times = sorted({one[11:16] for one in known if one})
-    return f"{len(times)} sittings ({', '.join(times)})" if len(times) > 1 else "1 sitting"
+    stamps = sorted({one[:16] for one in known if one})
+    return f"{len(stamps)} sittings ({', '.join(stamp[11:] for stamp in stamps)})" if len(stamps) > 1 else "1 sitting"
 
 
 def _number(version: str) -> str:

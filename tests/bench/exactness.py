@@ -310,6 +310,8 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/exactness.md")
     parser.add_argument("--only", type=int, action="append", metavar="N", help="only load N, counted from 1")
     args = parser.parse_args()
+    if args.write and args.only:
+        parser.error("--write needs all loads, so it cannot be combined with --only")
     need("fio", "iostat", "pidstat")
     program = installed("iotop-ai")
     with tempfile.TemporaryDirectory(prefix="exactness-", dir="/var/tmp") as name:

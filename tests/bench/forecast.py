@@ -150,6 +150,8 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="keep the results here, and go on from those that it has")
     parser.add_argument("--write", action="store_true", help="write the section of docs/check.md")
     args = parser.parse_args()
+    if args.only is not None and not 1 <= args.only <= args.count:
+        parser.error(f"--only is 1 to {args.count}")
     program = installed("iotop-ai")
     with tempfile.TemporaryDirectory(prefix="forecast-", dir="/var/tmp") as name:
         why = why_no_throttled_disk(Path(name)) or why_no_fuse_disk() or ("" if program else "iotop-ai is missing")

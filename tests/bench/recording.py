@@ -277,6 +277,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args(argv)
+    if args.ticks <= KEYFRAME:
+        parser.error(f"--ticks must be more than {KEYFRAME}: only whole blocks count")
     os.nice(5)
     size_rows, over = sizes(args.ticks)
     ring = ring_rows(args.ticks)

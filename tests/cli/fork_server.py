@@ -93,6 +93,8 @@ def run(request: dict[str, Any], files: list[int]) -> NoReturn:
             code = main(request["words"])
         except SystemExit as end:
             code = end.code or 0
+            if isinstance(code, str):
+                print(code, file=sys.stderr)
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()

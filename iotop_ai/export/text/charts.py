@@ -57,7 +57,8 @@ def scale_top(highest: float) -> float:
     power = 10.0 ** len(str(int(highest))) / 10 if highest >= 1 else 1.0
     while highest < power:
         power /= 10
-    return next(top for top in (power, 2 * power, 5 * power, 10 * power) if top >= highest)
+    # For some large powers of ten, rounding leaves even 10 * power below the highest value.
+    return next((top for top in (power, 2 * power, 5 * power, 10 * power) if top >= highest), highest)
 
 
 def chart(

@@ -202,6 +202,8 @@ def _threshold_text(threshold: Threshold) -> str:
 def missing_text(report: Report) -> str:
     """Why a check has no answer, for standard error. The check must be one that has none."""
     unknown = [one.flag for one in report.thresholds if one.met is None]
+    if unknown == ["--min-gpu"] and report.forecast is not None and report.decoding.unmeasured and not report.failed:
+        return "--min-gpu: the time to decode the images is unknown"
     if report.failed or unknown:
         return report.failed or f"{', '.join(unknown)}: not measured here"
     if report.dataset is not None and not report.dataset.files:

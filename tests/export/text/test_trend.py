@@ -15,7 +15,7 @@ def test_an_unknown_value_is_a_gap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("highest", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.1, 2), (9, 10), (10, 10), (87, 100), (101, 200)]
+    ("highest", "top"), [(0, 1), (0.3, 0.5), (1, 1), (1.1, 2), (9, 10), (10, 10), (87, 100), (101, 200), (1e37, 1e37)]
 )
 def test_the_scale_ends_at_a_round_number_above_the_highest_value(highest: float, top: float) -> None:
     assert scale_top(highest) == pytest.approx(top)

@@ -182,15 +182,17 @@ def wanted_rate(args: argparse.Namespace) -> float:
 
 
 def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
-    results, forecast = report.results, report.forecast
+    results, forecast, min_gpu = report.results, report.forecast, args.min_gpu or 0.0
     share = None if forecast is None else forecast.first
-    if forecast is not None and forecast.at_least and forecast.first < (args.min_gpu or 0.0):
+    if forecast is not None and forecast.at_least and forecast.first < min_gpu:
         share = None  # a lower limit below the threshold does not tell
+    elif forecast is not None and report.decoding.unmeasured and forecast.first >= min_gpu:
+        share = None  # nor does an upper limit above it: images take time to decode
     thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
-        Threshold("--min-gpu", args.min_gpu or 0.0, share),
+        Threshold("--min-gpu", min_gpu, share),
     )
     return tuple(each for each in thresholds if getattr(args, each.flag[2:].replace("-", "_")) is not None)
 

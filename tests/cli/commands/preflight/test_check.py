@@ -104,6 +104,18 @@ def test_a_dataset_of_one_small_file_gets_a_forecast(tmp_path: Path) -> None:
     assert found["findings"][-1] == note
 
 
+@pytest.mark.parametrize(("rate", "code", "stderr"), [("1", 2, True), ("100M", 1, False)])
+def test_images_that_cannot_be_decoded_do_not_meet_a_share_of_the_gpu(
+    tmp_path: Path, rate: str, code: int, stderr: bool
+) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}.jpg").write_bytes(os.urandom(300_000))
+    words = ("--dataset", "--samples-per-s", rate.replace("M", "000000"), "--min-gpu", "50%")
+    done = iotop("check", str(tmp_path), *QUICK, *words, "--python", "/bin/true")
+    assert done.returncode == code, done.stdout
+    assert done.stderr == ("unknown: --min-gpu: the time to decode the images is unknown\n" if stderr else "")
+
+
 @needs_root
 def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk of its own, because a check beside other reads is not kept."""
