@@ -77,7 +77,7 @@ class VerdictServer(LimitedThreads, socketserver.UnixStreamServer):
 
 
 def credentials(request: socket.socket) -> tuple[int, int]:
-    """(pid, uid) of the process that connected, from the kernel. The pid is 0 outside this pid namespace."""
+    """(pid, uid) of the process that connected, from the kernel; pid 0 for a process outside this pid namespace."""
     pid, uid, _ = _CREDENTIALS.unpack(request.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return pid, uid
 

@@ -14,7 +14,7 @@ from iotop_ai.model.errors import UnknownError
 
 MOST_SERIES = 200_000
 _VALUES_PER_SERIES = 16
-"""The maximum number of JSON values per series, on average; a series with eight labels has 14."""
+"""The maximum number of JSON values per series, on average; a series with eight labels has 13."""
 MOST_LABELS = 64
 LONGEST_LABEL = 128
 _LONGEST_ERROR = 160

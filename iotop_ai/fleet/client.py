@@ -37,7 +37,7 @@ class Address:
     def __init__(self, url: str) -> None:
         if len(url) > _LONGEST_URL or not url.isprintable() or " " in url:
             raise UsageError("--prometheus: write an address such as http://prometheus:9090")
-        # A password with a sign such as # or / is not recognised as one, so text with an @ is not repeated.
+        # A password that contains # or / is not recognised as one, so no error repeats an address with an @.
         shown = "" if "@" in url else f" {clean(url)}"
         try:
             parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")

@@ -60,7 +60,7 @@ MOST_EVENTS = 4000
 def newest_events(events: Sequence[Event], at_ns: int, wall_ns: int, dropped: int = 0) -> tuple[Event, ...]:
     """The newest events, at most MOST_EVENTS. If some are left out, the last Event gives their number.
 
-    dropped: the number of events of this Snapshot that were lost before
+    dropped: the number of events of this Snapshot that are already lost
     """
     if not dropped and len(events) <= MOST_EVENTS:
         return tuple(events)

@@ -36,7 +36,7 @@ LOSING = (State.STARVED, State.BLOCKED, State.SLOWED, State.FAILING)
 LOUD = (*LOSING, State.WASTED, State.BUSY)
 """States that need attention; the devices that they name are shown in the state's colour."""
 WITHOUT_JOB = (State.CALM, State.BUSY)
-"""The states of class ``unknown`` when nothing is wrong or no training job runs, so UNSURE would be a false alarm."""
+"""States of class ``unknown`` while nothing is wrong or no training job runs: UNSURE would be a false alarm then."""
 
 
 class ClassSpec(NamedTuple):

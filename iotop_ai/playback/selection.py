@@ -137,7 +137,7 @@ def corrupt_input_as_error(path: str) -> Iterator[None]:
     except _IMPOSSIBLE as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        # The note of an error of the screen names its crash log.
+        # An error in the screen has a note that names its crash log.
         where = "; ".join(getattr(error, "__notes__", ())) or f"{DEBUG_VARIABLE}=1 shows where"
         raise InputError(f"{path}: cannot be evaluated ({type(error).__name__}; {where})") from error
 

@@ -97,7 +97,7 @@ def label_text(labels: Labels) -> str:
 
 
 def _shortened(value: str) -> str:
-    """The value, or the begin of a long one and a hash of it: Prometheus refuses two series with the same labels."""
+    """The value, or the start of a long one and a hash of it: Prometheus refuses two series with the same labels."""
     if len(value) <= LONGEST_LABEL:
         return value
     digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

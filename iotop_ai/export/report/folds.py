@@ -218,7 +218,7 @@ class LinkFold:
 
     def __init__(self, grid: Grid) -> None:
         self._links: dict[str, tuple[Track, Track, Any]] = {}
-        """For each interface: the bytes received, the bytes sent, and its newest state with a known speed."""
+        """For each interface: the rates received and sent, and its newest state with a known speed, else its first."""
         self.received, self.sent = Track(grid.series()), Track(grid.series())
 
     def add(self, interval: Interval, snapshot: Snapshot, sample: Sample) -> None:

@@ -86,8 +86,8 @@ class _Job:
             if now is None or rates is None or rates.span_ns is None or self._reported_ns.get(rank.key) == now.at_ns:
                 continue
             self._reported_ns[rank.key] = now.at_ns
-            # A message may be newer than at_ns. Its own end could double the grid's step, but the caller still uses an
-            # interval of the grid as it was.
+            # A message that is newer than the Snapshot counts as if it ended with the Snapshot. A later end could
+            # double the grid's step, while the caller still uses an interval with the earlier step.
             end_ns = snapshot.wall_ns - max(0, snapshot.at_ns - now.at_ns)
             interval = grid.interval(end_ns, rates.span_ns / 1e9)
             number = i if now.rank is None else now.rank

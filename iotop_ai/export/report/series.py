@@ -82,7 +82,7 @@ class Grid:
 
         None if it is before the start of the grid.
 
-        If the interval needs more than ``most`` points, the step of the grid is doubled.
+        While the interval ends after the last of ``most`` points, the step of the grid is doubled.
         """
         begin_ns = end_ns - round(seconds * _SECOND)
         if begin_ns < self.begin_ns:

@@ -58,7 +58,10 @@ def with_steps(story: Story, log: StepLog) -> Story:
 
 
 def _main_bar(points: Sequence[StepPoint]) -> list[StepPoint]:
-    """The points of the most frequent progress bar, as other bars show evaluations; [] if the log has wall times."""
+    """The points of the most frequent progress bar; the others show evaluations.
+
+    [] without a progress bar, or if the log has wall times.
+    """
     bars = [point for point in points if point.elapsed_s is not None]
     if not bars or any(point.wall_ns is not None for point in points):
         return []

@@ -241,7 +241,10 @@ class Story(NamedTuple):
 
     @property
     def primary(self) -> FindingStory | None:
-        """The finding that lost the most time; None if the run was too short to judge."""
+        """The finding that lost the most time as the verdict; if none lost any, the longest verdict.
+
+        None if the run was too short to judge.
+        """
         return self.findings[0] if self.findings else None
 
     @property

@@ -169,13 +169,16 @@ def _mean(stat: Stat | None, text: Callable[[float], str]) -> str:
 
 
 def listed_devices(story: Story) -> tuple[DeviceStory, ...]:
-    """The disks that moved enough bytes for a row; all disks if none did."""
+    """The disks that moved enough bytes for a row, or all disks if none did; at most MOST_DEVICES of them."""
     busy = [device for device in story.devices if device.moved_bytes >= _BUSY_BYTES]
     return tuple((busy or story.devices)[:MOST_DEVICES])
 
 
 def device_table(story: Story) -> ReportTable:
-    """One row per disk: what it moved, how fast, and how steadily. A disk that was full half the time is marked."""
+    """One row per disk: what it moved, how fast, and how steadily.
+
+    A disk that was full for at least half the time is marked.
+    """
     columns = (
         *("disk", "what", "read", "written", "rMB/s", "CV", "peak", "wMB/s", "CV", "peak"),
         *("r_await", "CV", "peak", "w_await", "%util", "full for"),
@@ -328,7 +331,7 @@ def machine_table(story: Story) -> ReportTable:
 
 
 def _disks(story: Story) -> str:
-    """How many disks the machine has, and the other devices that have a row, such as "1; also loop0, dm-0"."""
+    """How many disks the machine has, and its other block devices, such as "1; also loop0, dm-0"."""
     number = story.machine.disks
     if number is None:
         return ""

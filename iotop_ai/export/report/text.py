@@ -25,9 +25,9 @@ _GAP = 2
 """The spaces between two columns of a table."""
 _OTHER_FINDINGS = 4
 _HOLE_NS = 2_000_000_000
-"""A time without a verdict has a part of the bar if it is longer than this."""
+"""A period without a verdict is shown in the bar if it is longer than this."""
 _LEAST_CELL, _LEAST_SENTENCE = 16, 40
-"""The fewest characters to which the text of a column is wrapped, and the sentences of a column."""
+"""The smallest width to which a column of text is wrapped, and a column of sentences."""
 _DISK_CHARTS = (("read_bytes_per_s", "read, MB/s", 1 / MIB), ("read_await_ms", "r_await, ms", 1.0))
 
 _TIME_UNITS = (("hours", 3600.0, 4 * 3600.0), ("minutes", 60.0, 300.0), ("seconds", 1.0, 0.0))

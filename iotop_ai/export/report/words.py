@@ -14,7 +14,7 @@ from iotop_ai.present.verdict.plain_text import stood_text
 
 NOT_COUNTED = "where its time went was not recorded"
 _MOST_VERDICTS = 4
-"""If the verdict changed more often, only the time of each verdict is listed."""
+"""The most verdicts that are listed."""
 
 
 def title(story: Story) -> str:
@@ -53,7 +53,8 @@ def named_state(class_id: str, state: State) -> str:
 def verdicts_over_time(story: Story) -> str:
     """The verdicts and how long each stood: "OK (data is ready) 40 s -> STARVED (slow disk) 29 s".
 
-    The separator is a comma if the verdict changed often: then each verdict is listed once. "" if nothing was judged.
+    If there are more than _MOST_VERDICTS periods, each verdict is listed once with its whole time: the longest first,
+    separated by commas, at most _MOST_VERDICTS. "" if nothing was judged.
     """
     spans = [(named_state(span.class_id, span.state), span.seconds) for span in story.timeline]
     separator = " -> "

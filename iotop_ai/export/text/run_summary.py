@@ -1,4 +1,4 @@
-"""A summary of a recorded run in a few lines: the verdicts by share of time, the data stall, bytes and peaks."""
+"""A summary of a recorded run in a few lines: the verdicts by share of time, the time lost, bytes and peaks."""
 
 from __future__ import annotations
 

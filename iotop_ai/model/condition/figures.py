@@ -315,7 +315,7 @@ _NOT_COUNTED_KINDS = ("ram", "zram", "partition", "nvme-path")
 def disks_measured(figure: Figure, frame: Frame) -> dict[str, bool]:
     """For each disk that the figure names, whether the figure is measured.
 
-    A mean per request counts as measured even if the interval had no request. {} for a Frame without an interval.
+    A mean per request counts as measured even if the interval had no request. {} for a Frame without rates of disks.
     """
     rated, infos = frame.sample.block, frame.snapshot.disks.value or {}
     if rated.value is None or rated.seconds is None:

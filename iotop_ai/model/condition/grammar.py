@@ -101,7 +101,7 @@ def _hold_s(text: str | None) -> float:
 
 
 def _in_unit(text: str, number: float, unit: str, figure: Figure) -> float:
-    """Converts a number to the figure's unit. Raises UsageError if ``unit`` measures something else."""
+    """Convert a number to the figure's unit. Raises UsageError if ``unit`` measures something else."""
     own, lower = figure.unit, unit.lower()
     if not math.isfinite(number):
         raise UsageError(f"{text!r}: not a number")

@@ -1,8 +1,8 @@
 """A condition that is evaluated over a whole period, such as a recording.
 
-A clause with "for" is met if it was once true for that long; several such clauses, if they were so at the same time.
-Any other clause concerns the whole period: a share is part of the job's whole time, a finding counts if it was ever
-active, and any other figure is a mean.
+A clause with "for" is met if it was once true for that long. Several such clauses must have been met at the same time.
+Any other clause concerns the whole period: a share covers the job's whole time, a finding counts if it was ever active,
+and any other figure is a mean.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class ClauseResult(NamedTuple):
 
 
 def identity_of(clause: Clause, name: str, frame: Frame) -> str:
-    """A text that distinguishes a disk from a later disk of the same name; "" if unknown or if it is not about a disk.
+    """A text that distinguishes a disk from a later disk of the same name; "" if unknown, or if no disk is named.
 
     For a figure, the result is the diskseq. For a finding, it is the serial number, because a finding may stay active
     when its disk is connected again.

@@ -46,7 +46,7 @@ class Ended(NamedTuple):
 
 
 def may_end_by_kill(pid: int | None, ago_ns: int) -> bool:
-    """Whether a process that ends now may have ended by an OOM kill that the kernel reported ``ago_ns`` ago.
+    """Whether an OOM kill that the kernel reported ``ago_ns`` ago may be the cause of an end that is seen now.
 
     The kernel reports the kill when it sends the signal, and the process needs seconds to free its memory. pid: the
     process that was killed; None if unknown, and then less time is allowed because the end may have another cause.

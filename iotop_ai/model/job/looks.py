@@ -57,7 +57,8 @@ class Look(NamedTuple):
     autograd: bool
     makers: Sequence[tuple[Sequence[int], bool]]
     receives: bool = False
-    """The same for the trainer; False if the job has several training processes, which exchange other bytes too."""
+    """Whether the trainer's own sockets receive data, or its main thread waits at one; False if the job has several
+    training processes, which exchange other bytes too."""
 
 
 class LookCounts(NamedTuple):

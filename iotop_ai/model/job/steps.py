@@ -70,7 +70,10 @@ StepTable = Mapping[ProcessKey, StepCounts]
 
 
 def step_rates(before: StepCounts | None, after: StepCounts) -> StepRates:
-    """The rates between two messages of one process; unknown without an earlier message, or if the count fell."""
+    """The rates between two messages of one process; unknown without an earlier message, and for a count that fell.
+
+    All are unknown if only one of the messages counts steps.
+    """
     if before is None or after.at_ns <= before.at_ns or (before.steps is None) != (after.steps is None):
         return UNKNOWN_RATES._replace(rank=after.rank)
     span_ns = after.at_ns - before.at_ns

@@ -98,7 +98,7 @@ def wait_state_in(wchan: bytes) -> int | None:
 
 
 def wait_state_of(state: bytes, wchan: bytes) -> int:
-    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs or if unreadable."""
+    """The wait state of a task. state: its state letter. wchan: "0" or empty if the task runs, or if unknown."""
     if wchan.startswith(STOPS) or state in (b"T", b"t"):
         return STOPPED
     if state == b"D":

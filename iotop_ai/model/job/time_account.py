@@ -42,7 +42,7 @@ class Phase(StrEnum):
 
 
 class Interval(NamedTuple):
-    """One training process over an interval. The I/O rates include those of its descendants, except those called own.
+    """One training process over an interval. The I/O rates include its descendants, except the rates called own.
 
     gpu_busy: the mean utilisation of its GPUs, 0 to 1; None without a GPU, and if unknown
     read_bytes_per_s, read_chars_per_s, write_bytes_per_s: bytes read from devices, read by calls, and written; None if

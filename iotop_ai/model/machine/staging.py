@@ -85,7 +85,7 @@ class Speed(NamedTuple):
     """Bytes per second, measured without the page cache on a sample of the source; None if not measurable.
 
     sample_files, sample_bytes: the size of the sample
-    direct: whether the reads bypassed the page cache (O_DIRECT); otherwise the sample was evicted before
+    direct: whether the reads bypassed the page cache (O_DIRECT); otherwise the sample was evicted first
     too_small: whether the sample is too small for a comparison
     """
 

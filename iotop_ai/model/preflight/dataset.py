@@ -136,11 +136,11 @@ class Supply(NamedTuple):
 
     @property
     def from_memory_s(self) -> float:
-        """The part of a sample's reading that the page cache takes, in seconds; 0 if it is unknown."""
+        """The seconds in which the cached part of a sample is read; 0 if unknown."""
         return self.cached * self.memory_s if self.memory_s is not None else 0.0
 
     def read_s(self, rate: float) -> float:
-        """The seconds of a sample's reading, of which the storage reads what is not cached at ``rate``."""
+        """The seconds in which a sample is read: from storage at ``rate``, and its cached part from memory."""
         return (1.0 - self.cached) / rate + self.from_memory_s
 
 

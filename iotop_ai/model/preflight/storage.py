@@ -183,8 +183,8 @@ def is_uneven(phase: Measured, dataset: Dataset) -> bool:
 def files_per_s(phase: Measured, dataset: Dataset | None) -> float | None:
     """The files per second of a phase that reads files; None if unknown.
 
-    For a dataset it is never more than its bytes per second allow for a file of mean size. If only a part of some files
-    was read, bytes are converted.
+    For a dataset, the rate is at most the bytes per second divided by the mean size of its files. If some of its files
+    are read only in part, it is exactly that quotient.
     """
     if phase.name != DATASET or dataset is None:
         return phase.ops_per_s

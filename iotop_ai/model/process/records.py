@@ -289,5 +289,5 @@ class ProcessSample(NamedTuple):
     rates: Mapping[ProcessKey, ProcessRates]
     debts: tuple[Debt, ...] = ()
     cminflt_before: Mapping[ProcessKey, int] = {}
-    """For processes that may inherit a waiting debt, cminflt in the previous Snapshot: its growth has to cover both
-    intervals."""
+    """For each process that may inherit a waiting debt, the cminflt from which the next Snapshot counts its growth, so
+    that the growth covers both intervals."""

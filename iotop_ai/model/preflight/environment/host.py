@@ -39,7 +39,7 @@ class HostFacts(NamedTuple):
     nvidia_cards: the number of NVIDIA GPUs on the PCI bus
     uvm: whether /dev/nvidia-uvm exists
     rdma: the number of RDMA devices
-    variables: the environment variables that affect a training
+    variables: the environment variables that affect training
     jupyter: whether a notebook started this process
     links: the name and state ("up", "down", "unknown") of each network interface
     """
