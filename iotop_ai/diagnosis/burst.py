@@ -1,4 +1,7 @@
-"""Decides when a slow recording uses a short interval: when a finding begins, or a disk or GPU rate changes sharply."""
+"""Decides when a slow recording uses a short interval.
+
+It does so when a finding above INFO begins, or when the rate of a disk or GPU changes sharply.
+"""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ def fold(
 ) -> tuple[FoldState, Verdict]:
     """Return the next state and the verdict at ``snapshot``.
 
-    history: the Samples of the Frame, oldest first; the last Sample ends at ``snapshot``. It may be empty. Less than
-    ``decide_s`` after a decision, the previous verdict is returned.
+    history: the Samples of the Frame, oldest first, the last of which ends at ``snapshot``; () if there are none. Less
+    than ``decide_s`` after a decision, the previous verdict is returned.
     """
     now = snapshot.at_ns
     started = now if carry.started_ns is None else carry.started_ns
@@ -60,7 +60,7 @@ def fold(
     carry = carry._replace(started_ns=started, active_ns=active_ns, acked=acked)
     if snapshot.baselines.value:
         carry = carry._replace(learned=seeded(carry.learned, snapshot.baselines.value))
-    carry = _learn(carry, snapshot, history, limits)
+    carry = _with_sample(carry, snapshot, history, limits)
     decided, verdict = carry.decided_ns, carry.verdict
     if verdict is not None and decided is not None and 0 <= now - decided < limits.decide_s * 1e9:
         return carry, verdict
@@ -118,7 +118,7 @@ def verdict_of_job(frame: Frame, pid: int, cache: FoldCache | None = None) -> Ve
     return verdict._replace(findings=findings, job_pid=job.key.pid)
 
 
-def _learn(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
+def _with_sample(carry: FoldState, snapshot: Snapshot, history: tuple[Sample, ...], limits: Thresholds) -> FoldState:
     """The state updated with the newest Sample; unchanged if there is none or if it was counted before."""
     if not history or (carry.fed_ns is not None and history[-1].at_ns <= carry.fed_ns):
         return carry

@@ -72,8 +72,8 @@ class Thresholds(NamedTuple):
     inflation_severe: float = 8.0
     """Such a device is saturated if its await is at least this multiple of normal."""
     network_prior_ms: float = 5.0
-    """The normal await of a read of n bytes is *_prior_ms + n / *_prior_bytes_per_s, by transport. Source: typical
-    figures."""
+    """The normal await of a read of n bytes is *_prior_ms + 1000 n / *_prior_bytes_per_s, by transport. Source:
+    typical figures."""
     network_prior_bytes_per_s: float = 250e6
     """See network_prior_ms."""
     nvme_prior_ms: float = 0.3
@@ -85,7 +85,7 @@ class Thresholds(NamedTuple):
     hdd_prior_ms: float = 12.0
     """The await of a random 4 KiB read on a 7,200 rpm disk. Source: Linux commit 2b8bd423614c (12.1 ms)."""
     hdd_prior_bytes_per_s: float = 150e6
-    """See hdd_prior_ms."""
+    """See network_prior_ms."""
     ssd_prior_ms: float = 1.0
     """See network_prior_ms."""
     ssd_prior_bytes_per_s: float = 500e6
@@ -216,8 +216,8 @@ class Thresholds(NamedTuple):
     throttled_mask_leave: float = 0.1
     """The finding ends below this share."""
     gpu_hot_celsius: float = 85.0
-    """A GPU is hot at or above this temperature, regardless of its slowdown temperature, except by
-    another sensor (AMD's junction); a classic limit."""
+    """A GPU is hot at or above this temperature, regardless of its slowdown temperature; a classic limit. It does not
+    apply to another sensor (AMD's junction)."""
     hot_margin: float = 3.0
     """A GPU is also hot if it is at most this many degrees below the temperature at which it slows down."""
     clock_low: float = 0.85
@@ -245,9 +245,9 @@ class Thresholds(NamedTuple):
     gpu_memory_leave: float = 0.92
     """The finding ends below this used part."""
     gpu_memory_end_s: float = 600.0
-    """Nearly full GPU memory is a warning if it will be full within this time."""
+    """Nearly full GPU memory is critical if it will be full within this time."""
     xid_program_s: float = 600.0
-    """The time for which an Xid counts that is not a fault of the board."""
+    """The time for which an Xid counts if it is not a fault of the board."""
     spin_power: float = activity.SPIN_POWER
     """GPUs that are never idle but draw less than this part of their power limit only spin. An H100 draws about 14 %
     then."""

@@ -144,9 +144,9 @@ class SocketDiag:
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
-        """Return the connected sockets by inode. Raises Unavailable at the first of several failures in a row.
+        """Return the connected sockets by inode. Raises Unavailable at the first failure.
 
-        Later calls return {} while ``unavailable`` is set. The dump is tried again once a minute.
+        Later calls return {} until a dump succeeds. It is tried again once a minute, or never with --procfs.
         """
         if self.unavailable is not None and not (self._retry_ns and self._clock.monotonic_ns() >= self._retry_ns):
             return {}

@@ -40,12 +40,12 @@ ALONE_S = 10.0
 HUNG_S = 60.0
 """A job that was seen to train and makes no progress for this time, in seconds, counts as hung."""
 BLIND_MS = 5000
-"""The longest mean time between samples, in ms, that is accounted for. Otherwise the time counts as unknown.
+"""The longest mean time between samples, in ms, that is accounted for. With a longer one, the time counts as unknown.
 
 The monitor itself may have been stopped for minutes.
 """
 COMPILES_NS = 5_000_000_000
-"""How long a compiler that neither runs nor uses CPU time still counts, in ns, as stat is not read in every tick."""
+"""How long a compiler that seems idle still counts, in nanoseconds, because stat is not read in every tick."""
 RECENT_NS = 10_000_000_000
 """The time over which recent rates are averaged, in nanoseconds."""
 _NO_PLACE = JobPlace()
@@ -335,7 +335,7 @@ def _lost(interval: Interval) -> float:
 
 
 class _RecentRates(NamedTuple):
-    """Bytes per second over the last 10 s, or since the job was first watched; None when they are unknown.
+    """A rank's bytes per second over the last 10 s, or since it was first watched; None when they are unknown.
 
     own_read, own_write: the bytes of the process itself, without its children.
     """

@@ -14,7 +14,7 @@ _FIELDS = 9
 The last two, guest and guest_nice, are left out, because user and nice include them.
 """
 _UNCOUNTED = (0,) * (_FIELDS - 1)
-"""The counts in place of those that the line does not have."""
+"""Zeros for the counts that a line does not have."""
 
 
 def parse_cpu_stat(raw: bytes) -> dict[int, CpuTicks]:

@@ -9,7 +9,7 @@ from iotop_ai.model.reading import Status
 
 CPUS = "sys/devices/system/cpu"
 MOST_PER_READING = 64
-"""The most cores that one reading reads: each core has two or three files, which take 10 µs each.
+"""The most cores that one reading reads; each of their files takes 10 µs.
 
 If there are more cores, the readings read them in rotation.
 """

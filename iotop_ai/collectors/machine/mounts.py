@@ -47,9 +47,10 @@ def unescape(raw: bytes) -> str:
 def parse_mountinfo(raw: bytes) -> tuple[Mount, ...]:
     """Return the filesystems that hold data, in the order of the file; of several at the same path, the last.
 
-    These are mounts of devices, of btrfs, zfs and overlay, and of network filesystems and FUSE; also tmpfs and ramfs if
-    they are at /dev/shm or outside /proc, /sys, /run and /dev. Source: https://docs.kernel.org/filesystems/proc.html,
-    part 3.5. Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
+    These are mounts of devices, of btrfs, zfs and overlay, and of network filesystems and FUSE; also tmpfs and ramfs at
+    /dev/shm, and writable ones outside /proc, /sys, /run and /dev. Source:
+    https://docs.kernel.org/filesystems/proc.html, part 3.5.
+    Sample: ``36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 - ext3 /dev/root rw,errors=continue``.
     """
     return tuple(mount for mount in every_mount(raw) if _holds_data(mount))
 
@@ -82,9 +83,9 @@ def every_mount(raw: bytes) -> tuple[Mount, ...]:
 
 
 def _hidden_below(rows: Sequence[Sequence[bytes]]) -> set[bytes]:
-    """The IDs of the mounts below whose parent a later mount covers a folder above them, and of all mounts on these.
+    """Return the IDs of the hidden mounts: a later mount on the same parent covers a folder above them.
 
-    rows: the fields of each line: ID, parent ID, device, root, path.
+    All mounts on a hidden mount are hidden too. rows: the fields of each line: ID, parent ID, device, root, path.
     """
     hidden: set[bytes] = set()
     later: set[tuple[bytes, bytes]] = set()
@@ -216,7 +217,8 @@ def resolve_path_devices(
 def is_of_another_mount(device: int, mount: Mount) -> bool:
     """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this mount.
 
-    False for btrfs, zfs and overlay: they give other device numbers to their files, so a difference proves nothing.
+    False for filesystems that give other device numbers to their files (``_WITHOUT_DISK_NUMBER``), because a difference
+    then proves nothing.
     """
     if not mount.device or mount.fstype in _WITHOUT_DISK_NUMBER:
         return False

@@ -180,8 +180,8 @@ def read_levels(root: Root) -> Levels:
 def read_memory_room(root: Root) -> int | None:
     """Return the bytes that the memory limits of our own cgroup, and of those above it, leave for data.
 
-    None without a limit. Page cache and tmpfs count as used, but the part of the cache that can be reclaimed counts as
-    free.
+    None without a limit, and when our cgroup is unknown. Page cache and tmpfs count as used, but the part of the cache
+    that can be reclaimed counts as free.
     """
     try:
         groups = parse_cgroups(root.read("proc/self/cgroup"))

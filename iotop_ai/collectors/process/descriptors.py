@@ -14,7 +14,7 @@ IO_SIZE = 400
 """The size of the buffer for /proc/PID/io, in bytes.
 
 Seven numbers of 20 digits fit. Python can shrink a bytes object in place only up to 512 bytes, including its header;
-a larger buffer would waste as much memory again with 10,000 processes.
+with a larger buffer, the contents of 10,000 processes would take twice the memory that they need.
 """
 STAT_SIZE = 1024
 STAT_USUAL = 472

@@ -127,7 +127,7 @@ def _folder_of(pid: int, path: str) -> str:
 
 
 def _source(pid: int, uid: int | None, path: str) -> bytes:
-    # O_PATH finds the file without opening it: to open a device may have an effect, such as to start a watchdog.
+    # O_PATH finds the file without opening it: opening a device may have an effect, such as starting a watchdog.
     found = os.open(f"/proc/{pid}/root{path}", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         status = os.fstat(found)

@@ -87,7 +87,7 @@ class Users:
             self._retry_s = min(LONGEST_RETRY_S, 2 * self._retry_s)
             self._retry_ns = self._clock.monotonic_ns() + int(self._retry_s * 1e9)
         uids = tuple(self._pending)
-        if uids and self._worker.submit(lambda: self._learn(uids)):
+        if uids and self._worker.submit(lambda: self._look_up_names(uids)):
             self._pending = []
             self._worker.wait(timeout_s)
         while self._arrived:
@@ -105,7 +105,7 @@ class Users:
         """End the thread."""
         self._worker.close()
 
-    def _learn(self, uids: Sequence[int]) -> None:
+    def _look_up_names(self, uids: Sequence[int]) -> None:
         for uid in uids:
             try:
                 self._arrived.append((uid, clean(self._look_up(uid)) or str(uid)))

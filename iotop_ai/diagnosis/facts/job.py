@@ -70,6 +70,7 @@ class JobFacts(NamedTuple):
     read_chars_per_s: float | None
     write_bytes_per_s: float | None
     cpu_ratio: float | None
+    """The CPU use of all processes of the job, in cores."""
     gpu_busy: float | None
     """The mean utilisation of the job's GPUs, without the part that other jobs cause; None when unknown or without a
     GPU."""
@@ -319,7 +320,7 @@ def _main_disk(window: Window, key: ProcessKey) -> tuple[float | None, ...]:
 
 
 def _growth(window: Window, job: Job) -> float | None:
-    """The mean growth of the memory of one of the job's trainers, in bytes per second; None when unknown."""
+    """The mean memory growth per trainer of the job, in bytes per second; None when unknown."""
     ranks = [rank.key for rank in job.ranks]
     return mean(
         task.grown_bytes_per_s
@@ -331,9 +332,10 @@ def _growth(window: Window, job: Job) -> float | None:
 
 
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
-    """The device with the job's mounts, else a device that delivers about as much as the job reads; None without one.
+    """The device with one of the job's mounts, else one that delivers about as much as the job reads; None without one.
 
-    part: the least share of the job's reads that a device must deliver.
+    part: the least share of the job's reads that a device must deliver. If the device has none of the job's mounts, the
+    job's reads must also be at least this share of what the device delivers.
     """
     read = facts.read_bytes_per_s
     if facts.remote_mount is not None and facts.time is not None:

@@ -16,8 +16,8 @@ from iotop_ai.model.preflight.storage import CHILD
 
 RESYNC, PROCESS, CHECK, UNSEEN = "resync", "process", "check", "unseen"
 _BOUND = 1.3
-"""A group whose traffic is more than this factor times the others' traffic on the device does most of its I/O on other
-devices."""
+"""A group that moves more than this factor times the others' traffic on the device is left out: it must also use other
+devices. The factor limits a group's CPU use in the same way."""
 _BUSY = 0.8
 """A device counts as busy at or above this busy ratio."""
 _COUNTS = 0.1

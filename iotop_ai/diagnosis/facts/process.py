@@ -17,7 +17,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """The names that PyTorch gives to DataLoader workers, cut to the 15 characters of comm."""
 _DELAY_SEEN = 0.05
-"""The least share of time blocked by delay accounting that replaces the share of the samples in state D."""
+"""The least blocked share from delay accounting that replaces the share of the samples in state D."""
 _FEW = 8
 """Above this number of tasks, the means of all processes are computed together, which is then faster."""
 _NAME_AND_UID = attrgetter("name", "uid")

@@ -22,7 +22,7 @@ _FIELDS = tuple(itemgetter(ProcessRates._fields.index(name)) for name in _NAMES)
 _FEW = 256
 """A column with up to this many entries is summed entry by entry, because preparing the sum in C takes longer."""
 READ, WRITE, CPU, DELAY, STATE_D = range(5)
-"""The numbers of the columns: bytes read, bytes written, CPU, time blocked by delay accounting, samples in state D."""
+"""The numbers of the columns: bytes read, bytes written, CPU, blocked time (delay accounting), samples in state D."""
 
 Figures = tuple[tuple[float, ...], ...]
 """The columns, in the order of READ, WRITE, CPU, DELAY and STATE_D."""

@@ -156,7 +156,7 @@ def filesystem_is_full(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _full_severity(facts: Facts, path: str) -> Severity:
-    """CRITICAL if a job reads from the full filesystem or no job is known; INFO for /boot and /efi; else WARNING."""
+    """CRITICAL if a job reads from this filesystem or no job is seen to read; INFO for /boot and /efi; else WARNING."""
     if f"/{path.split('/')[1]}" in _BOOT:
         return Severity.INFO
     mounts = [mount.path for job in facts.jobs for mount in job.place.mounts]

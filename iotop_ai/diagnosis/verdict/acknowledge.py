@@ -37,7 +37,7 @@ def identity(finding: Finding, snapshot: Snapshot) -> str:
     serial number is identified by its name.
     """
     if finding.class_id == DEATH and finding.since_ns is not None:
-        # The kernel uses the number of a process again, so the identity has the time of the death.
+        # The kernel reuses pids, so the identity has the time of the death.
         return f"{DEATH}:{finding.subject}:{finding.since_ns // 10**9}"
     if not CLASS_SPECS[finding.class_id].lasting or any(name == "hung_s" for name, _ in finding.args):
         return ""

@@ -80,8 +80,7 @@ def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
 
 
 _IDLE_CORE = 0.95
-"""With at least this many idle cores there is a core for another worker, because the sentence rounds the figure to
-1."""
+"""At least this many idle cores count as a core for another worker, because the sentence rounds the figure to 1."""
 
 
 class Cores(NamedTuple):

@@ -11,7 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
 _HOLE_NS = 2_000_000_000
-"""An interval that begins more than this after the last one ended begins a new span: a gap or a restart is between."""
+"""An interval that begins more than this after the end of the last one begins a new span: a gap or restart separates
+them."""
 _STALLED = (State.STARVED,)
 """The states whose loss is time without data. A job that waits for a checkpoint or a rank is BLOCKED instead."""
 

@@ -89,7 +89,7 @@ class Change(NamedTuple):
     def relative(self) -> float | None:
         """The difference divided by the value before; for a ratio, the difference itself.
 
-        None if unknown, or before is 0.
+        None if it is unknown, or if the value before is 0.
         """
         difference = self.difference
         if difference is None or self.unit == "ratio":

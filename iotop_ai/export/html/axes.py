@@ -39,7 +39,7 @@ class TimeAxis(NamedTuple):
         return LEFT + PLOT * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """The x coordinates of the ticks with their clock times, about _MOST_TICKS of them."""
+        """The x coordinates of the ticks with their clock times, at most _MOST_TICKS + 1 of them."""
         step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
         while self.seconds / step > _MOST_TICKS:
             step *= 2

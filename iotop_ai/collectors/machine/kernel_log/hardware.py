@@ -85,7 +85,7 @@ def nvme_reset(text: str) -> LogEvent | None:
 
 
 def pcie(text: str) -> LogEvent | None:
-    """Parse a line about an error of a PCIe link, by the address of the device that reported it.
+    """Parse a line about an error of a PCIe link. The subject is the address of the device that reported it.
 
     A corrected error only costs time and is not counted.
     """

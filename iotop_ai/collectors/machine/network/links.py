@@ -118,7 +118,7 @@ class NetworkCollector:
         return out
 
     def _refresh_places(self, names: list[str]) -> None:
-        """Find the devices of the links again when the list has changed, and every 30 reads, as a bond may be new."""
+        """Find the links' devices again when the list has changed, and every 30 reads, as a link may join a bond."""
         if names != self._listed or self._reads % _REFRESH_EVERY == 0:
             self._listed, self._places = names, places_of(self._root, names)
         self._reads += 1

@@ -27,7 +27,10 @@ class RdmaCollector:
         self._root = root
 
     def read(self) -> dict[str, RdmaCounters]:
-        """Return the counts by port ("mlx5_0/1"). Raises Unavailable on a machine without RDMA, and OSError."""
+        """Return the counts by port ("mlx5_0/1").
+
+        Raises Unavailable on a machine without RDMA, and OSError when too many files are open to list the ports.
+        """
         out: dict[str, RdmaCounters] = {}
         for device in self._root.entries(INFINIBAND):
             for port in self._root.entries(f"{INFINIBAND}/{device}/ports"):

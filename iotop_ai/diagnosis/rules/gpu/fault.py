@@ -19,7 +19,7 @@ LESS_SURE = 0.75
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
 """The name of the figure of each fault whose figure has another name."""
 _YES_OR_NO = ("rows_failed", "sram_exceeded")
-"""The faults whose figure is a bool."""
+"""The faults, besides "lost", whose figure is a bool."""
 _XID_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}
 """The advice for some Xids of the board."""
 _RECOVERY = {1: "reset_gpu", 2: "reboot_node", 3: "drain_gpu", 4: "drain_gpu", 6: "reset_gpu", 7: "reboot_node"}

@@ -53,7 +53,7 @@ class _Link:
         self.level = max(levels)
         self.degraded = max(levels[:2]) >= at_leave
         self.crowded = levels[3] >= at_leave
-        # A link that was idle may still have a lower generation in one reading.
+        # A link that was just idle may have a lower generation in one reading, so the shares of readings decide.
         fault = "narrow" if levels[0] >= at_leave else "slow" if levels[1] >= at_leave else "replays"
         self.why = "full" if self.crowded else fault
         self.felt = (

@@ -25,7 +25,7 @@ _DEEPEST = 8
 
 
 def _calm(facts: Facts, job: JobFacts) -> bool:
-    """Whether the job loses little time, trains for most of it, and its main thread is rarely blocked."""
+    """Whether the job loses little time and trains most of the time, and its main thread is rarely blocked."""
     limits = facts.limits
     if job.stall is None or job.age_s is None or job.age_s < limits.settle_s:
         return False
