@@ -467,14 +467,14 @@ class ProcessCollector:
         for entry, raw in changes:
             if not self._store_answer(entry, raw):
                 key = entry.key
-                if entry.denied:
+                if entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
                     self._end(entry)
                 else:
                     self._stat_out[key] = older.get(key, before[key.pid % cohorts]) if entry.published else at
         for entry, raw in answers:
             if self._store_answer(entry, raw) or not (entry.denied or entry.published):
                 self._stat_out[entry.key] = at
-            elif entry.denied:
+            elif entry.denied and (isinstance(raw, bytes) or raw.errno in ENDED):
                 self._end(entry)
         return at
 

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import shutil
@@ -401,6 +402,35 @@ def test_a_captured_machine_is_read(tmp_path: Path) -> None:
     assert later.gone == (five,)
     assert ProcessKey(9, 90) in later.io
     assert five in table.io
+    collector.close()
+
+
+class NoDescriptorFree(Root):
+    """A Root in which process 6 hides its io, and in which no stat file can be opened while ``fails`` is set."""
+
+    fails = False
+
+    def once(self, relative: str, size: int, offset: int = 0) -> bytes:
+        if relative == "proc/6/io":
+            raise PermissionError(errno.EACCES, "Permission denied", relative)
+        if self.fails and relative.endswith("/stat"):
+            raise OSError(errno.EMFILE, "Too many open files", relative)
+        return super().once(relative, size, offset)
+
+
+def test_a_denied_process_does_not_end_for_lack_of_a_descriptor(tmp_path: Path) -> None:
+    made(tmp_path, 5, 50)
+    made(tmp_path, 6, 60)
+    root, six = NoDescriptorFree(str(tmp_path)), ProcessKey(6, 60)
+    collector = ProcessCollector(root, Clock(), fd_cap=0)
+    assert collector.read().denied == {six}
+    root.fails = True
+    for _ in range(COHORTS):
+        table = collector.read()
+        assert (table.gone, table.denied) == ((), {six})
+    root.fails = False
+    shutil.rmtree(tmp_path / "proc" / "6")
+    assert collector.read().gone == (six,)
     collector.close()
 
 
