@@ -107,8 +107,8 @@ class Traffic(NamedTuple):
     received_bytes_per_s: the rate since the previous update. growing: whether an update in the last 0.4 s saw new
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
     socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
-    connected sockets that do not count: those on a port where this machine accepts connections, those whose other end
-    is in the same job, and for the processes in ``from_elsewhere`` those whose other end is on this machine.
+    connected sockets that do not count: this machine accepts connections on their port, or their other end is in the
+    same job or, for the processes in ``from_elsewhere`` of ``JobSockets.update``, on this machine.
     """
 
     received_bytes_per_s: float
@@ -296,9 +296,9 @@ class JobSockets:
         each process by PID; a connection between two processes of the same job does not count.
 
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
-        sockets cannot be listed (``SocketDiag.unavailable``), for processes of other users or of another network
-        namespace, and for a process without new bytes if it has 512 descriptors or more, or if the list was cut before
-        all of its sockets. The links are read every 2 s, and sooner after a new connection.
+        sockets cannot be listed (``SocketDiag.unavailable``), and for processes of other users or of another network
+        namespace. That of a process without new bytes is also unknown if the process has 512 descriptors or more, or if
+        the list was cut before all of its sockets. The links are read every 2 s, and sooner after a new connection.
         """
         earlier = self._sockets
         new_bytes = self._new_bytes()

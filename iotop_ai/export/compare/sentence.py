@@ -55,7 +55,7 @@ def outcome(comparison: Comparison) -> Change | None:
 
 def _clear_elsewhere(comparison: Comparison) -> str:
     """The figures that changed clearly although the outcome did not: "; clear elsewhere: vda written +269 %"."""
-    # Left out, because these are the same figures as those of the job's disk.
+    # The figures with this prefix are left out, because they are the same as those of the job's disk.
     job_disk_prefix = f"disks.{comparison.job_disks[0]}." if comparison.same_disk else None
     clear = [
         change
