@@ -178,7 +178,7 @@ def _ranked(
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
     place = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
-        # After the causes of lost time, because no job is seen to read from this filesystem.
+        # Rank it after the causes of lost time, because no job is seen to read from this filesystem.
         place = PRECEDENCE.index("gpu_bound")
     return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 

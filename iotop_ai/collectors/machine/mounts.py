@@ -127,7 +127,7 @@ def _layers(options: bytes) -> tuple[str, ...]:
 
 
 _REREAD_EVERY = 5
-"""The number of reads after which the file is parsed even if poll reports no change.
+"""The number of calls of ``read`` after which the file is read even if poll reports no change.
 
 poll does not report that a filesystem became read-only after an error.
 """
@@ -217,8 +217,8 @@ def resolve_path_devices(
 def is_of_another_mount(device: int, mount: Mount) -> bool:
     """Whether a file's st_dev differs from the device of the mount: another mount (/proc, tmpfs) then hides this mount.
 
-    False for filesystems that give other device numbers to their files (``_WITHOUT_DISK_NUMBER``), because a difference
-    then proves nothing.
+    False if the mount's device is unknown, and for filesystems that give other device numbers to their files
+    (``_WITHOUT_DISK_NUMBER``), because a difference then proves nothing.
     """
     if not mount.device or mount.fstype in _WITHOUT_DISK_NUMBER:
         return False

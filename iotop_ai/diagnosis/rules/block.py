@@ -33,7 +33,7 @@ class _Stall(NamedTuple):
 def slowest(devices: list[DeviceFacts]) -> DeviceFacts | None:
     """The device to name; None for no devices.
 
-    First come the devices with no device below, then the device that is farthest above its normal await.
+    Devices with no device below come first; of these, the device that is farthest above its normal await.
     """
     return max(devices, key=lambda d: (not d.info.slaves, d.inflation or 0.0), default=None)
 

@@ -20,7 +20,7 @@ _GROWTH = "_growth"
 _CODES = ("xid", "recovery", "answers")
 """Figures that are error codes and not counts; any other code is worse."""
 _KEEPS_RISING = ("crc_errors", "warning_temperature_minutes")
-"""Counts that keep rising while a known cause (cable, cooling) lasts; a further rise alone is not worse."""
+"""Counts that keep rising while a known cause (cable, cooling) lasts; only a clear further rise is worse."""
 _CABLE_IN_LOG = "is:interface-CRC"
 """The figure that marks CRC errors in the kernel's log. Their count, too, keeps rising while the cable is bad."""
 CLEARLY_TIMES, CLEARLY_MORE = 2.0, 10.0

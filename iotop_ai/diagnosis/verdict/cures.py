@@ -1,6 +1,6 @@
 """Adapts a finding's cures to the job's framework, the machine and the owner of a process.
 
-The rules propose cures. This module adds the facts that a cure's sentence needs, or replaces the cure by another one.
+The rules propose cures. This module adds the facts that a cure's sentence needs, or replaces the cure with another one.
 """
 
 from __future__ import annotations

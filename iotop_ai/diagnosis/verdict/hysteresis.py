@@ -21,7 +21,8 @@ _SEVERITIES = tuple(Severity)
 def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
     """Merge the claims of each class and subject.
 
-    The result is the claim that held in the most samples, with the highest confidence and severity of all.
+    The result is the claim that held in the largest share of its samples, with the highest confidence and severity of
+    all.
     """
     out: dict[Key, Claim] = {}
     for claim in claims:

@@ -180,7 +180,7 @@ def _smart(facts: Facts) -> RuledOut | None:
 def ruled_out(facts: Facts, primary: Finding, active: frozenset[str], lead: JobFacts | None) -> tuple[RuledOut, ...]:
     """The reasons why other classes do not apply.
 
-    Left out are classes that are active or could not be judged, the disk if the primary finding is about a disk, and
+    They leave out classes that are active or could not be judged, the disk if the primary finding is about a disk, and
     the CPU if cores are short. lead: the leading job.
     """
     job = sampled_job(lead)

@@ -185,7 +185,7 @@ def _boxes(axis: TimeAxis, curve: Curve, run: list[int], below: dict[int, float]
 
 
 def _thinned(points: list[str]) -> list[str]:
-    """The points without those whose two neighbours are at the same height."""
+    """The points without those whose two neighbours are at the same height as they are."""
     out: list[str] = []
     for i, point in enumerate(points):
         y = point.split(" ")[1]

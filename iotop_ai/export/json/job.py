@@ -50,7 +50,8 @@ def job_objects(frame: Frame) -> list[Object] | None:
 def steps_object(frame: Frame, job: Job) -> Object | None:
     """The job's steps as its processes report them: first the job's figures, then those of each rank.
 
-    The job's figures are those of its slowest rank; data_seen_ratio is what the monitor measures for the whole job.
+    The job's steps_per_s is that of its slowest rank, and its wait is that of the rank that waits longest.
+    data_seen_ratio is what the monitor measures for the whole job.
     None if no process of the job reports steps.
     """
     steps, table = job_steps(frame, job), frame.snapshot.steps.value

@@ -30,7 +30,7 @@ IMBALANCE_BY_POWER = 0.85
 _LATE_FEW = 0.5
 """At most this part of the GPUs can be late, because the majority sets the norm."""
 _NO_PARENT = (0, 1)
-"""The parent pids that do not relate processes: none, and init."""
+"""Parent pids that do not show that processes belong together: 0 (no parent) and 1 (init)."""
 
 
 class _Comm(NamedTuple):
@@ -97,7 +97,7 @@ def _loaders_rest(group: GpuGroup, limits: Thresholds) -> bool:
 def _used_by_unrelated_programs(facts: Facts, group: GpuGroup) -> bool:
     """Whether unrelated programs use the GPUs; if the processes are hidden, whether there are several jobs.
 
-    Ranks of an unrecognised job have the same name or the same parent. Init as the parent does not relate processes.
+    Ranks of an unrecognised job have the same name or the same parent. Init does not count as a common parent.
     """
     if group.job is not None:
         return False
