@@ -206,7 +206,7 @@ def _json_reports(path: str) -> Iterator[Report]:
                 if run_text[position:].lstrip(", \t\r\n").startswith("]") or error.pos > len(run_text) - _TORN:
                     break
                 raise InputError(f"{path}: report {report_count + 1}: damaged JSON") from None
-            except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            except (ValueError, OverflowError, RecursionError, KeyError, TypeError, AttributeError):
                 raise InputError(f"{path}: report {report_count + 1}: not a report of iostat -x") from None
             report_count += 1
             yield report

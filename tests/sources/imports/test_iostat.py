@@ -191,6 +191,11 @@ def test_a_last_report_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
         ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "tps": 1}]}', "not the extended"),
         ('{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "r/s": NaN}]}', "report 1"),
         (
+            '{"nodename": "n", "statistics": [{"disk": [{"disk_device": "a", "w/s": 0, "r_await": 0, "w_await": 0, '
+            f'"util": 0, "r/s": {"9" * 400}}}]}}',
+            "report 1: not a report",
+        ),
+        (
             log(("13/32/26 09:00:00", row("sda", 1)), ("13/32/26 09:00:01", row("sda", 1))),
             "log.txt: report 1: a date that does not exist$",
         ),
