@@ -25,6 +25,8 @@ _PART = r"\.(\d{8}T\d{6})(?:[.-](\d+))?"
 def parts_of(path: str) -> list[str]:
     """Return the rotated parts that lie next to a recording and belong to its owner, oldest first.
 
+    [] if the folder was removed. Raises OSError if the folder cannot be listed.
+
     A full file is renamed from NAME.iotop.jsonl to NAME.20261121T143205.iotop.jsonl, and packed later.
     While NAME.iotop.jsonl is missing, as during a rotation, the parts may have any owner.
     """
@@ -35,7 +37,11 @@ def parts_of(path: str) -> list[str]:
     part_name = re.compile(re.escape(name_match[1]) + _PART + re.escape(name_match[2]) + r"(\.gz)?")
     parts: dict[tuple[str, int], str] = {}
     owner = _owner(path)
-    for other in sorted(os.listdir(folder or ".")):
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return []
+    for other in sorted(names):
         match = part_name.fullmatch(other)
         if match is not None and owner in (None, _owner(os.path.join(folder, other))):
             # While a part is being packed, both files exist. The plain file sorts first, and it is complete.

@@ -270,6 +270,15 @@ def test_a_follower_that_was_paused_misses_no_part(tmp_path: Path, live: list[Fr
     assert shown == live
 
 
+def test_a_follower_ends_when_the_folder_is_removed(tmp_path: Path, chain: Path, live: list[Frame]) -> None:
+    path, _ = copied(chain, tmp_path / "run")
+    stream = frames(source(path, follow=True))
+    shown = [next(stream)]
+    shutil.rmtree(tmp_path / "run")
+    shown += stream
+    assert shown == live
+
+
 def test_closing_ends_the_wait(tmp_path: Path, live: list[Frame]) -> None:
     rotated = Rotated(tmp_path / "a.iotop.jsonl")
     rotated.write(live[:5])
