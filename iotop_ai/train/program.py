@@ -35,8 +35,10 @@ def program(named: str, environment: Mapping[str, str]) -> list[str]:
         candidates = (os.path.join(folder, _NAME) for folder in folders if folder.startswith("/"))
         path = next((candidate for candidate in candidates if _is_program(candidate)), "")
     if not path:
+        is_old = sys.version_info < OLDEST_PYTHON
+        why = "this Python is older than 3.11" if is_old else "this Python does not know its own path"
         raise UnknownError(
-            "iotop-ai is not found, and this Python is older than 3.11: install it separately (pipx install iotop-ai) "
+            f"iotop-ai is not found, and {why}: install it separately (pipx install iotop-ai) "
             f"and name it in {PROGRAM_VARIABLE}"
         )
     if not os.path.isabs(path) or not _is_program(path):

@@ -426,6 +426,13 @@ def test_the_program_is_that_of_this_python_or_the_named_one(tmp_path: Path) -> 
             program(other, {})
 
 
+def test_an_embedded_python_has_its_own_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(UnknownError, match="is not found, and this Python does not know its own path"):
+        program("", {"PATH": str(tmp_path)})
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_does_not_start_a_program_that_another_user_named(tmp_path: Path) -> None:
     own = tmp_path / "iotop-ai"
