@@ -53,7 +53,7 @@ class RingState(NamedTuple):
     span_s: how many seconds the user can look back; 0 while looking back is not possible
     size_bytes: the memory that the compressed lines take
     dropped: the number of Frames that were lost because compression was too slow
-    trouble: why looking back does not work any more; "" if it works
+    trouble: why no newer Frames are kept any more; "" without an error
     """
 
     span_s: float
@@ -186,7 +186,7 @@ class Ring:
                 if queued.orphaned_events:
                     snapshot = snapshot._replace(events=(*queued.orphaned_events, *snapshot.events))
                 self._add(queued.frame._replace(snapshot=snapshot), queued.gap)
-        except Exception as error:  # the user cannot look back any more, but the monitor continues
+        except Exception as error:  # newer Frames are not kept any more, but the monitor continues
             log.exception("the ring failed")
             self._trouble = f"{type(error).__name__}: {error}"
 

@@ -21,7 +21,7 @@ class FrameReady(Message):
         super().__init__()
 
     def replace(self, frame: Frame) -> bool:
-        """Replace the Frame by a newer one; returns False if the app has taken the Frame already."""
+        """Replace the Frame with a newer one; returns False if the app has taken the Frame already."""
         with self._lock:
             if not self._taken:
                 self._frame = frame

@@ -188,8 +188,8 @@ def text_styles(theme: str) -> dict[str, TextStyle]:
 def text_style_of(theme: str, token: str, background: str = "") -> TextStyle:
     """The style of a span on a row with this background.
 
-    On a selected row, dim text becomes normal text; a block keeps its colours; in a theme without colours, the row is
-    inverse.
+    On a selected row, dim text becomes normal text, and a theme without colours inverts the row. Blocks, tints, the
+    cursor and the rows behind a dialog keep their own colours on every background.
     """
     table = text_styles(theme)
     if background == "sel" and token in ("dim", "zero", "none", "faint"):

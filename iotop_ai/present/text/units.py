@@ -192,7 +192,7 @@ def link_speed(bits_per_s: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A duration, with a second unit from 2 h on: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
+    """A duration, in up to two units from 2 h on: "41 s", "4 min", "2 h 5 min", "3 d 2 h"."""
     if seconds is None:
         return UNKNOWN
     whole = round(seconds)

@@ -88,7 +88,7 @@ def hue_of(state: State) -> str:
 
 
 def _disk(frame: Frame) -> tuple[str, str]:
-    """(kernel name, hue) of the disk that a finding names, otherwise of the very slow disk; ("", "") if none is."""
+    """(kernel name, hue) of the disk that a finding names, else of the very slow disk; ("", "") without one."""
     present = {key.name for key in frame.snapshot.block.value or {}}
     for number, finding in enumerate(frame.verdict.findings):
         if finding.state not in LOUD or (number and finding.severity is Severity.INFO):

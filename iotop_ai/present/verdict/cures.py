@@ -22,7 +22,7 @@ from iotop_ai.present.verdict.advice import (
 
 
 def _quoted(a: Args, name: str) -> str:
-    """The text argument of this name as a word of a shell command. A mount point may contain spaces and signs."""
+    """The text argument of this name as a word of a shell command. A path may contain spaces and special characters."""
     from shlex import quote  # few verdicts have a command
 
     return quote(word(a, name))
@@ -62,11 +62,13 @@ def _needed(a: Args) -> str:
 
 
 def _drawn(a: Args) -> str:
-    """The advice to read more at once. The rule knows that the readers wait, but not that the disk serves more."""
+    """The advice to read more at once. The rule knows that the readers wait, but not whether the disk serves
+    more reads at once.
+    """
     readers = max(1, round(number(a, "readers") or 0.0))
-    who = units.plural(readers, "worker" if number(a, "workers") else "reader")
+    subject = units.plural(readers, "worker" if number(a, "workers") else "reader")
     each = "one read each" if readers > 1 else "one read at a time"
-    drawn = f"{who} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))}"
+    drawn = f"{subject} draw{'' if readers > 1 else 's'} {rate(number(a, 'rate'))}"
     more = f"give {word(a, 'device')} more reads at once if it serves them"
     return f"{more}: {drawn}, {each} at {milliseconds(number(a, 'await_ms'))} ms"
 
@@ -106,9 +108,9 @@ def _cores(count: float) -> str:
 
 _MOSTLY = 0.5
 """If other programs use more than this part of the used cores, the sentence says so."""
-_NONE_IDLE, _NONE_OF = 0.25, 0.02
-"""With fewer idle cores than _NONE_IDLE, or a smaller part of all cores than _NONE_OF, the sentence says that all cores
-are used.
+_NONE_IDLE_CORES, _NONE_IDLE_RATIO = 0.25, 0.02
+"""If fewer cores than _NONE_IDLE_CORES are idle, or a smaller part of all cores than _NONE_IDLE_RATIO, the sentence
+says that all cores are used.
 """
 
 
@@ -119,7 +121,7 @@ def _cheaper(a: Args) -> str:
         return f"use cheaper transforms: workers wait for a core{decode}"
     if cores is None or idle is None:
         return f"use cheaper transforms{decode}"
-    if idle < max(_NONE_IDLE, _NONE_OF * cores):
+    if idle < max(_NONE_IDLE_CORES, _NONE_IDLE_RATIO * cores):
         used = "the one core is" if cores == 1 else f"all {core_count(a)} cores are"
         by = ", mostly by other programs" if (number(a, "others") or 0.0) > _MOSTLY else ""
         return f"use cheaper transforms: {used} used{by}{decode}"
@@ -173,8 +175,8 @@ def _cool(a: Args) -> str:
     celsius, slowdown = number(a, "celsius"), number(a, "slowdown")
     over = celsius is not None and slowdown is not None and celsius >= slowdown
     room = f" below {whole(a, 'slowdown')} C" if over else ""
-    who = word(a, "who") or "the GPUs"
-    return f"cool {who}{room}: fans, airflow, room; or lower the power limit for a steady clock"
+    gpus = word(a, "who") or "the GPUs"
+    return f"cool {gpus}{room}: fans, airflow, room; or lower the power limit for a steady clock"
 
 
 def _raise_power(a: Args) -> str:
@@ -247,8 +249,8 @@ def _calm_neighbour(a: Args) -> str:
     if word(a, "scheduler") in _WITH_PRIORITIES:
         return f"{_to_all(a, 'ionice -c3 -p')}, or {elsewhere}"
     count = number(a, "others") or 1
-    who = f"{word(a, 'other')} x{count:.0f}" if count > 1 else f"{word(a, 'other')} (pid {whole(a, 'other_pid')})"
-    return f"stop {who}, limit it (io.max), or {elsewhere}"
+    program = f"{word(a, 'other')} x{count:.0f}" if count > 1 else f"{word(a, 'other')} (pid {whole(a, 'other_pid')})"
+    return f"stop {program}, limit it (io.max), or {elsewhere}"
 
 
 def _calm_cpu(a: Args) -> str:

@@ -9,7 +9,9 @@ from iotop_ai.present.text import units
 from iotop_ai.present.verdict.advice import milliseconds, rate
 
 MET, UNMET, UNKNOWN, PLAIN = "met", "unmet", "unknown", "plain"
-"""The standing of a piece of evidence: threshold met, threshold not met, value unknown, or no threshold."""
+"""The standing of a piece of evidence: threshold met, threshold not met, value unknown, or neither for nor against the
+finding, as without a threshold.
+"""
 
 _WORDS = {
     "stall_ratio": "time without data",
@@ -86,8 +88,8 @@ _BELOW = (
 the exceptions.
 """
 _IDLE_BELOW = ("gpus.busy_ratio", "cpu.all.busy_ratio", "gpus.power_ratio")
-"""These metrics support a finding when they are below their threshold. They support it when they are above if the
-finding's state is OK, or, for gpus.busy_ratio, if the finding's class has ``spins``.
+"""These metrics support a finding when they are below their threshold. If the finding's state is OK, they support it
+when they are above; gpus.busy_ratio also does so if the finding's class has ``spins``.
 """
 
 _AT_LIMIT = {

@@ -312,8 +312,8 @@ def _because_idle(a: Args) -> Spans:
 
 
 def _further_figures(a: Args) -> list[str]:
-    """The reasons after the first that begin with a number, which support the cause; [] if the first one has a number,
-    which the headline shows.
+    """The reasons after the first that begin with a number. [] if the first reason, which the headline shows, contains
+    a number itself.
     """
     first, *more = word(a, "reasons").split(", ")
     if any(letter.isdigit() for letter in first):

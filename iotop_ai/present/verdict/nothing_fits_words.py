@@ -37,7 +37,9 @@ def headline(a: Args) -> Spans:
 
 
 def _unexplained(a: Args) -> Spans:
-    """The share of the job's time that no share explains, with the wait of the trainer or its workers for a core."""
+    """The part of the job's time that is unexplained, and how long the trainer or its workers wait for a core, if long;
+    otherwise the suspect.
+    """
     from iotop_ai.diagnosis.thresholds import LIMITS
 
     share = strong(percent(a, "unexplained"))
@@ -87,7 +89,7 @@ def _calm_or_busy(a: Args) -> Spans:
 
 
 def _because_limit(a: Args) -> Spans:
-    """The load on the disk, CPUs or memory at its limit."""
+    """The load on the disk, or the program that uses most of the CPUs or the memory."""
     if word(a, "limit") == "disk":
         out = [plain("it answers in "), *latency(a), COMMA, plain("reads "),
                strong(rate(number(a, "read_bytes_per_s"))), COMMA, plain("writes "),
@@ -105,7 +107,7 @@ def _because_limit(a: Args) -> Spans:
 
 
 def because(a: Args) -> Spans:
-    """The measured figures, separated by semicolons."""
+    """The measured figures, separated by semicolons; for BUSY, those of the disk, CPUs or memory at its limit."""
     if word(a, "limit"):
         return _because_limit(a)
     parts: list[Spans] = []

@@ -66,8 +66,8 @@ def reasoning_rows(frame: Frame, view: View, width: int, height: int, scroll: in
 
 def _keys(frame: Frame) -> tuple[str, ...]:
     """The keys that do something now."""
-    lasting = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
-    return KEYS if lasting is not None else tuple(name for name in KEYS if name != _ACKNOWLEDGE)
+    target = first_to_acknowledge(frame.verdict.findings, frame.snapshot)
+    return KEYS if target is not None else tuple(name for name in KEYS if name != _ACKNOWLEDGE)
 
 
 def most_reasoning_scroll(frame: Frame, view: View, width: int, height: int) -> int:
@@ -205,7 +205,8 @@ def _considered(frame: Frame, view: View, width: int, others: tuple[Considered, 
 
 
 def _fault_beside(frame: Frame, view: View) -> str:
-    """The first GPU's fault, although no rule claims it: "seen on GPU 0, not in the verdict: 1 of 18 NVLinks down".
+    """The fault of the first faulty GPU, with all GPUs that have it: "seen on GPU 0, not in the verdict: 1 of 18
+    NVLinks down".
 
     "" if no GPU has a fault.
     """
@@ -256,7 +257,7 @@ def _state_at(states: Sequence[tuple[int, str]], at_ns: int) -> str:
 
 
 def _past(frame: Frame, view: View, width: int) -> list[Line]:
-    """The last hour: a bar of the states, and the last changes of the verdict with their durations, newest first."""
+    """The last hour: a bar of the states, and the newest verdicts with their durations, newest first."""
     now, classes = frame.snapshot.at_ns, frame.carry.classes
     if not classes:
         return []

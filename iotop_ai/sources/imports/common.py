@@ -85,7 +85,7 @@ def logged_time_ns(logged_time: LoggedTime, day_first: bool, zone: tzinfo | None
 
     day_first: whether the log writes 21/11/2026 rather than 11/21/2026
     before_ns: the previous time in the log. At the end of summer time, one hour occurs twice; the second occurrence is
-        meant if the first would be before the previous time
+        meant if the first would be more than a minute before the previous time
     """
     a, b, c = logged_time.numbers
     year, month, day = (

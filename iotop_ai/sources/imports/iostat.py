@@ -106,8 +106,8 @@ def summarize(reports: Iterable[Report], options: ImportOptions) -> LogSummary:
 class CounterBuilder:
     """The counters of one device, summed up from the logged rates.
 
-    Fractions are carried over to the next interval, so that nothing is lost in a long log. The time counters grow in
-    proportion to the whole requests, so that the mean times are those of the log.
+    Fractions are carried over to the next interval, so that nothing is lost in a long log. The times of requests are
+    computed from the requests counted in whole numbers, so that the mean times are those of the log.
     """
 
     def __init__(self) -> None:

@@ -36,7 +36,7 @@ _NS = 1_000_000_000
 _MIB = 1 << 20
 _MOST_GPUS = 256
 _LARGEST_VALUE, _LARGEST_MJ = 1e12, 1e15
-"""Larger values show that the log is damaged. The first limit is for all units, the second for energy in mJ.
+"""Larger values show that the log is damaged. The second limit is for energy in mJ, the first for all other values.
 
 Energy adds up, so its limit is higher: 700 W are 1e12 mJ in 17 days.
 """

@@ -33,7 +33,7 @@ class StateFiles:
         self._wants_baselines = baselines
         self._baselines: Reading[Any] | None = None
         self._missing: Reading[Any] | None = None
-        """The Reading without an answer. The same object is returned again, so that a recording contains it once."""
+        """The Reading for a missing answer. The same object is returned again, so that a recording contains it once."""
 
     def start_read(self, at_ns: int, wall_ns: int) -> None:
         """Start a read in the background if a read is due and none is running."""

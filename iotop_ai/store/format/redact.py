@@ -20,8 +20,8 @@ _INTERPRETER = re.compile(
 )
 
 _MAY_TAKE_VALUE = re.compile(r"--?\w[\w-]+|-[WXoOrIp]")
-"""An option that may take the next argument as its value. From there on, an argument counts as the script only if it
-has the ending of a script, because the argument before it may be the script."""
+"""An option that may take the next argument as its value. That argument is skipped unless it has the ending of a
+script. A later argument then needs such an ending to count as the script, because the skipped one may be the script."""
 _PYTHON_TAKES_VALUE = re.compile(r"-[bBdEiIOPqsSuvx]*[WX]|--check-hash-based-pycs")
 """The options of Python that take the next argument as their value."""
 _PYTHON_CODE_OR_MODULE = re.compile(r"(-[bBdEiIOPqsSuvx]*c|-[bBdEiIOPqsSuvx]*m)(.*)", re.DOTALL)

@@ -53,8 +53,8 @@ MOST_ROWS = 8_000_000
 """The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. From 0.5 s
 on, MOST_ENTRIES is the lower limit."""
 MOST_CELLS = 20_000_000
-"""The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 700 at
-the shortest interval. Each figure takes 32 bytes."""
+"""The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 1,000
+at the shortest interval. Each figure takes 32 bytes."""
 MOST_BLOCKS = 600_000
 """The most keyframes in a file: one per minute for a year."""
 _HISTORY_NS = int(HISTORY_S * 1e9)

@@ -25,7 +25,7 @@ from iotop_ai.store.read.line_index import Line
 
 _STEP = 1 << 20
 _FARTHEST = 32 << 20
-"""The most bytes that are searched for the last keyframe; blocks are far shorter."""
+"""The most bytes that are searched for the last keyframe; a block is usually far shorter."""
 _LEAD_SIZES = (1 << 10, 1 << 16)
 """The numbers of bytes to read for the lines before a keyframe: usually there are none, sometimes a header and events.
 """

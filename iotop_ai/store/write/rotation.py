@@ -1,4 +1,5 @@
-"""Rotation: PATH always names the file being written; full files get a time in their name and are packed and shipped.
+"""Rotation: PATH always names the file being written; full files get a time in their name, are packed, and are
+passed to a hook.
 
 Packing, the removal of old files and the hook run on a separate thread and in child processes, so the recorder never
 waits for them. Packing has the lowest priority.

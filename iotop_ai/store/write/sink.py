@@ -18,7 +18,7 @@ _ENDINGS = (".iotop.jsonl", ".jsonl", ".svg")
 
 
 class Full(Exception):  # noqa: N818 - a state of the disk
-    """The disk accepted only a part of a write. The part was cut off again, so nothing of the write is in the file."""
+    """The disk did not accept a whole write. A part that was written is cut off again."""
 
 
 class FileSink:
@@ -110,7 +110,7 @@ class FileSink:
             self._cut()
 
     def replacement(self) -> FileSink | None:
-        """A new file in the same folder, with which the recording can continue. Raises OSError or InputError."""
+        """A new file in the same folder, with which the recording can continue. Raises OSError or IotopError."""
         return FileSink.new(self._first)
 
     def is_named(self) -> bool:

@@ -76,7 +76,7 @@ class TrainingSession:
         self._written_verdict = None
 
     def begin_fit(self) -> None:
-        """Begin, and end the recordings of earlier fits in this thread that have not ended.
+        """Begin, after ending the recordings of earlier fits of this thread that are still open.
 
         Keras and Transformers do not report an error that ends a fit, so the recorder of such a fit would run until
         Python ends.

@@ -16,7 +16,7 @@ from textual.dom import DOMNode
 from textual.events import Key
 
 LOST_S = 1.0
-"""After this many seconds, a key no longer delays the next key: the screen that would report its end is gone."""
+"""After this many seconds, a key no longer delays the next one: the screen that would report it as handled is gone."""
 
 
 class KeyOrder:

@@ -1,4 +1,4 @@
-"""The screen of the jobs that run on several machines. It shows for which machine the others of a job wait."""
+"""The screen of the jobs that run on several machines. It shows which machine the others of a job wait for."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class ListActions:
             self._filter(typed("" if selected else self._state.view.pattern, key, character))
 
     def paste_filter(self, text: str) -> None:
-        """Append the first line of a pasted text to the filter, or replace a selected filter by it."""
+        """Append the first line of a pasted text to the filter, or replace a selected filter with it."""
         before = "" if self._state.view.pattern_selected else self._state.view.pattern
         self._state.update(pattern_selected=False)
         self._filter(before + pasted_line(text))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LONGEST_MARK = 200
 LEAST_BYTES_SHOWN = 10_240
-"""A smaller size is not shown, because the minute that is being compressed does not count yet."""
+"""A smaller size is not shown, because the compressor still holds back a part of the newest minute."""
 
 
 class RecordingResult(Message):
