@@ -8,7 +8,7 @@ from rich.style import Style
 from iotop_ai.present.text.theme import TextStyle, text_style_of
 
 UNDERLINED = "_"
-"""The prefix of a token that has the same style, but underlined."""
+"""A token with this prefix has the style of the token without it, but underlined."""
 
 
 class ThemeStyles:

@@ -47,7 +47,7 @@ class ColumnSlot(NamedTuple):
 
 
 def fit_columns(columns: Sequence[Column], room: int) -> list[Column]:
-    """The columns that fit into ``room`` after the others are dropped in the order of their ``drop`` numbers."""
+    """The columns that are kept. Those with the largest ``drop`` number are dropped first, until all fit ``room``."""
     return list(_fitting(tuple(columns), room))
 
 
@@ -95,7 +95,7 @@ def layout_row(
 ) -> tuple[Span, ...]:
     """A row of ``width`` columns: ``spans``, which take ``x`` columns, and then the word of each column of the table.
 
-    It is about five times as fast as ``place``, because the columns of a table cannot overlap.
+    It changes ``spans``. It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
     for (column, first, last), (text, token, tail) in zip(slots, words, strict=True):
         takes = len(text) + len(tail)

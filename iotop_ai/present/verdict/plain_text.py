@@ -19,7 +19,7 @@ LABEL = 10
 """The width of the first column, which holds the state or the line's label, as in the banner."""
 _PATH_CELLS = 400
 _WAITS_CELLS = 80
-"""The widths for which the path and the workers' waits are made."""
+"""The widths for which the path and the workers' waits are laid out."""
 _BAR = "━─"
 """The glyphs of a bar, which is left out."""
 
@@ -54,7 +54,7 @@ def in_plain_ascii(text: str) -> str:
 
 
 def stood_text(active_s: float, primary_s: float) -> str:
-    """How long a finding stood: "44 s"; if another was the verdict meanwhile, "46 s, 2 s of it as the verdict"."""
+    """How long a finding was active: "44 s"; if it was not always the verdict, "46 s, 2 s of it as the verdict"."""
     as_verdict = duration(primary_s) if primary_s else "never"
     if as_verdict == duration(active_s):
         return as_verdict

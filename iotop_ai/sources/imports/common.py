@@ -20,7 +20,8 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A step back in a log's times by more than this many ns may be the end of summer time; others are corrections."""
+"""A step back in a log's times by more than this many ns may be the end of summer time; smaller ones correct the clock.
+"""
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
 

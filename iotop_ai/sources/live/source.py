@@ -53,7 +53,7 @@ _LATER = {
 }
 """The reasons of the pending Readings before ``begin``, by field."""
 SLEPT_NS = 100_000_000
-"""The shortest suspend that counts, in ns. Smaller differences arise because two clocks are not read at once."""
+"""The shortest suspend that counts, in ns. Smaller differences arise because the two clocks are read in turn."""
 
 
 class LiveSource:

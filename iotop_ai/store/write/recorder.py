@@ -359,9 +359,10 @@ class Recorder:
         self._retries.failed(self._clock.monotonic_ns())
 
     def _count(self, frame: Frame, key: bool, gap: bool) -> None:
-        """Add the Frame to the totals, except after a gap, where a reader computes verdicts from other Frames.
+        """Add the Frame to the totals, unless its block has none.
 
-        A block with an event of kind NOT_RECORDED has no totals either, so that no reader skips that event.
+        A block after a gap has no totals, because a reader lacks the dropped Frames, so that its verdicts may differ. A
+        block with an event of kind NOT_RECORDED has none either, so that no reader skips that event.
         """
         if key:
             self._totals = None if gap else (frame.snapshot, VerdictTotalsBuilder())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 ESCAPE = "\x1b"
 HEADS = ("[", "O")
-"""The characters after the Escape of a sequence that a terminal sends for a key without a character, or as a report."""
+"""After an Escape, one of these characters continues a sequence: a key without a character, or a terminal's report."""
 
 
 class EscapeSplitter:

@@ -17,9 +17,7 @@ from iotop_ai.tui.view_changes import device_after, pasted_line, sort_after, typ
 
 LONGEST_PATTERN = 128
 BUSIEST, OF_THE_JOB = "busiest", "of the job"
-"""Two entries in the list of devices. They cannot be the name of a device, because names are file names of
-/sys/block.
-"""
+"""Two entries in the list of devices. They differ from the kernel names of devices, such as sda, nvme0n1 and dm-0."""
 _SORT_TEXTS = {
     "io": "bytes read and written",
     "delay": "time blocked on disk (IO-wait%)",

@@ -66,8 +66,8 @@ class TagActions:
         self._state.change(f"done: {count} untagged" if count else "nothing is tagged", tagged=frozenset())
 
     def copy_row(self) -> None:
-        """Copy the row under the cursor with the titles; in the process list, copy all tagged processes instead, if
-        there are any.
+        """Copy the row under the cursor with the titles. Outside the lists of disks and GPUs, copy all tagged processes
+        instead, if there are any.
         """
         lines = self._table_row() or self._process_rows()
         if len(lines) < 2:
