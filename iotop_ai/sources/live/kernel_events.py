@@ -29,7 +29,9 @@ class KernelEvents:
     def __init__(self, on_xid: Callable[[XidEvent], None]) -> None:
         self._on_xid = on_xid
         self._uuids: dict[str, str] = {}
+        """The UUID of each GPU by its PCI address."""
         self._xids: dict[tuple[str, int], int] = {}
+        """The time at which an Xid was last reported, by GPU and number."""
         self._logged_kills = 0
         """The number of OOM kills in the log that ``unlogged`` has not taken into account yet."""
         self._at_ns = 0

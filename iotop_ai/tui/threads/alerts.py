@@ -1,5 +1,5 @@
-"""The alerts of the live screen. One thread reads the rules, the source's thread checks them, a third thread delivers
-the alerts.
+"""The alerts of the live screen. One thread reads the rules, the source's thread checks them, and a third delivers the
+alerts.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from iotop_ai.tui.view_changes import older
 
 
 class LiveUpdates:
-    """Receives the Frames. While it is paused or shows the past, the screen keeps the Frame that it shows."""
+    """Receives the Frames. The screen keeps its Frame while it is paused or shows the past."""
 
     def __init__(self, state: MainState, source: Source, recording: RecordingActions, verdict: VerdictActions) -> None:
         self._state = state
