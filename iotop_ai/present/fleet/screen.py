@@ -7,7 +7,7 @@ from textwrap import wrap
 
 from iotop_ai.model.fleet.records import Fleet, FleetFinding, FleetJob, FleetMachine
 from iotop_ai.model.verdict_class import State
-from iotop_ai.present.fleet.table import SORTED_BY, WIDE, column_slots, machine_row
+from iotop_ai.present.fleet.table import WIDE, column_slots, machine_row
 from iotop_ai.present.fleet.view import HISTORY_WINDOWS, FleetView, History, listed_machines, selected_machine
 from iotop_ai.present.fleet.words import SORTS, finding_words, share_words, straggler_words, summary
 from iotop_ai.present.job.time_words import parts_of
@@ -137,7 +137,7 @@ def _list(
         title = f"{first + 1}-{first + visible}" + (f" of {len(machines)}" if width >= WIDE else "")
     order = f"by {SORTS[fleet_view.sort]}{', reversed' if fleet_view.view.reverse else ''}"
     note = order if len(order) <= note_room(width, title, slots) else ""
-    out = [head(width, title, slots, focus=True, marked=(SORTED_BY.get(fleet_view.sort, ""),), note=note)]
+    out = [head(width, title, slots, focus=True, marked=(fleet_view.sort,), note=note)]
     out += [machine_row(machine, width, marked=machine is current) for machine in machines[first : first + visible]]
     if fleet is not None and fleet.machines and not machines:
         out.append(row(width, [Span(f" no machine matches {fleet_view.view.pattern}", "dim")]))

@@ -41,8 +41,7 @@ COLUMNS = (
     Column("alerts", "alerts", 12, 6, 22, left=True, gap=2),
     Column("from", "from", 7, left=True, gap=2),
 )
-SORTED_BY = {"lost": "lost", "state": "state", "gpu": "gpu", "util": "util", "await": "await", "health": "health"}
-"""For each sort order, the column whose title is marked."""
+"""The columns after the machine's name. The key of a sort order is the id of the column that decides it."""
 _NAME_END, _NAME_END_WIDE = 12, 18
 WIDE = 120
 """The minimum width of a wide screen, on which the names take _NAME_END_WIDE columns."""

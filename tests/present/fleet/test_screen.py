@@ -8,7 +8,9 @@ from iotop_ai.fleet.machines import fleet_of
 from iotop_ai.model.fleet.records import FleetAlert, FleetMachine
 from iotop_ai.present.fleet.jobs_screen import jobs_screen_rows
 from iotop_ai.present.fleet.screen import fitting_clauses, fleet_screen_rows
+from iotop_ai.present.fleet.table import COLUMNS
 from iotop_ai.present.fleet.view import FleetView, History
+from iotop_ai.present.fleet.words import SORTS
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from tests.rigs.fleet.small import WINDOW_S, kept_answers
@@ -55,6 +57,13 @@ def test_hundreds_of_machines_scroll_and_the_title_has_the_position() -> None:
     assert rows[15].split()[0] == "m299"
     first = SHOWN._replace(view=SHOWN.view._replace(scroll=0, cursor="m299"))
     assert "sel" in [line.background for line in fleet_screen_rows(many, first, 80, 24)]
+
+
+@pytest.mark.parametrize("sort", SORTS)
+def test_the_title_of_the_column_that_decides_the_order_is_marked(sort: str) -> None:
+    titles = fleet_screen_rows(FLEET, SHOWN._replace(sort=sort), 250, 70)[2]
+    marked = [span.text.strip() for span in titles.spans if span.token == "title"]
+    assert marked == [column.title for column in COLUMNS if column.id == sort]
 
 
 def test_old_figures_are_marked_with_their_age() -> None:
