@@ -18,8 +18,9 @@ _ENVIRONMENTS = ("VIRTUAL_ENV", "CONDA_PREFIX")
 def user_python(given: str | None) -> str:
     """Return the absolute path of the user's Python; "" if none is found.
 
-    It is the given path, else the active environment's Python, else python3 in the PATH, for root in a system folder.
-    Under sudo, the calling user's environment is ignored. Raises UsageError if the given path is not a program.
+    It is the given path, else the active environment's Python, else python3 in the PATH (for root, only in a system
+    folder). Under sudo, the calling user's environment is ignored. Raises UsageError if the given path is not a
+    program.
     """
     if given:
         path = absolute_path(os.path.expanduser(given))

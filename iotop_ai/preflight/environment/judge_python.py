@@ -144,7 +144,7 @@ def _torch(facts: PythonFacts) -> Iterator[Check]:
 
 
 def _libraries(facts: PythonFacts) -> Iterator[Check]:
-    """Yield checks of other files: libstdc++, the current folder, and lock files."""
+    """Yield checks of libstdc++, the current folder and lock files."""
     if len(facts.libstdcxx) == 2:
         (folder, given_n), (_, system_n) = facts.libstdcxx
         if given_n < system_n:

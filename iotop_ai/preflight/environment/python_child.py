@@ -39,7 +39,7 @@ def text_of(path: str, limit: int = 1 << 20) -> str:
 
 
 def url_of(direct: dict[str, Any]) -> str:
-    """Return the URL in direct_url.json in pip's form: "git+https://host/name.git@COMMIT#subdirectory=part"."""
+    """Return the URL of a direct_url.json in pip's form: "git+https://host/name.git@COMMIT#subdirectory=part"."""
     url, vcs, part = str(direct.get("url", "")), direct.get("vcs_info"), direct.get("subdirectory")
     if isinstance(vcs, dict) and vcs.get("commit_id"):
         url = f"{vcs.get('vcs')}+{url}@{vcs['commit_id']}"
@@ -207,7 +207,7 @@ def cache_folder(*parts: str) -> str:
 
 
 def locks() -> list[list[Any]]:
-    """Return the program, path and time of lock files. A program that finds such a file waits until it is removed."""
+    """Return the program, path and mtime of lock files. A program that finds such a file waits until it is removed."""
     torch = glob.escape(os.environ.get("TORCH_EXTENSIONS_DIR") or cache_folder("torch_extensions"))
     plots = glob.escape(os.environ.get("MPLCONFIGDIR") or cache_folder("matplotlib"))
     prefix = glob.escape(sys.prefix)

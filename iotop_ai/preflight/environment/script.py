@@ -26,7 +26,7 @@ OTHER_CALLS = ("len", "range", "print", "type", "isinstance", "repr", "str", "id
 """The calls that do not iterate over their arguments."""
 METHODS = ("fork", "spawn", "forkserver")
 MOST_MAGICS, LARGEST_CELL = 20, 64 << 10
-"""The maximum number of lines that are tried as magics one by one, and the largest such cell, in characters."""
+"""At most this many lines of a cell are tried as magics one by one, in cells of at most this many characters."""
 _ITEMS = ("__getitem__", "__getitems__", "__iter__")
 _MAGIC = re.compile(r"^(\s*)[%!?].*$")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -158,7 +158,7 @@ class _Module:
                     self.loaders[name] = made
 
     def _note_parameters(self, call: ast.Call, parameters: ast.arguments) -> None:
-        """Add the parameters to which this call passes a loader to ``loaders``."""
+        """Add to ``loaders`` the parameters to which this call passes a loader."""
         names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
         passed = [
             *zip(names, call.args, strict=False),

@@ -8,7 +8,9 @@ LEAST_POINTS = 6
 LEAST_BYTES = 8 << 20
 """The smallest growth over the whole run, in bytes. Less may be noise of the allocators."""
 STEADY = 0.5
-"""The second half must grow at least at this part of the first half's rate. Buffers fill up once; a leak goes on."""
+"""From the middle third of the run to the last, memory must grow at least at this part of the rate from the first third
+to the middle one. Buffers fill up once; a leak goes on.
+"""
 
 
 def growth_per_batch(points: Sequence[tuple[int, int]]) -> float | None:

@@ -199,7 +199,7 @@ def message_line(text: str) -> str:
 
 
 def last_line(text: str) -> str:
-    """Return the last line that holds text, cleaned."""
+    """Return the last line that holds text, cleaned; "" if there is none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return clean(lines[-1], 200) if lines else ""
 

@@ -29,7 +29,7 @@ GRACE_S, GONE_S = 3.0, 2.0
 """The seconds that a loader with steady batches may take to exit by itself, and that a killed loader may take to
 disappear."""
 BUSY_FACTOR = 4
-"""The time limit is multiplied by this for a loader that uses the CPU, because it may only be slow."""
+"""The time limit is multiplied by this for a loader that uses the CPU, because it may be slow, not hung."""
 BUSY_CORES = 0.05
 """A loader that uses more cores than this counts as using the CPU."""
 STACK_S = 0.5

@@ -40,8 +40,8 @@ class TreeWatch:
         self._samples = self._blocked_samples = self._running_samples = 0
         self._points: list[tuple[int, int]] = []
         self._most_memory_bytes: int | None = None
-        self.shm_bytes, self._shm_before_bytes, _ = read_shm(root)
-        self.shm_free_bytes = self._shm_before_bytes
+        self.shm_bytes, self._shm_free_before_bytes, _ = read_shm(root)
+        self.shm_free_bytes = self._shm_free_before_bytes
         self._base_ns = clock.monotonic_ns()
         self._next_memory_ns = 0
 
@@ -163,8 +163,8 @@ class TreeWatch:
         main_cores = None if main is None else main / TICKS_PER_S / seconds
         reads = [(now, self._reads_base.get(pid, (0, 0))) for pid, now in self._reads.items()]
         shm = None
-        if self._shm_before_bytes is not None and self.shm_free_bytes is not None:
-            shm = self._shm_before_bytes - self.shm_free_bytes
+        if self._shm_free_before_bytes is not None and self.shm_free_bytes is not None:
+            shm = self._shm_free_before_bytes - self.shm_free_bytes
         return Used(
             worker_cores=sum(ticks.values()) / TICKS_PER_S / seconds if ticks else main_cores,
             main_cores=main_cores,

@@ -13,7 +13,7 @@ import sys
 import time
 
 FORMATS = ("JPEG", "MPO", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
-"""The formats that are decoded, by a file's content. Others are not: for PostScript, Pillow would run Ghostscript."""
+"""A file is decoded only if its content has one of these formats: for PostScript, Pillow would run Ghostscript."""
 
 
 def main() -> None:

@@ -13,7 +13,9 @@ from iotop_ai.model.preflight.place import Nominal
 
 _LANE_BYTES = {1: 250e6, 2: 500e6, 3: 985e6, 4: 1969e6, 5: 3938e6, 6: 7563e6}
 _DATA_SHARE = 0.8
-"""The share of a link's raw rate that is left for data: a packet has 24 bytes of header for up to 256 bytes of data."""
+"""The share of a link's raw rate that is left for data: headers (24 bytes for 128 or 256 bytes of data) and
+acknowledgements take the rest.
+"""
 
 
 def link_bytes_per_s(link: str) -> float | None:
@@ -26,7 +28,7 @@ def link_bytes_per_s(link: str) -> float | None:
 
 
 def nominal_of(info: BlockInfo) -> Nominal | None:
-    """Return the speed that a physical disk should reach; None if its kind does not tell, such as for a cloud disk."""
+    """Return the speed that a physical disk should reach; None if its kind does not show it, as for a cloud disk."""
     if info.transport == "nvme":
         if info.model.startswith(CLOUD_MODELS):
             return None

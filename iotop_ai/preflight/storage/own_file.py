@@ -1,4 +1,4 @@
-"""Opens the target of a check: a block device, a file, or in a folder a file of our own or else the largest file.
+"""Opens the target of a check: a block device, a file, or one file of a folder: our own, or else the largest.
 
 The name of our file is ``.iotop-ai-check-UID``. The file is created with O_EXCL, locked while it is open, and removed
 at the end. If a check is killed, its file stays but is no longer locked, and a later check in the same folder removes
@@ -91,7 +91,7 @@ def open_target(path: str, clock: Clock, *, write: bool, most_bytes: int = MOST_
 
 
 def _open_folder_to_write(path: str) -> tuple[int, str]:
-    """Return the descriptor of the folder, and the reason why nothing can be written there ("" if files can).
+    """Return the descriptor of the folder, and the reason why nothing can be written there; "" if writing is possible.
 
     Root writes nothing in a folder to which another user's link leads.
     """

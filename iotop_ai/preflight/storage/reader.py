@@ -231,7 +231,7 @@ def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
 class _ForkedRandom:
     """Gives random numbers that differ between forked readers and are the same in each check.
 
-    Only forked readers use it, so each of them begins with a generator without a seed.
+    The parent never calls ``below``, so each forked reader sets the seed of its own copy.
     """
 
     def __init__(self) -> None:

@@ -192,7 +192,7 @@ class Session:
             self._emit.result(result)
 
     def _metadata(self, phases: dict[str, list[Phase]]) -> None:
-        """Measure creating and deleting our file, and opening it with fstat. No second file is ever created."""
+        """Measure open, fstat and close of our file, then its creation and deletion. No second file is ever created."""
         assert self._opened is not None
         folder, name = self._opened.folder, own_name()
         for phase in phases[STAT]:

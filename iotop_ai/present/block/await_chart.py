@@ -105,8 +105,9 @@ def _cells(
 def _legend(
     reads: Graph, writes: Graph, peak: float | None, typical_ms: float | None, rows: int, height: int, room: int
 ) -> dict[int, list[Span]]:
-    """The figures on the right, by row: the peak, the current await of reads and writes, and below them the typical
-    await: beside its line if the line is there, in the last row if it has no line.
+    """The figures on the right, by row: the peak, the current await of reads and of writes, the typical await.
+
+    The typical await is beside its line, but below the other figures; without a line, it is in the last row.
 
     height: the height of that line in dots; 0 for no line. room: the columns of a figure.
     """

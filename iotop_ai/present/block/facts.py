@@ -28,7 +28,7 @@ _PATH_WIDTH = 28
 
 
 def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
-    """The disk's peaks over the samples that the view keeps, and the current sizes of its requests; [] when unknown."""
+    """The disk's peaks over all samples of View and Frame, and the current sizes of its requests; [] when unknown."""
     peaks = device_peaks((*view.past, *frame.history), device.key)
     if peaks.read_bytes_per_s is None:
         return []

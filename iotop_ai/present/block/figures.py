@@ -55,7 +55,7 @@ def device_window(frame: Frame, device: BlockDevice) -> DeviceWindow:
 
 
 def slowness(facts: DeviceFacts) -> int:
-    """How slow the disk is: 0 normal or fewer than one read per second, 1 slow, 2 very slow.
+    """How slow the disk is: 0 normal, unknown or fewer than one read per second, 1 slow, 2 very slow.
 
     The read await is compared with the normal one; for a disk that seeks, %util and the read await are compared with
     fixed limits.

@@ -177,7 +177,7 @@ def summary(fleet: Fleet) -> tuple[State, str]:
 
 
 def _calm(machines: Sequence[FleetMachine], many: str) -> tuple[State, str]:
-    """The state and the sentence if no machine has trouble. It is OK only if every iotop-ai has reached a verdict."""
+    """The state and the sentence if no machine has trouble. The state is OK only if each iotop-ai has a verdict."""
     unjudged = [m for m in machines if not m.state or m.state == State.UNSURE.value or m.measuring]
     if len(unjudged) == len(machines):
         return State.UNSURE, f"{many}, none with a verdict of iotop-ai"

@@ -78,7 +78,8 @@ LEAST_SHARE = 0.01
 
 
 def throttle_share(gpu: Gpu) -> tuple[str, float] | None:
-    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time.
+    """(the most severe throttle reason, its share of the interval); None if the GPU does not count the time, or
+    did not answer.
 
     If no share reaches LEAST_SHARE, the least severe reason is returned.
 

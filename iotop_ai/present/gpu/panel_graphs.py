@@ -26,7 +26,7 @@ _POWER_FIRST = ("power", "clock", "temp")
 _COMMON = ("SM", "power", "temp", "PCIe in")
 """The figures that are shown over all GPUs together."""
 _LABELS_OF_ONE = {"PCIe in": "in", "PCIe out": "out", "SM": "SM"}
-"""The word after "GPU 2" in a label. Figures that are not listed can be told apart by their units."""
+"""The word after "GPU 2" in a label. Figures that are not listed differ in their units."""
 _LABELS_OF_ALL = {"SM": "GPU SM", "power": "GPU power", "clock": "GPU MHz", "memory": "GPU mem"}
 """The labels of figures over all GPUs, if they differ from the figure's own label."""
 

@@ -56,7 +56,7 @@ COLUMNS = (
 _WIDE = 120
 """On a screen of at least this width, a job's name gets more room."""
 _HIGH_WAIT = 0.2
-"""At or above this share of time without data, a job's row highlights it."""
+"""A job's row highlights its share of time without data if it is at least this large."""
 _QUIET = 100_000.0
 """A job that reads fewer bytes per second counts as not reading."""
 _NO_JOB = (
@@ -250,7 +250,7 @@ def _counts(frame: Frame, job_row: JobRow) -> TimeCounts | None:
 
 
 def _time(frame: Frame, width: int, job_row: JobRow, state: State) -> list[Line]:
-    """A row for each share of the job's time since it was first watched that is not 0: percent, h:mm:ss and a bar."""
+    """A row for each share above 0 of the job's time since it was first watched: percent, h:mm:ss and a bar."""
     counts = _counts(frame, job_row)
     if counts is None:
         return [place(width, Cell(1, "time", "dim"), Cell(10, NOT_RECORDED, "dim"))]

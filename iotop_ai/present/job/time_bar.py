@@ -40,7 +40,9 @@ LETTERS = {
 are equal.
 """
 _GLYPHS = {"compute": "─", "unexplained": "╌"}
-"""As in the bar of states, lost time is drawn with a heavier line, so that it stands out without colours."""
+"""The lines of the shares that are not lost time. As in the bar of states, lost time has a heavier line, so that it
+stands out without colours.
+"""
 
 
 @panel

@@ -32,7 +32,7 @@ from iotop_ai.present.verdict.advice import (
 from iotop_ai.present.verdict.culprit import NO_CULPRIT, Culprit
 
 BLOCKED = 0.5
-"""At or above this share of blocked time, the row of the workers' states highlights it."""
+"""The row of the workers' states highlights the share of blocked time if it is at least this large."""
 
 
 def is_about_job(a: Args) -> bool:

@@ -214,8 +214,8 @@ def missing_text(report: Report) -> str:
 
 
 def earlier_text(report: Report) -> str:
-    """That this check is as fast as earlier ones, or that it is not kept for later checks; "" if there is nothing to
-    compare with, or if ``findings_text`` names what is slower.
+    """A sentence if this check is as fast as earlier ones, or is not kept for later ones; "" if there is nothing to
+    compare with, or if ``findings_text`` names the slower figures.
     """
     if not report.place.key:
         unnamed = "not kept for later: this storage has no lasting name, such as a serial number"

@@ -1,4 +1,4 @@
-"""What a storage gives a training and what limits it, in words, for a check without the need of a training."""
+"""What a storage gives and what limits it, in words, for a check that does not know a training's need."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from iotop_ai.present.text.units import amount, count
 _FEW = 4
 """The most reads in flight for samples of 4 KiB if no small files were read."""
 _OF_BANDWIDTH = 0.7
-"""Files that are read at this share of the fastest sequential read are limited by the bandwidth."""
+"""Files that are read at this share of the fastest sequential read, or more, are limited by the bandwidth."""
 _MORE = 1.5
 """If several readers read this many times as many files as one, the limit of the storage is not reached."""
 
 
 def supply_text(report: Report) -> list[str]:
-    """What the storage gives, the samples per second that it feeds, its limit, and how to give the training's need.
+    """What the storage gives, its limit, the samples per second that it feeds, and the option for a training's need.
 
-    [] with a need or without the figures.
+    [] if the need is known, or without the figures.
     """
     fastest = fastest_read(report.results)
     if report.demand is not None or report.hung_s or report.failed or fastest is None:

@@ -74,7 +74,7 @@ _WORDS: dict[str, Callable[[Subject], str | None]] = {
 EXAMPLE = "user = root and name ~ python"
 """A filter that shows how two comparisons are combined."""
 _PARTLY = ("name", "command")
-"""The fields of words that a user usually knows only a part of."""
+"""The fields whose value a user usually knows only in part."""
 _ALIASES = {"io-wait": "delay", "iowait": "delay", "cmd": "command", "rss": "mem", "thr": "threads", "comm": "name"}
 FIELDS = (*_NUMBERS, *_WORDS)
 _ORDER = (*_WORDS, *_NUMBERS)

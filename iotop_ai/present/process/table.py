@@ -80,8 +80,8 @@ _BYTES: dict[str, Callable[[Group], float | None]] = {
 _MARKED = {"io": ("read", "write"), "read": ("read",), "write": ("write",), "delay": ("delay",), "cpu": ("cpu",)}
 """The columns whose titles are marked, by sort order. Any other sort order marks the column of the same name."""
 FRESH = 2
-"""A row shows the age of its cpu% and state if they are more than this number of ticks old. They can be, because
-processes without I/O are not all read at every tick.
+"""A row shows the age of its cpu% and state if they are more than this number of ticks old: processes without I/O are
+not all read at every tick.
 """
 
 

@@ -46,7 +46,7 @@ def existing_tags(tagged: Tags, *snapshots: Snapshot) -> Tags:
 
 
 def tagged_note(tagged: Tags, note: str, room: int) -> str:
-    """The note after a panel's title with the number of tags added, shortened to ``room`` columns."""
+    """The number of tags and the note after a panel's title, shortened to ``room`` columns."""
     if not tagged:
         return note
     number = f"{len(tagged)} tagged"

@@ -43,7 +43,7 @@ _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _HEALTH = ("health.open",)
 _LONGEST_NAME = 14
 _ABOUT_HEALTH = "failing_disk"
-"""The class whose evidence the screen of the disks' health shows, so that the key of this screen is never left out."""
+"""While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""
 _OPENED = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
 _CHANGING = ("act.drop", "act.delay", "act.signal", "health.test", "process.act_")

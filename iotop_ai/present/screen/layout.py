@@ -156,8 +156,8 @@ def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
     On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
     for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
     down to one row, disks down to one row, the process panel down to one row, the time bar, the GPUs, the processes.
-    Banner, path and the disk that the verdict names stay. The layout depends on the machine and the window, not on the
-    load, so that panels do not jump.
+    Banner, time line, path and the disk that the verdict names stay. The layout depends on the machine and the window,
+    not on the load, so that panels do not jump.
     """
     if panel := zoomed(view):
         return _zoom_slots(panel, height, view)

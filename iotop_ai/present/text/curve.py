@@ -1,6 +1,4 @@
-"""Graphs as a continuous line in braille, for graphs of four or more rows, in which a filled area would outweigh the
-text.
-"""
+"""Tall graphs as a continuous line in braille, because a filled area would outweigh the text."""
 
 from __future__ import annotations
 

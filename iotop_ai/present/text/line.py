@@ -48,7 +48,7 @@ class Line(NamedTuple):
 
 
 _new = tuple.__new__
-"""Builds a NamedTuple in a third of the time that its constructor takes; a screen has about five hundred of them."""
+"""Builds a Span in a third of the time that its constructor takes; a screen has about five hundred Spans."""
 
 
 class Cell(NamedTuple):
