@@ -17,8 +17,11 @@ OK, WARN, FAIL, UNKNOWN = State
 CORE = ("torch", "torchvision", "torchaudio", "numpy", "tensorflow", "jax", "jaxlib", "triton")
 """A fault in one of these packages stops training. A fault in another package may not matter."""
 CONDA_NAMES = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch", "numpy-base": "numpy"}
+"""The name on PyPI of each package that has another name in conda."""
 _LEGACY = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
+"""The version of glibc that each of the old tags needs."""
 _SHOWN = 3
+"""The largest number of faults that a check names."""
 
 
 def judge_packages(facts: PythonFacts) -> Iterator[Check]:

@@ -59,7 +59,7 @@ def _on_one_scale(graphs: list[Graph]) -> list[Graph]:
     return out
 
 
-def _of(sample: Sample, key: BlockKey) -> BlockRates | None:
+def _rates_in(sample: Sample, key: BlockKey) -> BlockRates | None:
     return (sample.block.value or {}).get(key)
 
 
@@ -74,7 +74,7 @@ def _rate(
     fields = [f"{one}_bytes_per_s" for one in ((READ, WRITE) if direction == BOTH else (direction,))]
 
     def value(sample: Sample) -> float | None:
-        rates = _of(sample, device.key)
+        rates = _rates_in(sample, device.key)
         known: list[float | None] = [] if rates is None else [getattr(rates, field) for field in fields]
         return None if not known or None in known else sum(rate for rate in known if rate is not None)
 
@@ -100,7 +100,7 @@ def _await(
         return _requests_per_s(rates, direction) == 0
 
     def value(sample: Sample) -> float | None:
-        rates = _of(sample, device.key)
+        rates = _rates_in(sample, device.key)
         if rates is None:
             return None
         await_ms: float | None = getattr(rates, field)
@@ -108,7 +108,7 @@ def _await(
         return 0.0 if await_ms is None and is_idle(rates) else await_ms
 
     data = sliding.series((device.key, field), samples, value, slots, frame.snapshot.interval_s)
-    now = _of(frame.sample, device.key)
+    now = _rates_in(frame.sample, device.key)
     idle = now is not None and getattr(now, field) is None and is_idle(now)
     limit = _limit(frame, device.name, direction) if device.is_culprit else None
 

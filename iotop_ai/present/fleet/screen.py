@@ -91,10 +91,10 @@ def banner_rows(fleet: Fleet | None, fleet_view: FleetView, width: int) -> list[
     words = fitting_clauses(text, width - 12 - spans_cells(right))
     block = Span(f" {state.value:<8}", "block-dim" if old else f"block-{HUE[state]}")
     first = row(width, [block, Span(f" {words}", "dim" if old else "text")], right)
-    return [first, _second(fleet, fleet_view, width)]
+    return [first, _second_row(fleet, fleet_view, width)]
 
 
-def _second(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
+def _second_row(fleet: Fleet, fleet_view: FleetView, width: int) -> Line:
     late = next((job for job in fleet.jobs if job.straggler is not None), None)
     if fleet_view.trouble:
         label, text, token = "now", fleet_view.trouble, "warn"

@@ -243,8 +243,8 @@ def _may_be_on(device: BlockDevice, group: Group, way: str, moved: float, frame:
 def _elsewhere(
     device: BlockDevice, frame: Frame, view: View, bytes_of: Callable[[BlockDevice], float | None]
 ) -> float | None:
-    """The bytes of other disks, and those of the disks below the device beyond the device's own bytes; None when
-    unknown.
+    """The bytes of the other disks, plus the bytes that the disks below the device move beyond the device's own; None
+    when unknown.
     """
     own, below, total = {device.name, *devices.leaves(device.name, frame)}, 0.0, 0.0
     for other in devices.all_devices(frame, view):

@@ -157,7 +157,7 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
     selected = next((job_row for job_row in jobs if job_row.pid == cursor), jobs[0])
     listed = max(1, min(len(jobs), height // 3))
     first = max(0, min(jobs.index(selected) - listed // 2, len(jobs) - listed))
-    at = _places(width)
+    at = _column_slots(width)
     title = "jobs" if len(jobs) == listed else f"jobs {first + 1}-{first + listed} of {len(jobs)}"
     out = [head(width, title, at)]
     out += [_row(frame, width, at, job_row, selected=job_row is selected) for job_row in jobs[first : first + listed]]
@@ -173,7 +173,7 @@ def _body(frame: Frame, view: View, width: int, height: int, jobs: tuple[JobRow,
     return out
 
 
-def _places(width: int) -> list[ColumnSlot]:
+def _column_slots(width: int) -> list[ColumnSlot]:
     start = 30 if width >= _WIDE else _NAME_END
     return place_columns(fit_columns(COLUMNS, width - start), start, width)
 

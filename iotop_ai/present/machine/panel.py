@@ -109,8 +109,8 @@ def _link_row(width: int, name: str, link: LinkCounters, rates: LinkRates | None
     if link.bits_per_s is None:
         texts["busy"] = UNKNOWN
     first = at[0].first if at else width
-    columns = [p.cell(texts[p.column.id], "dim" if p.column.id == "state" else "") for p in at]
-    return place(width, Cell(1, cut(name, first - 2)), *columns)
+    figures = [p.cell(texts[p.column.id], "dim" if p.column.id == "state" else "") for p in at]
+    return place(width, Cell(1, cut(name, first - 2)), *figures)
 
 
 def _fullness(frame: Frame, width: int, culprit: Culprit, *, with_net: bool) -> Line:

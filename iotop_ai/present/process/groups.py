@@ -162,7 +162,7 @@ class ProcessList(NamedTuple):
     """The groups of the process list.
 
     matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all but
-    kernel threads and the monitor. active: the number of those that are active, if only active processes are shown;
+    kernel threads and the idle monitor. active: the number of those that are active, if only active processes are shown;
     otherwise None. Both are None if the processes are unknown; ``active`` is also None if their rates are.
     """
 

@@ -41,6 +41,7 @@ class Key(NamedTuple):
 _MODES = {"paused": "PAUSED", "replay": "REPLAY", "back": "BACK", "ended": "REMOTE ended"}
 _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _HEALTH = ("health.open",)
+"""The ``actions`` of the entries that change with the state of the screen."""
 _LONGEST_NAME = 14
 _ABOUT_HEALTH = "failing_disk"
 """While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""

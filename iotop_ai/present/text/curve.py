@@ -11,6 +11,7 @@ TALL_ROWS = 4
 """A graph with at least this many rows is drawn as a line, not as an area."""
 _LEFT = (0x40, 0x04, 0x02, 0x01)
 _RIGHT = (0x80, 0x20, 0x10, 0x08)
+"""The bits of the dots in the left and the right half of a braille character, from the bottom up."""
 
 Level = Callable[[float], int]
 """Gives the height of a value above 0 in dots, from 1 to 4 times the number of rows."""

@@ -38,6 +38,7 @@ _TABLE = str.maketrans(
     | dict.fromkeys("▁▂▃▄▅▆▇", "#")
 )
 _RAMP = " .:-=+*#@"
+"""The substitute for a braille character, by its number of dots."""
 
 
 def ascii_text(text: str) -> str:
