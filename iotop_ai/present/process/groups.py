@@ -162,8 +162,8 @@ class ProcessList(NamedTuple):
     """The groups of the process list.
 
     matching: the number of processes that match the filter; without a filter, None or, in a tree, the number of all but
-    kernel threads and the idle monitor. active: the number of those that are active, if only active processes are shown;
-    otherwise None. Both are None if the processes are unknown; ``active`` is also None if their rates are.
+    idle kernel threads and the idle monitor. active: the number of those that are active, if only active processes are
+    shown; otherwise None. Both are None if the processes are unknown; ``active`` is also None if their rates are.
     """
 
     groups: tuple[Group, ...]
@@ -188,8 +188,7 @@ def process_list(frame: Frame, view: View) -> ProcessList:
         if view.tree:
             return _tree(frame, view, table.info)
     elif view.tree:
-        matching = {k: i for k, i in table.info.items() if (wanted.answer(_named(k, i)) if wanted else not i.kernel)}
-        return _tree(frame, view, matching)
+        return _tree(frame, view, {k: i for k, i in table.info.items() if not wanted or wanted.answer(_named(k, i))})
     members = _members(frame)
     idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, members)
     if rates is None:
@@ -293,9 +292,10 @@ def _tree(frame: Frame, view: View, matches: Mapping[ProcessKey, ProcessInfo]) -
     table, rates = frame.snapshot.processes.value, rates_of(frame, view)[0]
     if table is None:
         return ProcessList(())
-    active = [key for key in matches if rates and key in rates and not _is_idle(rates[key], key, table)]
-    matching = [key for key in matches if key.pid != frame.snapshot.own.pid or key in active]
-    listed = active if rates is not None and view.only_active else matching
+    active = {key for key in matches if rates and key in rates and not _is_idle(rates[key], key, table)}
+    own_pid = frame.snapshot.own.pid
+    matching = [k for k, i in matches.items() if k in active or (k.pid != own_pid and (view.pattern or not i.kernel))]
+    listed: Collection[ProcessKey] = active if rates is not None and view.only_active else matching
     parent_of = parents(table)
     out = {}
     for key in with_parents(listed, parent_of):

@@ -45,6 +45,16 @@ def test_showing_only_active_processes_keeps_ancestors() -> None:
     assert len(shown(only_active=True)) == 6
 
 
+def test_a_kernel_thread_is_listed_while_it_is_active_or_if_it_matches_the_filter() -> None:
+    held = made(Proc(2, "kthreadd", ppid=0, kernel=True), Proc(3, "kworker", ppid=2, kernel=True, write=MIB), *PROCS)
+    for only_active in (False, True):
+        names = {g.mark + g.name for g in groups(held, TREE._replace(only_active=only_active))}
+        assert {"kthreadd", "└ kworker"} <= names
+    idle = made(Proc(2, "kthreadd", ppid=0, kernel=True), Proc(3, "kworker", ppid=2, kernel=True), *PROCS)
+    assert "kworker" not in {g.name for g in groups(idle, TREE)}
+    assert "kworker" in {g.name for g in groups(idle, TREE._replace(pattern="kworker"))}
+
+
 def test_the_tree_is_sorted_by_name_or_reversed() -> None:
     assert shown(sort="name")[:2] == ["init", "├ cron"]
     assert shown(sort="write")[:2] == ["init", "├ cron"]
