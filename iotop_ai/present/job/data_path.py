@@ -266,8 +266,8 @@ def _elsewhere(
 
 @cached_per_frame
 def _plain(frame: Frame, view: View) -> View:
-    """The View without filter, sort order and totals, because the path does not depend on the process list."""
-    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, base=None)
+    """The View without filter, sort order, tree and totals: the path does not depend on how processes are listed."""
+    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False, base=None)
     return view if plain == view else plain
 
 

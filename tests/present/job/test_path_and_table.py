@@ -53,6 +53,14 @@ def test_a_process_that_only_writes_is_named_even_if_the_disk_reads() -> None:
     assert path_rows(shown, UTC, 80, 3)[1].text.startswith(" alice dd writes › /")
 
 
+@pytest.mark.parametrize("view", [UTC, UTC._replace(tree=True), UTC._replace(sort="name"), UTC._replace(pattern="sh")])
+def test_the_path_names_the_same_process_however_processes_are_listed(view: View) -> None:
+    procs = (Proc(1, "init", ppid=0), Proc(10, "shell"), Proc(11, "cat", ppid=10, read=9 * MIB))
+    drive = Disk(DRIVE, reads=90, read_bytes=9 * MIB, read_await=1.0)
+    shown = frame(snapshots(lambda second: Machine((drive,), procs), 8))
+    assert path_rows(shown, view, 80, 3)[1].text.startswith(" alice cat reads › / ext4 › vda")
+
+
 @pytest.mark.parametrize(
     ("name", "label"), [("vda", "vda r+w"), ("loop0", "loop0 rw"), ("loop10", "loop10"), ("mapper-a", "mappe rw")]
 )
