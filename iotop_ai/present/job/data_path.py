@@ -98,8 +98,10 @@ def _recording(view: View) -> list[Span]:
 def hops(frame: Frame, view: View, width: int) -> list[Span]:
     """Process or job › mount › partition › disk, without unknown parts, and without details if they do not fit.
 
-    If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them.
+    If there is a job, the path leads to the job's files, unless the user selected a disk that does not hold them. All
+    rates are those of the latest interval, also while the user accumulates.
     """
+    view = view if view.base is None else view._replace(base=None)
     job, culprit = current_job(frame), culprit_of(frame, view)
     mount: JobMount | None = None
     if view.device:
@@ -266,8 +268,8 @@ def _elsewhere(
 
 @cached_per_frame
 def _plain(frame: Frame, view: View) -> View:
-    """The View without filter, sort order, tree and totals: the path does not depend on how processes are listed."""
-    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False, base=None)
+    """The View without filter, sort order and tree: the path does not depend on how processes are listed."""
+    plain = view._replace(pattern="", only_active=False, sort="io", reverse=False, tree=False)
     return view if plain == view else plain
 
 

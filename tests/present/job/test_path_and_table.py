@@ -61,6 +61,16 @@ def test_the_path_names_the_same_process_however_processes_are_listed(view: View
     assert path_rows(shown, view, 80, 3)[1].text.startswith(" alice cat reads › / ext4 › vda")
 
 
+def test_the_path_compares_the_latest_rates_while_the_user_accumulates() -> None:
+    def slower_after_20_s(second: int) -> Machine:
+        rate, reader = (90, "tar") if second < 20 else (9, "cat")
+        procs = (Proc(pid, name, read=rate * MIB * (name == reader)) for pid, name in ((7, "cat"), (8, "tar")))
+        return Machine((Disk(DRIVE, reads=90, read_bytes=rate * MIB, read_await=1.0),), tuple(procs))
+
+    seconds = list(snapshots(slower_after_20_s, 31))
+    assert path_rows(frame(seconds), UTC._replace(base=seconds[2]), 80, 3)[1].text.startswith(" alice cat reads › /")
+
+
 @pytest.mark.parametrize(
     ("name", "label"), [("vda", "vda r+w"), ("loop0", "loop0 rw"), ("loop10", "loop10"), ("mapper-a", "mappe rw")]
 )
