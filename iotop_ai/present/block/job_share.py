@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.block.counters import BlockKey, BlockRates
+from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockKey, BlockRates
 from iotop_ai.model.frame import Frame
 from iotop_ai.model.job.records import Job
 from iotop_ai.present.block import devices
@@ -23,8 +23,9 @@ this multiple of the bytes read from the disk also reads from other places, so i
 
 def share_text(frame: Frame, view: View, device: BlockDevice) -> str:
     """The share of the verdict's job in the bytes read and written, in percent: "97"; "-" without I/O, "?" when unknown
-    or without a job.
+    or without a job. It is that of the latest interval, also while the user accumulates.
     """
+    device = device._replace(rates=(frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES))
     whole = _total_bytes_per_s(device.rates)
     if whole == 0:
         return UNDEFINED

@@ -52,8 +52,8 @@ def with_cgroup(shown: Frame, read: int | None, *, listed: str = "8:1") -> Frame
     return shown._replace(snapshot=snapshot, sample=history[-1], history=tuple(history))
 
 
-def share(shown: Frame, name: str = "sda") -> str:
-    return share_text(shown, UTC, next(d for d in panel_devices(shown, UTC) if d.name == name))
+def share(shown: Frame, name: str = "sda", view: View = UTC) -> str:
+    return share_text(shown, view, next(d for d in panel_devices(shown, view) if d.name == name))
 
 
 BUSY = with_job(frame(snapshots(machine, 9)))
@@ -72,6 +72,11 @@ def test_without_a_cgroup_the_share_is_what_the_processes_read() -> None:
     calm = with_job(frame(snapshots(lambda i: machine(1, own=15), 9)))
     assert share(calm) == "25"
     assert share(with_cgroup(calm, None)) == "25"
+
+
+def test_the_share_is_that_of_the_latest_interval_while_the_user_accumulates() -> None:
+    seconds = list(snapshots(lambda i: machine(int(i > 4), own=15), 9))
+    assert share(with_job(frame(seconds)), view=UTC._replace(base=seconds[0])) == "25"
 
 
 def test_the_share_is_unknown_if_the_disk_writes_or_the_job_reads_another_disk() -> None:
