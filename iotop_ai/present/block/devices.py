@@ -128,6 +128,13 @@ def _has_own_row(device: BlockDevice, frame: Frame, view: View) -> bool:
 
 
 @cached_per_frame
+def _with_idle(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
+    """The devices of the panel without ``view.only_active``, in its order."""
+    rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
+    return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
+
+
+@cached_per_frame
 def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     """The devices with a row of their own: the culprit first, and the devices that are hidden when idle last.
 
@@ -135,12 +142,12 @@ def panel_devices(frame: Frame, view: View) -> tuple[BlockDevice, ...]:
     is selected or was active in the last minute. Partitions, volumes of one disk, members of an array and paths of a
     multipath device are nested under another device, and have a row of their own only if the verdict names them.
 
-    With ``view.only_active``, an idle device has a row only if it is selected or the verdict names it.
+    With ``view.only_active``, an idle device has a row only if the user selected it or the verdict names it.
     """
-    rows = [d for d in all_devices(frame, view) if _has_own_row(d, frame, view)]
-    if view.only_active:
-        rows = [d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _rates_unknown(d.rates)]
-    return tuple(sorted(rows, key=lambda d: (not d.is_culprit, d.info is not None and hidden_when_idle(d.info))))
+    rows = _with_idle(frame, view)
+    if not view.only_active:
+        return rows
+    return tuple(d for d in rows if d.rates.active or d.is_culprit or d.name == view.device or _rates_unknown(d.rates))
 
 
 def _rates_unknown(rates: BlockRates) -> bool:
@@ -151,9 +158,10 @@ def _rates_unknown(rates: BlockRates) -> bool:
 @cached_per_frame
 def selected_device(frame: Frame, view: View) -> BlockDevice | None:
     """The device that the graphs show: the user's choice if it is present, otherwise the culprit, the busiest, the disk
-    that holds / or the first in the panel; None if there is none of these.
+    that holds / or the first in the panel; None if there is none of these. It may be idle, also with
+    ``view.only_active``, so that panels do not move with the load.
     """
-    rows = panel_devices(frame, view)
+    rows = _with_idle(frame, view)
     if view.device:
         for device in all_devices(frame, view):
             if device.name == view.device:

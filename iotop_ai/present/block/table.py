@@ -163,8 +163,8 @@ def ordered_rows(frame: Frame, view: View, room: int) -> list[tuple[BlockDevice,
     top = "" if selected is None else devices.top_row_of(selected.name, frame)
     inner = [p for p in devices.nested_devices(top, frame, view) if p.name not in names] if top in names else []
     fit = len(every) + len(inner) <= room
-    if selected is not None and selected.name not in names and (not fit or not inner):
-        # The selected device always has a row, even if the others that are nested beside it do not fit.
+    if selected is not None and view.device == selected.name not in names and (not fit or not inner):
+        # The user's device always has a row, even if the others that are nested beside it do not fit.
         return [(d, False) for d in (selected, *every)]
     out: list[tuple[BlockDevice, bool]] = []
     for device in every:

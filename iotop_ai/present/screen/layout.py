@@ -272,9 +272,11 @@ def tall_enough(height: int) -> bool:
 
 
 def _parts(frame: Frame, view: View) -> int:
-    """The number of partitions, volumes or members nested under the selected disk."""
+    """The number of partitions, volumes or members nested under the selected disk; 0 if that disk has no row."""
     device = devices.selected_device(frame, view)
-    return 0 if device is None else len(devices.nested_devices(devices.top_row_of(device.name, frame), frame, view))
+    top = "" if device is None else devices.top_row_of(device.name, frame)
+    has_row = any(d.name == top for d in devices.panel_devices(frame, view))
+    return len(devices.nested_devices(top, frame, view)) if has_row else 0
 
 
 def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, listed: int) -> _Heights:

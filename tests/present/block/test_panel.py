@@ -7,6 +7,8 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.present.block.table import block_rows
 from iotop_ai.present.health.summary import health
+from iotop_ai.present.job.data_path import path_rows
+from iotop_ai.present.screen.graph_panel import low_panel_graph_count
 from iotop_ai.present.screen.selection import device_order, selectable, selected_device_name
 from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import Line
@@ -123,6 +125,16 @@ def test_a_list_without_an_active_device_is_reported() -> None:
     view = UTC._replace(only_active=True)
     assert "no device is active" in block_rows(made(Disk(disk("sda"))), view, 80, 3)[1].text
     assert keys(block_rows(made(Disk(disk("sda")), busy("sdb")), view, 80, 4)) == ["disk:sdb"]
+
+
+def test_the_selected_disk_is_the_same_while_only_active_disks_are_listed() -> None:
+    view = UTC._replace(only_active=True)
+    idle = made(Disk(disk("sda")), Disk(disk("sdb", mounts=[("/", "ext4")])))
+    assert selected_device_name(idle, view) == "sdb"
+    assert device_order(idle, view) == selectable(idle, view, "disk", 9) == ()
+    assert selectable(idle, view._replace(device="sda"), "disk", 9) == ("disk:sda",)
+    assert low_panel_graph_count(idle, view) == low_panel_graph_count(idle, UTC) == 3
+    assert path_rows(idle, view, 80, 3)[1].text.startswith(" no process reads or writes › / ext4 › sdb")
 
 
 def test_a_failed_reading_has_its_reason() -> None:
