@@ -136,13 +136,12 @@ def _read_saved(path: str) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{clean(path)}: {error.strerror}") from None
     try:
-        saved = json.loads(raw) if len(raw) <= _LARGEST_BYTES else None
+        saved = _cleaned(json.loads(raw)) if len(raw) <= _LARGEST_BYTES else None
     except (ValueError, RecursionError):
         saved = None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT or "checks" not in saved:
         raise InputError(f"{clean(path)} was not saved with iotop-ai doctor --json")
-    cleaned: dict[str, Any] = _cleaned(saved)
-    return cleaned
+    return saved
 
 
 def _cleaned(value: object) -> Any:

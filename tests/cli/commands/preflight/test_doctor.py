@@ -113,6 +113,15 @@ def test_errors_are_one_line(arguments: tuple[str, ...], error: str) -> None:
     assert done.stdout == ""
 
 
+def test_a_deeply_nested_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    for depth in (700, 950):  # Python's limit of nested calls is 1000, and cleaning takes up to two calls a level
+        path.write_text(f'{{"format": 1, "checks": {"[" * depth}{"]" * depth}}}')
+        done = iotop_here("doctor", "--diff", str(path), str(path))
+        assert "RecursionError" not in done.stderr
+        assert done.stderr.count("\n") <= 1
+
+
 def test_a_hostile_environment_moves_no_cursor(tmp_path: Path) -> None:
     path = make_venv(tmp_path / "env")
     package(site(path), "numpy", "1.0")
