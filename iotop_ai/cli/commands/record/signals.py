@@ -17,7 +17,7 @@ _SI_KERNEL = 0x80
 
 
 class Signals:
-    """Receives signals on a thread while the ``with`` block runs.
+    """Receives signals on a thread while the ``with`` block runs. SIGHUP stays ignored if it is, as under nohup.
 
     Enter the block before other threads start, so that every thread blocks these signals.
 
@@ -36,6 +36,8 @@ class Signals:
         """The signals that arrived while a thread had them unblocked."""
 
     def __enter__(self) -> Signals:
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            self._numbers -= {signal.SIGHUP}
         # A thread that starts a child unblocks all signals for a moment. With a handler, a signal in that moment is
         # neither lost nor fatal.
         self._old_handlers = {number: signal.signal(number, self._handle) for number in self._numbers}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import threading
@@ -11,7 +12,7 @@ import pytest
 
 from iotop_ai.cli.commands.record.command import Session
 from iotop_ai.cli.commands.record.options import RecordOptions
-from iotop_ai.cli.commands.record.signals import Signals
+from iotop_ai.cli.commands.record.signals import END_SIGNALS, Signals
 from iotop_ai.model.settings import Settings
 from iotop_ai.store.write.recorder import Rotation
 
@@ -23,6 +24,20 @@ def test_a_signal_that_reaches_the_main_thread_is_acted_on_by_the_other() -> Non
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
         signal.raise_signal(signal.SIGUSR1)
         assert acted.get(timeout=20) == (signal.SIGUSR1, "signals")
+
+
+def test_a_hang_up_that_nohup_ignores_stays_ignored() -> None:
+    acted: queue.Queue[signal.Signals] = queue.Queue()
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Signals(END_SIGNALS, lambda number, _: acted.put(number)):
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert acted.get(timeout=20) is signal.SIGTERM
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert acted.empty()
 
 
 def test_a_command_of_another_user_does_not_end_the_signal_thread(capsys: pytest.CaptureFixture[str]) -> None:
