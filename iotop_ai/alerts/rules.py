@@ -89,7 +89,7 @@ class _RuleWatch:
         self._watch = ConditionWatch(rule.when)
         self._firing = False
         self._reported: dict[str, str] = {}
-        """The identity ("" if unknown) of each object of the first clause reported since the rule began to fire."""
+        """The objects of the first clause reported since the rule began to fire: identity ("" if unknown) by name."""
         self._fired_ns: int | None = None
         self._unmet_ns: int | None = None
 

@@ -25,7 +25,7 @@ PROBE_BYTES = 64 << 20
 """The most bytes of all probes together."""
 BLOCK = 1 << 20
 LEAST_READS = 8
-"""The least number of reads. With fewer reads, a single read that waits for something else could double the time."""
+"""The least number of reads for a comparison. With fewer reads, a single slow read could double the time."""
 
 
 def measure(

@@ -94,7 +94,7 @@ class Outbox:
         self._unsent: list[tuple[Delivery, Alert]] = []
         """The messages that the current alert still needs, beginning with the one that is being sent."""
         self._is_closed = False
-        """Whether the messages in ``_unsent`` are reported, so that a request that fails later must not be."""
+        """Whether ``close`` reports the messages in ``_unsent``. A request that fails later is not reported again."""
         self._thread = LazyThread("alerts", self._run)
 
     def put(self, alert: Alert) -> None:

@@ -74,7 +74,7 @@ class SelectedJob:
     def judge(self, frame: Frame) -> Frame:
         """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out.
 
-        Until a Frame has contained the job, the verdict is on the leading job.
+        They stay if there is no other finding. Until a Frame has contained the job, the verdict is on the leading job.
         """
         if self.pid:
             selected = self._job_in(frame)
@@ -103,7 +103,7 @@ class SelectedJob:
         return not self.pid or self._job_in(frame) is not None
 
     def _job_in(self, frame: Frame) -> Job | None:
-        """Return the job in this Frame. The process that --job names may end before its job, if it is a worker."""
+        """Return the job in this Frame; None if it is missing. The process that --job names may end before its job."""
         return job_with(frame.snapshot, self.pid) or job_with(frame.snapshot, self.top_pid)
 
     def check(self) -> None:

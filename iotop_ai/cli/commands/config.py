@@ -113,7 +113,7 @@ def template() -> str:
 def _table_and_key(setting: Setting) -> tuple[str, str]:
     """Return the table and the key of a setting in the file.
 
-    The table is "" for a setting outside of any table, the key is "" for a setting that is a whole table.
+    The table is "" for a setting outside any table, and the key is "" for a setting that is a whole table.
     """
     table, dot, name = setting.name.partition(".")
     return (table, name) if dot else (setting.name, "") if setting.name in TABLES else ("", setting.name)

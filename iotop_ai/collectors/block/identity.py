@@ -214,7 +214,7 @@ def _disk_detail(root: Root, base: str, info: BlockInfo) -> str:
 
 
 def read_serial(root: Root, base: str) -> str:
-    """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name; "" without both.
+    """Return the serial number of the disk at ``base`` (sys/block/X), or else the world-wide name, or else "".
 
     The serial number is in "serial" for NVMe, MMC and virtio, and in SCSI page 0x80, which every user can read.
     """
@@ -272,7 +272,7 @@ def _pcie_link(root: Root, base: str) -> tuple[str, str]:
     now = _link(root, device, "current")
     limits = [_link(root, folder, "max") for folder in (device, port) if root.text_or(folder + "max_link_speed")]
     known = [link for link in limits if link is not None]
-    # If one of the two limits cannot be read, it may be the lower one, so the best link is unknown.
+    # A limit that is present but not understood may be the lower one, so the best link is then unknown.
     best = (min(g for g, _ in known), min(w for _, w in known)) if known and len(known) == len(limits) else None
     return _link_text(now), _link_text(best)
 

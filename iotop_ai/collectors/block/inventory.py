@@ -184,7 +184,7 @@ class BlockInfoCollector:
 def with_backing_devices(info: BlockInfo, mounts: Iterable[Mount], infos: Mapping[str, BlockInfo]) -> BlockInfo:
     """Return the loop device with the filesystem of its file and the devices that hold the file.
 
-    No devices hold the file if it is on another machine.
+    Without a mount for the file, the device is unchanged. A file on another machine has no devices.
     """
     mount = mount_of(info.detail.removeprefix("loop "), mounts)
     if mount is None:

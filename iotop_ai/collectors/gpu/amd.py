@@ -209,7 +209,7 @@ def smi_handles(smi: Any) -> dict[str, Any]:
 
 
 def with_smi(smi: Any, handle: Any, state: GpuState) -> GpuState:
-    """Return the state with amdsmi's values for the utilization, the memory activity and the power.
+    """Return the state with amdsmi's values for the utilisation, the memory activity and the power.
 
     A value from sysfs is kept. Source: amdsmi_interface.py of version 7.0.2, in which a figure that the board does not
     have is "N/A".

@@ -382,10 +382,10 @@ class GpuCollector:
 
 
 def _merged(known: Iterable[str], listed: Collection[str]) -> list[str]:
-    """Return the known GPUs and the listed ones, in their order.
+    """Return the known GPUs in their order, with each new GPU at the place at which it is listed.
 
-    A new GPU gets the place at which it is listed, because a lost GPU is named by its place. A GPU with an unknown UUID
-    is listed under its number until the UUID is known.
+    The place matters, because a lost GPU is named by it. A GPU with an unknown UUID is listed under its number until
+    the UUID is known.
     """
     merged = [key for key in known if key in listed or not key.startswith("gpu ")]
     for place, key in enumerate(listed):

@@ -178,7 +178,7 @@ class DrmClients:
         return main_ns if is_known else None
 
     def _find_open_devices(self) -> None:
-        """Search the processes with open devices and a part of the others for open devices; at first, all processes."""
+        """Search for open devices: first in all processes, later in those that had one and in a part of the others."""
         first, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}

@@ -47,7 +47,7 @@ KEEP_HELPER_BELOW_S = 60.0
 Otherwise it ends to free memory.
 """
 _POLL_S = 10.0
-"""How often the thread checks which disks are due, in seconds."""
+"""The seconds between two checks of which disks are due."""
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30

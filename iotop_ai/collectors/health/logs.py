@@ -104,7 +104,7 @@ def _ata_test(row: Mapping[str, Any]) -> SelfTest:
 
 def _nvme_test(row: Mapping[str, Any]) -> SelfTest:
     result = integer(row, "self_test_result", "value")
-    # 0 means completed without error. 5, 6 and 7 mean a fatal error, an unknown error and a failed segment.
+    # 0 means completed without error. 5 means a fatal error, 6 and 7 mean a failed segment.
     passed = True if result == 0 else False if result in (5, 6, 7) else None
     return SelfTest(
         text(row, "self_test_code", "string"),

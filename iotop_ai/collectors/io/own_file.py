@@ -24,7 +24,7 @@ _SHARED = stat.S_IWOTH | stat.S_ISVTX
 """The mode bits of a folder like /tmp: every user may write to it, but may replace only their own files."""
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _TRIES = 3
-"""How often a file is opened again that other processes create and remove in the meantime."""
+"""The number of attempts to open a file that other processes create and remove in the meantime."""
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """The errors of a filesystem that does not support hard links."""
 
@@ -191,7 +191,7 @@ def create_part(name: str, folder: int, label: str = "") -> int:
 def try_lock(fd: int, *, wait: bool = False) -> bool:
     """Lock a file; return whether this succeeded: True also if the filesystem has no locks.
 
-    wait: wait until another process releases the lock, in place of returning False.
+    wait: wait until another process releases the lock, instead of returning False.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -155,8 +155,8 @@ def view_to_remember(
 ) -> RememberedView:
     """Return the view to remember at exit.
 
-    A field that did not change in this run keeps its remembered value if a flag or setting had set it, or if nothing
-    was remembered.
+    A field that did not change in this run keeps its remembered value if a flag or setting had set it, and stays None
+    if it was not remembered.
 
     chosen_theme: the theme that the user selected by key, or "". settings: the settings with which the screen started.
     """

@@ -76,7 +76,8 @@ def show_stream(
 def show_host(settings: Settings, host: str) -> int:
     """Start ``iotop-ai record`` on another machine through ssh and show its recording; return the exit code.
 
-    Raises UsageError for a name that ssh would read as an option, and InputError when ssh or the other machine fails.
+    Raises UsageError for a name that is not a host, such as an option, and InputError when ssh or the other machine
+    fails.
     """
     if not host or host.startswith("-") or any(c.isspace() or not c.isprintable() for c in host):
         raise UsageError(f"{clean(host)!r} is not a host; write name or user@name")

@@ -109,7 +109,7 @@ def why_other_folder() -> str:
 
 
 def recordings_folder() -> str:
-    """Return the fallback folder for recordings: below /var/lib for root, else the XDG state directory."""
+    """Return the fallback folder for recordings: below /var/lib for root, or else below the XDG state directory."""
     if os.geteuid() == 0:
         return "/var/lib/iotop-ai"
     home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")

@@ -185,9 +185,9 @@ def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ..
     results, forecast, min_gpu = report.results, report.forecast, args.min_gpu or 0.0
     share = None if forecast is None else forecast.first
     if forecast is not None and forecast.at_least and forecast.first < min_gpu:
-        share = None  # a lower limit below the threshold does not tell
+        share = None  # the share may be above or below the threshold
     elif forecast is not None and report.decoding.unmeasured and forecast.first >= min_gpu:
-        share = None  # nor does an upper limit above it: images take time to decode
+        share = None  # images take time to decode, so the share may be below the threshold
     thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),

@@ -101,7 +101,7 @@ class Session:
     def on_signal(self, number: signal.Signals, from_terminal: bool) -> None:
         """Forward the signal to the command, unless the terminal has sent it there already.
 
-        Without a command, end the recording. An end signal after that also ends the wait for a disk or hook.
+        Without a command, end the recording. While it ends, a further end signal ends the wait for a disk or hook.
         """
         if self._stopping.is_set() and number in END_SIGNALS and self._output is not None:
             self._output.stop_waiting()

@@ -26,7 +26,7 @@ CLOSE_S = 20.0
 OPEN_S = 5.0
 """The longest wait for a file to be opened."""
 _STEP_S = 0.2
-"""How often the wait at the close checks for a second end signal."""
+"""The seconds between two checks for a second end signal during the wait at the close."""
 T = TypeVar("T")
 
 
@@ -80,7 +80,7 @@ class Output:
         )
 
     def announce(self) -> None:
-        """Print the file's name. Call this once the command has started, because without it no file is left."""
+        """Print the file's name. Call this after the command has started: if it cannot start, no file is left."""
         if self.path != STREAM:
             self._say(f"to {clean(self.path)}")
 
@@ -161,8 +161,8 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Print only what is missing for a stream, for a recording without a Snapshot, with rotation (several files have
-        no common size), and if a program controls the recording.
+        Only what is missing is printed for a stream, for a recording without a Snapshot, with rotation (several files
+        have no common size), and if a program controls the recording.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):

@@ -91,7 +91,10 @@ def _change_figures(texts: list[str]) -> dict[str, str]:
 
 
 def _values(comparison: Comparison, changes: dict[str, str]) -> dict[str, float | None]:
-    """Return the figures of AFTER and the changes, by name: 0 if a change is not clear, None if it is unknown."""
+    """Return the figures of _OWN_UNITS in AFTER and the changes, by name.
+
+    A figure or change is None if it is unknown. A change that is not clear is 0.
+    """
     out: dict[str, float | None] = {}
     for name in _OWN_UNITS:
         change = comparison.change(name)

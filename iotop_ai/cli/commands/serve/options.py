@@ -24,7 +24,7 @@ class ServeOptions(NamedTuple):
     """The values of the flags of ``serve``, already checked.
 
     listen: the address and port to listen on; None if only --textfile is used. textfile, socket: a path; "" for none.
-    token: the bearer token that requests need; "" for none. hosts: the host names that requests may use in addition.
+    token: the bearer token that requests need; "" for none. hosts: further host names that requests may use.
     record: the options of the recording; their ``output`` is empty when nothing is recorded.
     """
 

@@ -24,7 +24,7 @@ _SM, _MEMORY = 1, 2
 _CORE_SENSOR = 0
 """The value of nvmlTemperatureSensors_t for the GPU's core."""
 _UTILIZATION_SAMPLES = 1
-"""The value of nvmlSamplingType_t for samples of the utilization."""
+"""The value of nvmlSamplingType_t for samples of the utilisation."""
 _TX, _RX = 0, 1
 """Values of nvmlPcieUtilCounter_t."""
 _UINT = 1
