@@ -66,7 +66,7 @@ def read_alerts(path: str) -> AlertConfig:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
-                file_is_writable = why.endswith(f"can write to {clean(path)}")
+                file_is_writable = why.endswith(f"can write to {clean(os.path.realpath(path))}")
                 cure = (
                     f"chmod go-w {display_path}"
                     if file_is_writable

@@ -118,6 +118,17 @@ def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
     assert "the command is not trusted" in done.stderr
 
 
+def test_the_remedy_is_the_same_for_a_relative_path_and_for_a_link(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(own_folder, "", 0o620)
+    (own_folder / "link.toml").symlink_to("alerts.toml")
+    monkeypatch.chdir(own_folder)
+    for name in ("alerts.toml", "link.toml"):
+        done = iotop_here("alerts", "list", "--alerts", name)
+        assert (done.returncode, done.stderr.rpartition("; ")[2]) == (2, f"chmod go-w {name}\n")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
