@@ -95,8 +95,8 @@ def _check(ends: Ends, source: str, folder: str, dst: str) -> None:
 def _pin(path: str) -> Pinned:
     """Open a path component by component, and return the file or folder that it leads to. Raises OSError.
 
-    Root follows a link of another user only to a target of the same owner, because the link could lead root to read or
-    write any other file.
+    Root follows a link of another user only to a target of the same owner, because otherwise the link could lead
+    root to any file.
     """
     if not path:  # an empty path comes from an unset variable and must not mean the current folder
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

@@ -61,9 +61,9 @@ def _read_sample(
     spent_ns = 0
     sizes: list[int] = []
     all_direct = True
-    begun = clock.monotonic_ns()
+    start_ns = clock.monotonic_ns()
     for path, size in sample:
-        if sum(sizes) >= MOST_BYTES or clock.monotonic_ns() - begun > MOST_S * 1e9:
+        if sum(sizes) >= MOST_BYTES or clock.monotonic_ns() - start_ns > MOST_S * 1e9:
             break
         if not size:
             continue
@@ -75,9 +75,9 @@ def _read_sample(
             if not direct:
                 os.fdatasync(handle)
                 os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            at = clock.monotonic_ns()
-            read_bytes = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, begun)
-            spent_ns += clock.monotonic_ns() - at
+            read_start_ns = clock.monotonic_ns()
+            read_bytes = _read(handle, min(size, MOST_OF_A_FILE), buffer, clock, start_ns)
+            spent_ns += clock.monotonic_ns() - read_start_ns
             if read_bytes:
                 sizes.append(read_bytes)
             all_direct = all_direct and direct
@@ -88,9 +88,9 @@ def _read_sample(
     return spent_ns / 1e9, sizes, all_direct and bool(sizes)
 
 
-def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, begun: int) -> int:
+def _read(handle: int, size: int, buffer: mmap.mmap, clock: Clock, start_ns: int) -> int:
     done = 0
-    while done < size and clock.monotonic_ns() - begun <= MOST_S * 1e9:
+    while done < size and clock.monotonic_ns() - start_ns <= MOST_S * 1e9:
         read_bytes = os.preadv(handle, [buffer], done)
         if not read_bytes:
             break
@@ -107,19 +107,19 @@ def _probe(
     """
     buffer[:] = Random(2).randbytes(BLOCK)  # zeros would be compressed or stored as a hole
     probes: list[tuple[int, int, bool]] = []
-    begun, written = clock.monotonic_ns(), 0
+    start_ns, written = clock.monotonic_ns(), 0
     try:
         for size in sizes:
             # Direct I/O needs whole blocks.
             size += -size % ALIGN
-            if written + size > room or clock.monotonic_ns() - begun > MOST_S * 1e9:
+            if written + size > room or clock.monotonic_ns() - start_ns > MOST_S * 1e9:
                 break
             handle, direct = open_direct(".", os.O_RDWR | os.O_TMPFILE, folder)
             probes.append((handle, size, direct))
             written += _write(handle, size, buffer)
         for handle, _, _ in probes:
             os.fdatasync(handle)
-        write = _rate(written, (clock.monotonic_ns() - begun) / 1e9)
+        write = _rate(written, (clock.monotonic_ns() - start_ns) / 1e9)
         return write, _read_back(probes, clock, buffer)
     except OSError:
         return None, None
@@ -141,15 +141,15 @@ def _write(handle: int, size: int, buffer: mmap.mmap) -> int:
 
 
 def _read_back(probes: Sequence[tuple[int, int, bool]], clock: Clock, buffer: mmap.mmap) -> float | None:
-    mixed = list(probes)
-    Random(3).shuffle(mixed)
-    begun, spent_ns, done = clock.monotonic_ns(), 0, 0
-    for handle, size, direct in mixed:
-        if clock.monotonic_ns() - begun > MOST_S * 1e9:
+    shuffled = list(probes)
+    Random(3).shuffle(shuffled)
+    start_ns, spent_ns, done = clock.monotonic_ns(), 0, 0
+    for handle, size, direct in shuffled:
+        if clock.monotonic_ns() - start_ns > MOST_S * 1e9:
             break
         if not direct:
             os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        at = clock.monotonic_ns()
-        done += _read(handle, size, buffer, clock, begun)
-        spent_ns += clock.monotonic_ns() - at
+        read_start_ns = clock.monotonic_ns()
+        done += _read(handle, size, buffer, clock, start_ns)
+        spent_ns += clock.monotonic_ns() - read_start_ns
     return _rate(done, spent_ns / 1e9)

@@ -47,9 +47,9 @@ class ServiceDelivery(NamedTuple):
         import apprise  # imported here because the import takes most of a second
 
         # cto and rto are apprise's timeouts for connecting and for reading.
-        joint = "&" if "?" in self.url else "?"
+        separator = "&" if "?" in self.url else "?"
         service = apprise.Apprise.instantiate(
-            f"{self.url}{joint}cto={self.timeout_s:g}&rto={self.timeout_s:g}", suppress_exceptions=True
+            f"{self.url}{separator}cto={self.timeout_s:g}&rto={self.timeout_s:g}", suppress_exceptions=True
         )
         if service is None:
             raise NotDelivered("apprise does not know an address of this form")

@@ -134,7 +134,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
 
 
 def _listed_spans(diagnosis: Diagnosis) -> list[VerdictSpan]:
-    """The verdicts over time without mere transitions, unless a transition is to a finding that is shown."""
+    """Return the verdicts over time, without transitions to findings that are not shown; all if none would be left."""
     shown = {(finding.class_id, finding.state) for finding in diagnosis.findings}
     spans = diagnosis.spans
     listed = [s for s in spans if (s.class_id, s.state) in shown or diagnosis.lasts(s.state, s.duration_ns)]

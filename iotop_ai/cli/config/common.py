@@ -1,4 +1,4 @@
-"""Names that the start, the settings' table and some commands share. It is small, because every start loads it."""
+"""Names that the start, the settings' table and some commands share. Every start loads this module, so it is small."""
 
 from __future__ import annotations
 

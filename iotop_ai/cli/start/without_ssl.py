@@ -1,4 +1,4 @@
-"""Imports asyncio without ssl, to save memory and time at the start."""
+"""Hides ssl while asyncio is imported, to save memory and time at the start."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ class PidMapping:
         return None
 
     def _by_device(self, unmatched: list[int], minor: int | None, mapped: set[int | None]) -> dict[int, LocalProcess]:
-        """Return the local process for each of these PIDs for which it is found.
+        """Return the local processes that are found, by NVML's PID.
 
-        It is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
+        Each is the process that has the PID in NSpid, or, if one PID is left, the only other process that has the GPU
         open.
         """
         holding = {}
@@ -112,7 +112,7 @@ class PidMapping:
     def _has_open(self, pid: int, minor: int | None) -> bool:
         """Whether a process has the GPU open, or any GPU if the number is unknown.
 
-        NVML makes this program open each GPU too. It computes on a GPU only if it also has CUDA's device open.
+        NVML makes this program open each GPU too. This program computes on a GPU only if it has CUDA's device open.
         """
         folder = f"proc/{pid}/fd"
         links = [self._root.link(f"{folder}/{name}") for name in self._root.names(folder)]

@@ -47,13 +47,13 @@ KEEP_HELPER_BELOW_S = 60.0
 Otherwise it ends to free memory.
 """
 _POLL_S = 10.0
-"""The seconds between two checks of which disks are due."""
+"""The most seconds between two checks of which disks are due."""
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
 """A disk in a self-test is queried again after the test's running time divided by this number.
 
-The pause is at least _POLL_S seconds.
+The pause is at least the time between two checks, and at most _LONGEST_TEST_POLL_S seconds.
 """
 _LONGEST_TEST_POLL_S = 300.0
 

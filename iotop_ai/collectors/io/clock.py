@@ -1,4 +1,4 @@
-"""The only module that reads clocks, except those that run in the user's Python or in a child of the disk check."""
+"""The only module that reads clocks, apart from code in the user's Python or in a child of the disk check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Clock:
 
     def suspended_ns(self) -> int:
         """Return CLOCK_BOOTTIME minus CLOCK_MONOTONIC in nanoseconds: how long the machine has slept since boot."""
-        monotonic_ns = time.monotonic_ns()  # read first: in the other order, a machine that never slept has less than 0
+        monotonic_ns = time.monotonic_ns()  # read first; otherwise the result is below 0 if the machine never slept
         return time.clock_gettime_ns(time.CLOCK_BOOTTIME) - monotonic_ns
 
     def process_ns(self) -> int:

@@ -1,4 +1,4 @@
-"""Finds the programs that we start, in system folders.
+"""Finds the programs that we start, in system folders or in the user's PATH.
 
 For root, PATH is not searched, because sudo keeps part of the caller's PATH on some systems and all of it on others.
 """

@@ -1,4 +1,4 @@
-"""Reads secrets from files: a token, or a user name with its password.
+"""Reads secrets from files, such as a token or a password.
 
 Secrets are never taken from the command line, because every user can read the command lines of all processes.
 """

@@ -68,7 +68,7 @@ class EnvironmentReader:
         """(the turn of the next read of the sockets, the counts of the last read) of each job."""
 
     def read(self, job: Job, now_ns: int = 0) -> JobPlace:
-        """Read the environment of a job. now_ns: the monotonic time, with which the weights of mounts fall.
+        """Read the environment of a job. now_ns: the monotonic time; the weights of mounts fall with it.
 
         The limits, /dev/shm and the CPUs are those of the first worker, or of the first rank of a job without workers.
         """
@@ -153,8 +153,8 @@ class EnvironmentReader:
         for key in (members[start:] + members[:start])[:MOST_READERS]:
             ids.update(self._open_files(key))
         if ids:
-            faded = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
-            weights = self._weights[job.key] = {mount: times * faded for mount, times in weights.items()}
+            factor = 0.5 ** ((now_ns - self._weighed_ns.get(job.key, now_ns)) / HALF_NS)
+            weights = self._weights[job.key] = {mount: weight * factor for mount, weight in weights.items()}
             self._weighed_ns[job.key] = now_ns
             raw = self._raw(f"proc/{members[0].pid}/mountinfo")
             line_by_id = {int(line.split(b" ", 1)[0]): line for line in raw.split(b"\n") if line[:1].isdigit()}

@@ -40,7 +40,7 @@ def show_stream(
     why_empty: Callable[[], str] = lambda: "",
     why_ended: Callable[[], str] = lambda: "",
 ) -> int:
-    """Show the recording that a descriptor delivers until the user leaves; return the exit code.
+    """Show the recording from a descriptor until the user leaves the screen; return the exit code.
 
     shared: whether the sender can read the same terminal. why_empty, why_ended: return the sender's reason for a stream
     without a Snapshot, and for a stream that ended before the user left. Raises InputError for a stream without a
