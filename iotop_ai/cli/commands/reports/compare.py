@@ -13,6 +13,7 @@ from iotop_ai.cli.commands.reports.common import (
     judged_story,
     text_layout,
 )
+from iotop_ai.cli.options.common import parse_pid
 from iotop_ai.cli.options.conditions import add_fail_if_flag, conditions_of, exit_code_if, fail_lines
 from iotop_ai.cli.stdout import print_lines
 from iotop_ai.export.compare.comparison import ALIGNMENTS, GPU_BUSY, STEPS, Comparison, compare_runs
@@ -39,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the first of these that both runs allow)",
     )
     parser.add_argument(
-        "--before-job", metavar="PID", type=int, default=0, help="the job in BEFORE that has this process"
+        "--before-job", metavar="PID", type=parse_pid, default=0, help="the job in BEFORE that has this process"
     )
     parser.add_argument(
-        "--after-job", metavar="PID", type=int, default=0, help="the job in AFTER that has this process"
+        "--after-job", metavar="PID", type=parse_pid, default=0, help="the job in AFTER that has this process"
     )
     parser.add_argument(
         "--before-steps", metavar="LOG", help="training log of BEFORE; report --steps lists the formats"

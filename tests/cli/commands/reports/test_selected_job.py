@@ -41,6 +41,12 @@ def test_a_comparison_is_about_the_two_selected_jobs(both: str, capsys: pytest.C
     assert "computes for more of its time, 29 % -> 100 %" in printed(capsys, "compare", *words).splitlines()[0]
 
 
+@pytest.mark.parametrize("pid", ["0", "-3", "x", "4294967296"])
+def test_compare_refuses_a_wrong_pid_as_job_does(pid: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "a", "b", "--before-job", pid]) == 2
+    assert capsys.readouterr().err.startswith(f"usage: argument --before-job: '{pid}' is not a process id")
+
+
 @pytest.mark.parametrize(("pid", "compute"), [(STALLS, "compute 29 %"), (COMPUTES, "compute 100 %")])
 def test_all_of_a_report_is_about_the_selected_job(
     pid: int, compute: str, both: str, capsys: pytest.CaptureFixture[str]
