@@ -100,7 +100,7 @@ def parse_listen(text: str) -> tuple[str, int]:
     loopback.
     """
     host, colon, port = text.rpartition(":")
-    if not (port.isascii() and port.isdecimal() and int(port) <= 65535):
+    if not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535):
         raise UsageError(f"--listen {clean(text)}: write an address and a port, such as {LISTEN}")
     host = host.removeprefix("[").removesuffix("]")
     if not colon:
