@@ -1,4 +1,4 @@
-"""Runs each call that may hang on a daemon thread, so that a dead server blocks only that thread.
+"""Uses a daemon thread for each call that may hang, so that a dead server blocks only that thread.
 
 Any access outside /proc, /sys and /dev may hang while a server is down: to the user's home, a name service, or a
 mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.

@@ -17,7 +17,7 @@ _SI_KERNEL = 0x80
 
 
 class Signals:
-    """Receives signals on a thread while the ``with`` block runs. SIGHUP stays ignored if it is, as under nohup.
+    """Receives signals on a thread while the ``with`` block runs. An ignored SIGHUP, as under nohup, stays ignored.
 
     Enter the block before other threads start, so that every thread blocks these signals.
 
