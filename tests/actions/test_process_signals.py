@@ -86,8 +86,8 @@ def test_a_process_is_ended_and_audited(sleeper: subprocess.Popen[bytes], audit:
     outcome = act_on(command("term"), [key_of(sleeper.pid)], "sl\x1beeper", ROOT, audit)
     assert (outcome.done, outcome.text) == (True, f"term: sl�eeper ({sleeper.pid})")
     assert sleeper.wait(20) == -signal.SIGTERM
-    place = f"sl�eeper: {sleeper.pid}"
-    assert results(audit) == [("term", place, "asked"), ("term", place, outcome.text)]
+    target = f"sl�eeper: {sleeper.pid}"
+    assert results(audit) == [("term", target, "asked"), ("term", target, outcome.text)]
 
 
 def test_a_process_with_a_reused_pid_is_not_signalled(sleeper: subprocess.Popen[bytes], audit: Audit) -> None:
@@ -185,7 +185,7 @@ def test_an_ordinary_user_is_refused_with_a_remedy(sleeper: subprocess.Popen[byt
     os.geteuid() != 0 or not os.access("/proc/sys/kernel/task_delayacct", os.W_OK), reason="needs root and the switch"
 )
 def test_delay_accounting_is_switched_on_and_off(tmp_path: Path, audit: Audit) -> None:
-    """The switch is in a folder that stands in for /proc, because other programs of this machine read the real one."""
+    """The switch is in a folder that stands in for /proc, because other programs on this machine read the real one."""
     switch = tmp_path / "root/proc/sys/kernel/task_delayacct"
     switch.parent.mkdir(parents=True)
     switch.write_text("0\n")
@@ -193,7 +193,7 @@ def test_delay_accounting_is_switched_on_and_off(tmp_path: Path, audit: Audit) -
     assert set_delayacct(True, root, audit).text == "delay accounting switched on"
     assert switch.read_text().startswith("1")
     now = ROOT.read("proc/sys/kernel/task_delayacct").strip() == b"1"
-    assert set_delayacct(now, ROOT, audit).done  # it is on already
+    assert set_delayacct(now, ROOT, audit).done  # it has this value already
     assert [action for action, _, _ in results(audit)][:2] == ["task_delayacct on"] * 2
 
 

@@ -40,14 +40,14 @@ def test_a_test_starts_refuses_a_second_and_aborts(tmp_path: Path) -> None:
     assert act("short") == Outcome(True, "short self-test begun")
     assert act("long") == Outcome(False, "Can't start self-test without aborting current test")
     assert act("abort") == Outcome(True, "self-test aborted")
-    place = "sda (/dev/sda, -d sat)"
+    target = "sda (/dev/sda, -d sat)"
     assert lines(audit) == [
-        ("self-test short", place, "asked"),
-        ("self-test short", place, "short self-test begun"),
-        ("self-test long", place, "asked"),
-        ("self-test long", place, "Can't start self-test without aborting current test"),
-        ("self-test abort", place, "asked"),
-        ("self-test abort", place, "self-test aborted"),
+        ("self-test short", target, "asked"),
+        ("self-test short", target, "short self-test begun"),
+        ("self-test long", target, "asked"),
+        ("self-test long", target, "Can't start self-test without aborting current test"),
+        ("self-test abort", target, "asked"),
+        ("self-test abort", target, "self-test aborted"),
     ]
     assert stat.S_IMODE(audit.path.stat().st_mode) == 0o600
     assert [call for call in smartctl.asked() if "-t" in call.split()] == [
@@ -68,7 +68,7 @@ def test_a_smartctl_that_silently_starts_no_test_has_failed(tmp_path: Path) -> N
 
 @needs_smartctl
 def test_a_disk_that_was_replaced_gets_no_command(tmp_path: Path) -> None:
-    """Its own answer, or its number in sysfs, tells it from the disk that is meant."""
+    """The answer of smartctl, or the diskseq in sysfs, shows that it is another disk."""
     smartctl = Smartctl(tmp_path)
     smartctl.sata("sda")
     number = smartctl.tree / "sys/block/sda/diskseq"

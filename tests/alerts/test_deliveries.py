@@ -1,4 +1,4 @@
-"""Deliveries to real servers and programs, and the damage that a hostile alert or a faulty hook cannot do."""
+"""Deliveries to real servers and programs; a hostile alert or a faulty hook does no damage."""
 
 from __future__ import annotations
 
@@ -389,7 +389,7 @@ def test_a_server_that_trickles_is_not_waited_for(kind: str) -> None:
 
 
 class Faulty:
-    """A delivery that raises an error which its class does not announce."""
+    """A delivery that raises an error other than NotDelivered."""
 
     name, at_most = "faulty", 12
     per_object = True

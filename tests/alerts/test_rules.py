@@ -29,7 +29,7 @@ def template() -> Frame:
 
 
 def at(second: int, celsius: float | None, *findings: Finding) -> Frame:
-    """A Frame in which the GPU has this temperature."""
+    """A Frame at this second in which the GPU has this temperature (None: unknown), with these findings."""
     frame = template()
     assert frame.sample.gpu.value is not None
     gpu = {uuid: rates._replace(temperature_celsius=celsius) for uuid, rates in frame.sample.gpu.value.items()}
@@ -120,7 +120,7 @@ def test_each_object_fires_once_while_its_rule_stands() -> None:
 
 
 def with_serial(frame: Frame, serial: str | None) -> Frame:
-    """The Frame in which SMART gives this serial number of sda; None: sda has not answered."""
+    """The Frame with this serial number of sda from SMART; None: sda has not answered."""
     state = None if serial is None else SmartState("sda", "ata", "M", serial, "F", "FAIL", "critical", ("pending",))
     reading = Reading(state, Status.PENDING if state is None else Status.OK)
     return frame._replace(snapshot=frame.snapshot._replace(smart=Reading({"sda": reading}, Status.OK)))

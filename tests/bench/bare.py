@@ -1,4 +1,4 @@
-"""The monitor without a screen and a file, to measure the cost of reading and judging each second.
+"""The monitor without a screen or a file, to measure the cost of reading and judging each second.
 
 ``python tests/bench/bare.py [--ring]`` runs until it is killed. --ring keeps the last hour, as the live screen does.
 """

@@ -2,7 +2,7 @@
 
 Run ``python -m tests.bench.check_fio [--rounds 3] [--only NAME] [--write]`` as root on an otherwise idle machine. It
 takes some eight minutes. The check and fio by hand alternate, and the medians of the rounds are compared. Exit code 1:
-a figure of a slow disk is outside its limit. 2: this machine cannot tell.
+a figure of a slow disk is outside its limit, or a disk that hangs is not detected. 2: this machine cannot tell.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Figures = dict[tuple[Phase, str], float]
 
 
 class Rig(NamedTuple):
-    """A disk with a limited speed.
+    """A disk to measure. bytes_per_s, delay_us: its limits; both 0: a file in memory, without a limit.
 
     seconds: the duration of one check; a slower disk needs more for the same number of reads. serial: whether the disk
     does one request at a time.
@@ -61,7 +61,7 @@ RIGS = (
 class Row(NamedTuple):
     """One figure of one disk. hand, check: the medians of the rounds, by hand and by the check.
 
-    spread: the difference between the runs by hand, in percent.
+    spread: the largest difference between the runs by hand, in percent of their median.
     """
 
     rig: Rig
@@ -275,7 +275,7 @@ Why figures differ:
 
 
 def main() -> int:
-    """Measure and print; return 1 when a figure of a slow disk is outside its limit."""
+    """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.check_fio", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", choices=[rig.name for rig in RIGS], help="only this disk")

@@ -2,8 +2,8 @@
 
 The flags are [--procs 10000], the number of sleeping processes, [--rounds 3] and [--ticks 8]. The two sides alternate,
 and each sweeps once a second in a separate process. The figures are the CPU time per sweep in ms: the minimum and the
-median of all sweeps but the first COHORTS of each round. Exit code 1: our figure is above the goal. 2: a C
-compiler is missing.
+median of all sweeps but the first COHORTS of each round. Exit code 1: the ratio of the minima is above the
+goal. 2: a C compiler is missing.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ ESCAPE = re.compile(rb"\x1b(?:\[[0-9;:?<>=]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x
 class Run(NamedTuple):
     """The figures of one program in one round.
 
-    helpers_mb: the peak memory of the processes beside the main one; 0 if there are none. first_paint_ms: None for a
-    program without a screen.
+    cpu_ms: CPU time per second. helpers_mb: the peak memory of the processes beside the main one; 0 if there are none.
+    first_paint_ms: None for a program without a screen.
     """
 
     cpu_ms: float
@@ -65,7 +65,7 @@ class Run(NamedTuple):
 
 @contextlib.contextmanager
 def accounted() -> Iterator[Path]:
-    """Provide a control group that counts the CPU time of the processes in it exactly."""
+    """Provide a control group that counts the CPU time of its processes exactly. They are killed at the end."""
     group = CPUACCT / f"cost-{uuid.uuid4().hex[:8]}"
     group.mkdir()
     try:

@@ -62,11 +62,11 @@ def state(top: Path) -> list[tuple[object, ...]]:
     return out
 
 
-def give(top: Path, mode: int = 0o755, uid: int = UID) -> None:
-    """Make the user nobody the owner of a tree."""
+def give(top: Path) -> None:
+    """Make the user nobody the owner of a tree, which every user can then enter."""
     for path in [top, *top.rglob("*")]:
-        os.chown(path, uid, uid, follow_symlinks=False)
-    top.chmod(mode)
+        os.chown(path, UID, UID, follow_symlinks=False)
+    top.chmod(0o755)
 
 
 def make_source(top: Path, files: int = 20, size: int = 4096) -> Path:
@@ -163,8 +163,8 @@ def test_folders_swapped_for_links_do_not_lead_out_of_the_target(
             copy_by_ourselves(ends, lambda _: None)
             verify(ends, None)
 
-    places_ = [copied / "sub", copied / "sub" / "deeper", copied / "sub" / "0", copied / "0", *[copied] * above]
-    with swapping(victim, *places_):
+    swapped = [copied / "sub", copied / "sub" / "deeper", copied / "sub" / "0", copied / "0", *[copied] * above]
+    with swapping(victim, *swapped):
         done, refused = race(again)
     assert done + refused >= LEAST_ACTS
     assert state(victim) == before
@@ -298,7 +298,7 @@ def test_setuid_and_setgid_are_not_copied(open_path: Path) -> None:
     (source / "sub" / "deeper").chmod(0o2775)
     stage(source, fast)
     modes = [stat.S_IMODE((fast / "data" / name).stat().st_mode) for name in ("0", "sub", "sub/deeper")]
-    assert modes == [0o755, 0o755, 0o775]  # a folder that all users can write is safe only with the sticky bit
+    assert modes == [0o755, 0o755, 0o775]  # without the sticky bit, others must not write to the folder
 
 
 def test_a_pipe_in_place_of_a_file_does_not_block(open_path: Path) -> None:

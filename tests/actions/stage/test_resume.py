@@ -1,4 +1,4 @@
-"""A copy that goes on after an interruption, while the source has changed."""
+"""A resumed copy whose source was replaced meanwhile, and the error message of an unreadable source."""
 
 from __future__ import annotations
 

@@ -43,7 +43,6 @@ COPIERS = ["own", "rsync"]
 BY_RSYNC = """
 import sys
 from iotop_ai.actions.stage.copy import copy_by_rsync, find_rsync
-from iotop_ai.actions.stage.same_disk import same_disk
 from iotop_ai.actions.stage.ends import resolve_ends
 from iotop_ai.model.errors import UnknownError
 try:
@@ -68,7 +67,7 @@ def by_rsync(source: Path, folder: Path) -> list[str]:
 
 
 def copy(how: str, source: Path, folder: Path, progress: list[int] | None = None) -> None:
-    """Copy the source into the folder."""
+    """Copy the source into the folder; progress gets the bytes copied so far. Raises UnknownError."""
     progress = [] if progress is None else progress
     if how == "own":
         with resolve_ends(str(source), str(folder)) as ends:
@@ -111,8 +110,8 @@ def loop_filesystem(folder: Path, mebibytes: int) -> Iterator[Path]:
     image = folder / "image"
     with image.open("wb") as file:
         file.truncate(mebibytes * MIB)
-    made = subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], capture_output=True, check=False)
-    if made.returncode:
+    formatted = subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], capture_output=True, check=False)
+    if formatted.returncode:
         pytest.skip("needs mkfs.ext4 (e2fsprogs)")
     with mounted(folder / "small", "-o", "loop", str(image)) as place:
         yield place
@@ -135,7 +134,7 @@ def dataset(tmp_path: Path) -> Path:
     return top
 
 
-def made(source: Path, folder: Path) -> Plan:
+def planned(source: Path, folder: Path) -> Plan:
     with resolve_ends(str(source), str(folder)) as ends:
         return plan(ends, ROOT)[0]
 
@@ -156,7 +155,7 @@ def contents_by_path(top: Path) -> dict[str, tuple[int, int, bytes]]:
 def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tmp_path: Path, how: str) -> None:
     fast = tmp_path / "fast"
     fast.mkdir()
-    first = made(dataset, fast)
+    first = planned(dataset, fast)
     assert (first.files, first.links, first.back_links, first.others) == (9, 2, 1, 1)
     assert first.size_bytes == first.left_bytes == 6 * MIB + 15 + 7 + 4
     assert first.fits
@@ -167,7 +166,7 @@ def test_a_copy_is_the_dataset_and_a_second_run_copies_nothing(dataset: Path, tm
     del before["pipe"]
     assert contents_by_path(fast / "data") == before
     assert sorted(os.listdir(fast)) == ["data"]
-    second = made(dataset, fast)
+    second = planned(dataset, fast)
     assert (second.left_files, second.left_bytes, second.differing) == (0, 0, 0)
     progress.clear()
     copy(how, dataset, fast, progress)
@@ -245,7 +244,7 @@ def test_files_of_the_target_are_not_replaced_without_a_flag(dataset: Path, tmp_
     (fast / "data" / "sub").mkdir(parents=True)
     (fast / "data" / "sub" / "1.bin").write_bytes(b"mine")
     (fast / "data" / "kept").write_bytes(b"also mine")
-    found = made(dataset, fast)
+    found = planned(dataset, fast)
     assert (found.differing, found.first_differing) == (1, "sub/1.bin")
     assert "--update replaces" in refusal(found, None, update=False, anyway=False)
     assert refusal(found, None, update=True, anyway=False) == ""
@@ -278,7 +277,7 @@ def test_a_place_prepared_by_another_user_is_refused(dataset: Path, tmp_path: Pa
     (tmp_path / "fast" / "data").mkdir(parents=True)
     os.chown(tmp_path / "fast" / "data", 65534, 65534)
     with pytest.raises(InputError, match="belongs to another user"):
-        made(dataset, tmp_path / "fast")
+        planned(dataset, tmp_path / "fast")
     with pytest.raises(InputError, match="belongs to another user"):
         copy("own", dataset, tmp_path / "fast")
 
@@ -314,7 +313,7 @@ def test_a_files_time_is_compared_as_finely_as_the_target_keeps_it(
     for path, text, ns in ((source / "a", b"new", source_ns), (fast / "data/a", b"old", target_ns)):
         path.write_bytes(text)
         os.utime(path, ns=(ns, ns))
-    found = made(source, fast)
+    found = planned(source, fast)
     assert (found.there_files, found.differing) == ((1, 0) if same else (0, 1))
 
 
@@ -348,7 +347,7 @@ def test_a_sample_is_small_and_spread() -> None:
 def test_a_target_in_memory_is_detected_and_limited(dataset: Path, tmp_path: Path) -> None:
     with mounted(tmp_path / "shm", "-t", "tmpfs", "-o", "size=64m", "none") as memory:
         assert filesystem_of(str(memory), ROOT) == "tmpfs"
-        found = made(dataset, memory)
+        found = planned(dataset, memory)
         assert found.memory
         assert found.fits
         assert found.room_bytes is not None
@@ -357,7 +356,7 @@ def test_a_target_in_memory_is_detected_and_limited(dataset: Path, tmp_path: Pat
         assert verified(dataset, memory).wrong == 0
         with (tmp_path / "huge").open("wb") as file:
             file.truncate(100 * MIB)
-        assert made(tmp_path / "huge", memory).fits is False
+        assert planned(tmp_path / "huge", memory).fits is False
 
 
 @needs_root
@@ -367,7 +366,7 @@ def test_a_too_small_filesystem_is_detected_before_and_during_the_copy(tmp_path:
     for i in range(4):
         (source / str(i)).write_bytes(os.urandom(16 * MIB))
     with loop_filesystem(tmp_path, 48) as small:
-        found = made(source, small)
+        found = planned(source, small)
         assert found.fits is False
         assert refusal(found, None, update=True, anyway=True) == "it does not fit"
         # rsync goes first: it runs as the user nobody, and could not continue a copy that belongs to root
@@ -385,17 +384,17 @@ def test_a_filesystem_with_too_few_inodes_does_not_fit(tmp_path: Path) -> None:
     for i in range(40):
         (source / str(i)).touch()
     with mounted(tmp_path / "few", "-t", "tmpfs", "-o", "size=8m,nr_inodes=20", "none") as few:
-        assert made(source, few).fits is False
+        assert planned(source, few).fits is False
 
 
 @pytest.mark.xdist_group("a slow disk")
 @pytest.mark.skipif(bool(why_no_fuse_disk()), reason=why_no_fuse_disk() or "there")
 def test_a_slow_source_and_a_fast_target_are_measured(tmp_path: Path) -> None:
-    """The files are cached, but only the source's disk may be measured, which takes 20 ms per request."""
+    """The files are cached, but the measurement reads them from the disk, which takes 20 ms per request."""
     (tmp_path / "rig").mkdir()
     with FuseDisk(tmp_path / "rig", 64) as disk:
-        made_ = subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], capture_output=True, check=False)
-        assert made_.returncode == 0, made_.stderr
+        formatted = subprocess.run(["mkfs.ext4", "-q", "-F", disk.node], capture_output=True, check=False)
+        assert formatted.returncode == 0, formatted.stderr
         with (
             mounted(tmp_path / "slow", disk.node) as slow,
             mounted(tmp_path / "shm", "-t", "tmpfs", "-o", "size=256m", "none") as memory,
