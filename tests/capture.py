@@ -65,7 +65,7 @@ class Copy:
         self.entries: Entries = {}
 
     def add(self, relative: str, listed: bool = False) -> None:
-        """Copy a file. Of a folder that is listed, copy the links and the names of its subfolders."""
+        """Copy a file. Of a folder, copy only the links in it, and only if it was listed."""
         real = self._walk(relative)
         place = f"{self._root}/{real}"
         if os.path.isdir(place):

@@ -1,7 +1,8 @@
 """Whether each callback measures a training's wait for data: ``python -m tests.bench.callbacks [--only NAME ...]``.
 
 A real loop of each framework runs on a CPU in the framework's environment (``python -m
-tests.scenarios.stacks.install``). The loops run one after the other for 24 s each; with their starts, they take less than 8 minutes.
+tests.scenarios.stacks.install``). The loops run one after the other for 24 s each; with their
+starts, they take less than 8 minutes.
 
 The truth is the time that the framework's loader takes for its batches. It is compared with the wait that the callback
 measures and with the wait that the monitor sees from outside. The truth has three parts: "computes" is what the loader

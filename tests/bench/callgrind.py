@@ -28,7 +28,7 @@ _TOTALS = re.compile(r"^totals: (\d+)", re.MULTILINE)
 
 
 def python_version() -> str:
-    """Return the version of Python, such as "3.12". Another version runs other bytecode, so its counts cannot be compared."""
+    """Return the version of Python, such as "3.12". Versions differ in bytecode, so their counts do not compare."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 

@@ -1,4 +1,4 @@
-"""Compares our figures with those of iostat and pidstat over the same seconds, on disks that are really slow.
+"""Compares our figures with those of iostat and pidstat over the same seconds, on slow disks.
 
 Run ``python -m tests.bench.exactness [--seconds 20] [--write]`` as root. Exit code 1: a figure differs too much. 2:
 this machine cannot tell.
@@ -175,7 +175,7 @@ class Figure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """All figures of one load. undefined: the names of figures without a value, because nothing was done."""
+    """All figures of one load. undefined: the names of means over 0 requests, which have no value."""
 
     load: Load
     figures: list[Figure]

@@ -1,7 +1,7 @@
 """The screen of ``fleet`` with many machines in a real Prometheus: ``python -m tests.bench.fleet [--machines 200]``.
 
 One exporter replays recordings of real training. It is known which machines are slow, and for which machine the others
-of a job wait. The waits of those others are made up, because their recording is older than the count of jobs' time.
+of a job wait. The waits of those others are made up, because their recording does not have the counters of jobs' time.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def open_and_watch(url: str, size: tuple[int, int], folder: Path, watched_s: flo
     """Open the screen and watch it; return four figures.
 
     They are the seconds until the machines are on the screen, the CPU seconds until then, the CPU seconds while the
-    screen is watched, and the resident memory.
+    screen is watched, and the resident memory in bytes.
     """
     pid_file = folder / "pid"
     pid_file.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """The cost of the verdict: CPU ms of the fold per tick, on a synthetic server with a job on 8 GPUs and 1,000 processes.
 
-Run ``python -m tests.bench.fold [--ticks 120] [--rounds 3] [--parts]``. Exit code 1: the fold takes more than its limit
-on the machine where every process is active. --parts: print what each part of the fold takes.
+Run ``python -m tests.bench.fold [--ticks 120] [--rounds 3] [--parts]``. Exit code 1: the fold takes more than LIMIT_MS
+on a server with a job. --parts: print what each part of the fold takes.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Training(Server):
 
 
 class Crowd(Server):
-    """A server without a job and a GPU, so that the rules about single processes run."""
+    """A server without a job or a GPU, so that the rules about single processes run."""
 
     def __init__(self, processes: int = 1000) -> None:
         super().__init__("all", processes=processes, gpus=0)
@@ -101,7 +101,7 @@ def histories(server: Server, ticks: int) -> list[tuple[Snapshot, tuple[Sample, 
 
 
 def measured(ticks: Sequence[tuple[Snapshot, tuple[Sample, ...]]]) -> tuple[float, float]:
-    """Return the mean and the greatest CPU time of a tick in ms, of the ticks after the first minute."""
+    """Return the mean and the greatest CPU time of a tick in ms, over the second half of the ticks."""
     carry, cache, spent = FoldState(), FoldCache(), []
     for snapshot, history in ticks:
         start = time.thread_time_ns()

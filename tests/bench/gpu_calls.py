@@ -1,6 +1,6 @@
 """Which NVML calls this driver answers, what each costs, and how steady the rates are, as one JSON object on stdout.
 
-Run ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. Of the environment it needs only
+Run ``python -m tests.bench.gpu_real [--seconds 20]`` on a machine with an NVIDIA GPU. Besides the driver it needs only
 pynvml; the library of ``tests/rigs/nvml`` stands in for a missing driver.
 """
 
@@ -99,9 +99,9 @@ def plain(answer: Any) -> Any:
 
 
 def steadiness(seconds: int) -> dict[str, Any]:
-    """Return the rates of the collector's sweeps with median and spread, and the costs of its calls.
+    """Return the rates of the first GPU in the collector's sweeps with their spread, and the costs of the calls.
 
-    "by one time" are the rates of the old way, in which a reading has only one time for all its values.
+    "NAME by one time" is the rate over the times of the readings, instead of the counter's own times.
     """
     clock = Clock()
     collector = GpuCollector(clock, every_s=EVERY_S)
@@ -141,12 +141,15 @@ def spread(values: list[float]) -> dict[str, float | int | None]:
         "n": len(values),
         "median": middle,
         "largest": round(max(far), 5) if far else None,
-        "deviation": round(statistics.pstdev(far), 5) if far else None,
+        "deviation": round(statistics.fmean(one * one for one in far) ** 0.5, 5) if far else None,
     }
 
 
 def copying(seconds: int) -> dict[str, Any]:
-    """Return the same report as ``steadiness`` under a steady copy to the GPU, with the true rate of the copy."""
+    """Return the same report as ``steadiness`` under a steady copy to the GPU, with the true rate of the copy.
+
+    Returns the copy's message as "error" if it fails.
+    """
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.gpu_copy", str(seconds + 10)], cwd=REPO, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

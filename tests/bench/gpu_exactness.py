@@ -1,8 +1,9 @@
 """Compares our GPU figures with those of nvitop, gpustat and nvidia-smi, and measures the cost of reading them.
 
-``python -m tests.bench.gpu_exactness [--venv DIR] [--seconds 15] [--write]`` builds the rig's library, on which all
-three run, compares the figures, and measures 1 and 16 GPUs. nvitop and gpustat are taken from ``--venv``, or else
-installed into a temporary folder. Exit code 1: a figure differs. 2: this machine cannot tell.
+``python -m tests.bench.gpu_exactness [--venv DIR] [--seconds 15] [--write]`` builds the rig's library, runs
+iotop-ai, nvitop and gpustat on it, compares the figures, and measures the cost with 1 and 16 GPUs. nvitop and gpustat
+are taken from ``--venv``, or else installed into a temporary folder. Exit code 1: a figure differs, or 16 GPUs cost too
+much. 2: this machine cannot tell.
 
 ``python -m tests.bench.gpu_exactness --real [--write]`` runs on a machine with an NVIDIA GPU. It compares our log with
 nvidia-smi's, idle and (with torch) under load, including GPM, and measures the cost of each call. ``--write`` keeps the
@@ -89,7 +90,7 @@ def peers_python(folder: Path, given: Path | None) -> Path:
 
 
 def ours(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Return our figures by UUID, from the installed program's JSON."""
+    """Return our figures by UUID, from ``iotop-ai snapshot --json``."""
     text = run([sys.executable, "-m", "iotop_ai", "snapshot", "--json", "--no-smart", "-d", "2"], env)
     out = {}
     for gpu in json.loads(text)["gpus"]:

@@ -35,7 +35,7 @@ def real(*, write: bool) -> int:
     if shutil.which("nvidia-smi") is None:
         print("unknown: nvidia-smi is not here: no NVIDIA GPU to compare on", file=sys.stderr)
         return 2
-    parts, equal = [], True
+    parts = []
     smi, mine = both(STEADY)
     equal = smi == mine
     parts.append(f"Steady fields, byte by byte: {'equal' if equal else 'DIFFERENT'}\n\n```\n{smi}\n{mine}\n```")
@@ -64,7 +64,7 @@ def both(query: str) -> tuple[str, str]:
 
 
 def has_torch() -> bool:
-    """Whether this Python has torch, which makes the loads."""
+    """Whether this Python has torch with CUDA, which makes the loads."""
     probe = "import torch, sys; sys.exit(not torch.cuda.is_available())"
     return subprocess.run([sys.executable, "-c", probe], capture_output=True).returncode == 0
 

@@ -1,6 +1,6 @@
 """Whether ``iotop-ai loader`` recommends well: measures each setting of its grid again, with a trainer's plain code.
 
-``python -m tests.bench.loader_choice [--seconds 4] [--rounds 3] [--case NAME]`` measures a torch dataset on a slow
+``python -m tests.bench.loader_choice [--seconds 4] [--rounds 3] [--case N]`` measures a torch dataset on a slow
 disk, one that is bound by the CPU, and a tf.data pipeline of files on a slow disk. The second measurement shares no
 code with the tool: it is a loop over the DataLoader or Dataset that counts samples. It reads cold, takes the settings
 in turn, and uses the median of the rounds. Exit code 1: the recommended setting gives less than 95 % of the best one.

@@ -25,7 +25,7 @@ for number in range(count):
     if os.fork() == 0:
         if name != b"-":
             ctypes.CDLL(None).prctl(15, name, 0, 0, 0)
-        # Half wait for a queue, as loaders that are ahead; half are somewhere else.
+        # Half wait at a queue, as loaders that are ahead do; half sleep elsewhere.
         os.read(far, 1) if number % 2 else time.sleep(1e6)
         os._exit(0)
 print("ready", flush=True)

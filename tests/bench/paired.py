@@ -23,7 +23,7 @@ class Estimate(NamedTuple):
     high: float
 
     def within(self, limit: float) -> str:
-        """Return whether at most the limit is lost: MET if the whole interval is within it, NOT_MET if none is."""
+        """Return MET if the whole interval is at most the limit, NOT_MET if it is above it, and else CANNOT_TELL."""
         if self.high <= limit:
             return MET
         return NOT_MET if self.low > limit else CANNOT_TELL
@@ -37,8 +37,8 @@ def loss(plain: float, other: float) -> float:
 def estimate(differences: Sequence[float], seed: int = 1, rounds: int = ROUNDS) -> Estimate | None:
     """Return the median of differences that are in the order of time; None if there are fewer than LEAST_PAIRS.
 
-    The interval comes from a circular block bootstrap, because neighbouring values share what else the machine does. It
-    is widened by Student's factor as in iotop_ai/export/compare/bootstrap.py.
+    The interval comes from a circular block bootstrap, because other work of the machine affects neighbouring values
+    alike. It is widened by Student's factor as in iotop_ai/export/compare/bootstrap.py.
     """
     n = len(differences)
     if n < LEAST_PAIRS:

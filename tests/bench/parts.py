@@ -153,7 +153,7 @@ def busy_devices(count: int, folder: Path) -> Work:
 
 
 def judged_processes(count: int, folder: Path) -> Work:
-    """Return the work of a verdict about a machine without a job and a GPU, on which every process reads."""
+    """Return the work of a verdict about a machine without a job or a GPU, on which every process reads."""
     ticks = iter(histories(Crowd(count), 2 * WARM + JUDGED_STEPS))
     newest = [next(ticks)]
     carries, cache = [FoldState()], FoldCache()
@@ -317,7 +317,7 @@ def run_counted(only: Container[str], counter: ctypes.CDLL) -> list[tuple[str, i
             counter.end_step()
         counter.stop_counting()
         if late := sorted(set(sys.modules) - before):
-            raise RuntimeError(f"a counted step imports {', '.join(late)}: it belongs into LOADED_LATE")
+            raise RuntimeError(f"a counted step imports {', '.join(late)}: add it to LOADED_LATE")
 
     order = []
     for module in LOADED_LATE:
@@ -424,7 +424,7 @@ def report(rounds: int) -> str:
     found = sorted(panels(rounds).items(), key=lambda item: -item[1])
     return (
         f"{HEADING}\n\n"
-        f"`python -m tests.bench.parts --write`, on {machine()}. Made machines in a tight loop (at 1 Hz caches are "
+        f"`python -m tests.bench.parts --write`, on {machine()}. Synthetic machines in a tight loop (at 1 Hz caches are "
         f"cold, and the same work takes about half as long again); minimum, median of {rounds} rounds, CPU time.\n\n"
         + markdown(("an item", "what", "µs"), rows)
         + f"\n\nThe picture of a starving server (8 GPUs, 8 disks) takes {sent_bytes():.0f} bytes a second to the "

@@ -67,7 +67,7 @@ def output(process: subprocess.Popen[str], timeout_s: float) -> str:
 
 
 def parse_iostat(text: str) -> dict[str, dict[str, float]]:
-    """Return the figures in the output of ``iostat -x -o JSON``, by device."""
+    """Return the figures of the last report of ``iostat -x -o JSON``, by device."""
     statistics = json.loads(text)["sysstat"]["hosts"][0]["statistics"]
     return {
         disk["disk_device"]: {key: value for key, value in disk.items() if key != "disk_device"}
@@ -94,7 +94,7 @@ def parse_pidstat(text: str) -> dict[int, dict[str, float]]:
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], right: Mapping[int, bool] | None = None) -> str:
     """Return a table whose cells are padded, so that it is readable as text.
 
-    right: for a column, whether it is aligned to the right; by default a column of numbers is.
+    right: whether a column is aligned to the right, by its index; by default, all but the first are.
     """
     sides = right or {}
     widths = [max(len(row[i]) for row in [list(header), *[list(r) for r in rows]]) for i in range(len(header))]

@@ -13,9 +13,9 @@ from tests.bench.peers import installed
 class Program(NamedTuple):
     """A monitor that refreshes once a second.
 
-    shows: bytes on its screen, after removing escape sequences, that show that data is there and not only its frame;
-    b"" without a screen. keys: the keys to press once these bytes appear. version: the command that prints its version;
-    () for another form of our program.
+    shows: a pattern of the text on its screen, without escape sequences, once that has data and not only its frame; b""
+    without a screen. keys: the keys to press once the pattern appears. version: the command that prints its version; ()
+    for another form of our program.
     """
 
     name: str

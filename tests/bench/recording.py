@@ -44,7 +44,7 @@ WORDS = {"idle": "idle", "two": "2 disks busy", "all": "all disks busy"}
 class Size(NamedTuple):
     """The cost of one Snapshot.
 
-    plain, packed: its bytes, with its share of the keyframe. cpu_ms: the recorder's CPU time.
+    plain, packed: its bytes, with its share of the keyframe. cpu_ms: the recorder's CPU time; worst_ms: the longest.
     """
 
     plain: float
@@ -130,7 +130,7 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
 
 
 def ring_rows(ticks: int) -> list[list[str]]:
-    """Return rows about the cost of keeping the last hour: the CPU time of the ring's thread, and the kept span."""
+    """Return rows about the cost of keeping the last hour: CPU time and bytes per Snapshot, and the kept span."""
     rows = []
     for load, processes in (("idle", 100), ("two", 100), ("idle", 1000), ("all", 1000)):
         server = Server(load, processes=processes)

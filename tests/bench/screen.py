@@ -1,7 +1,8 @@
 """The cost of the screen now and at an earlier commit, on the same machine at the same time.
 
 Run ``python -m tests.bench.screen --before COMMIT [--seconds 120] [--write]`` as root in a git checkout. Exit code 1: a
-refresh costs over 5 % more than at the earlier commit. 2: this machine cannot tell.
+refresh costs over 5 % more than at the earlier commit, or the smaller screen sends too many bytes. 2: this machine
+cannot tell.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from tests.bench.programs import Program
 REPO = Path(__file__).parents[2]
 DOCUMENT = REPO / "docs" / "screen-cost.md"
 SIZES = ((80, 24), (160, 48))
-DEARER = 1.05
-"""The factor by which a refresh may cost more CPU time than before."""
+MOST_RATIO = 1.05
+"""The most CPU time that a refresh may cost, as a multiple of that before."""
 BLOCK_S = 4.0
 COUNTED = "`python -m tests.bench.callgrind"
-"""The begin of the document's last paragraph, whose figures another bench prints."""
+"""The beginning of the document's last paragraph, whose figures another bench prints."""
 BYTES_PER_S = 6144
-"""The rate that a slow link carries easily. A smaller screen must always stay below it."""
+"""The rate that a slow link carries easily. The smaller screen must always stay below it."""
 WRITER = """
 import os, sys, time
 fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
@@ -93,7 +94,7 @@ class Compared(NamedTuple):
 def compared(trees: tuple[Path, Path], seconds: float, folder: Path, size: tuple[int, int]) -> Compared:
     """Run both versions at the same time, each in its own terminal, and compare them block by block.
 
-    What else the machine does, and how fast it is in that block, concerns both alike. Blocks of 4 s hold four refreshes
+    Other work of the machine, and its speed in that block, affect both alike. Blocks of 4 s hold four refreshes
     of each.
     """
     costs: tuple[list[float], list[float]] = ([], [])
@@ -137,7 +138,7 @@ Measured {date} on {machine}.
 
 
 def main() -> int:
-    """Measure both and print; the exit code says whether the screen costs more."""
+    """Measure both and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench.screen", description=__doc__)
     parser.add_argument("--before", required=True, metavar="COMMIT")
     parser.add_argument("--seconds", type=float, default=120, help="of each of the four comparisons")
@@ -156,7 +157,7 @@ def main() -> int:
                 cells = found.cells(f"{words}, {size[0]}x{size[1]}")
                 print(" | ".join(cells), flush=True)
                 rows.append(cells)
-                answers.append(found.ratio.within(DEARER))
+                answers.append(found.ratio.within(MOST_RATIO))
                 if size == SIZES[0] and found.sent[1] > BYTES_PER_S:
                     answers.append(NOT_MET)
     table = markdown(("screen", "CPU ms before", "CPU ms now", "ratio", "bytes/s before", "bytes/s now"), rows)

@@ -1,7 +1,7 @@
 """A synthetic training server: its disks, GPUs and processes, as Snapshots one second apart.
 
-Its changes follow real machines: idle GPUs still draw power and count energy, daemons wake up, the idle ticks of each
-core grow by a little more than 100, and readings are some microseconds apart.
+Its figures change like those of real machines: idle GPUs still draw power and count energy, daemons wake up, and
+readings are some microseconds apart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COHORTS = 5
 SECOND = 1_000_000_000
 STEP_NS = step_ns(1.0)
 LOADS = ("idle", "two", "all")
-""""idle": nothing runs. "two": a job reads from two disks. "all": a job keeps every disk and most processes busy."""
+""""idle": no job runs. "two", "all": a job with four processes per GPU reads from two disks or from every disk."""
 KIB, GIB = 1 << 10, 1 << 30
 
 
@@ -141,7 +141,7 @@ class Server:
         )
 
     def reading(self, value: object, took_us: int) -> Reading:
-        """Return a Reading of the value. took_us: the time since the previous Reading, in microseconds."""
+        """Return a Reading of the value. took_us: the typical duration of the read, in microseconds."""
         took = int(took_us * 1000 * self.random.lognormvariate(0, 0.15))
         self.clock += took + self.random.randrange(5000)
         return Reading(value, Status.OK, at_ns=self.clock, took_ns=took)

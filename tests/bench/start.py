@@ -1,7 +1,7 @@
 """Measures the time until the screen is usable: ``python -m tests.bench.start [--rounds 20] [--stages] [--write]``.
 
 The program runs on a pseudo-terminal of 120x40. "First data" is the time from ``exec`` until the terminal has received
-a figure. "Keys": ``?`` is typed at once, and the time ends when its help is on the screen. "CPU" is the user and system
+a figure. "Keys": ``?`` is typed then, and the time ends when the help is on the screen. "CPU" is the user and system
 time of the process until then. The minimum and the median of the rounds are printed. ``--stages`` instead counts the
 instructions and the memory of each stage of a start, which other load does not change; it needs valgrind. ``--write``
 puts that into docs/cost.md.
@@ -66,7 +66,7 @@ _PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0],
 
 
 class Stage(NamedTuple):
-    """A stage of the start: its instructions in user space, and the peak memory in MB until its end."""
+    """A stage of the start: the instructions in user space and the peak memory in MB from ``exec`` to its end."""
 
     name: str
     instructions: int
@@ -82,16 +82,16 @@ def stages() -> list[Stage]:
             words = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
             subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles the modules
             peak = subprocess.run(words, env=environment, capture_output=True, check=True).stdout
-            perf = subprocess.run(
+            counted = subprocess.run(
                 ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words],
                 env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            found = _COLLECTED.search(perf.stderr)
+            found = _COLLECTED.search(counted.stderr)
             if found is None:
-                raise RuntimeError(perf.stderr[-2000:])
+                raise RuntimeError(counted.stderr[-2000:])
             out.append(Stage(name, int(found[1]), int(peak) / 1024))
     return out
 

@@ -125,11 +125,13 @@ def message_us(folder: str) -> float:
             listener.recv(4096)
     if before is None:
         del os.environ["IOTOP_AI_SOCKET"]
+    else:
+        os.environ["IOTOP_AI_SOCKET"] = before
     return spent / count * 1e6
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """Return the CPU time so far of these processes with all their threads, including those that have ended."""
+    """Return the CPU seconds so far of these processes, with their ended threads; 0 for an ended process."""
     total = 0.0
     for pid in pids:
         with contextlib.suppress(OSError):

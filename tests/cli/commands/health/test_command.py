@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,8 +92,6 @@ def test_the_json_has_all_facts_and_the_exit_code(
     assert run("--json") == 0
     capsys.readouterr()
     smartctl.disk("nvme8", {**HEALTHY, "media_errors": 2})
-    import time
-
     time.sleep(1.1)  # the history stores times in whole seconds
     assert run("--json") == 1
     printed = json.loads(capsys.readouterr().out)
@@ -241,8 +240,6 @@ def test_the_history_is_plotted(smartctl: Smartctl, run: Run, capsys: pytest.Cap
     smartctl.disk("nvme8", HEALTHY)
     assert run() == 0
     smartctl.disk("nvme8", {**HEALTHY, "used": 4, "media_errors": 3})
-    import time
-
     time.sleep(1.1)
     assert run() == 1
     capsys.readouterr()
