@@ -108,13 +108,13 @@ def test_a_link_in_place_of_the_partial_file_is_not_followed(
     """The owner of the folder may put a link there at any time."""
     folder, victim = tmp_path / "out", tmp_path / "victim"
     folder.mkdir()
-    makes = export_command.SqliteOut
+    original = export_command.SqliteOut
 
     def swapped(*arguments: Any) -> Any:
         (part,) = folder.iterdir()
         part.unlink()
         part.symlink_to(victim)
-        return makes(*arguments)
+        return original(*arguments)
 
     monkeypatch.setattr(export_command, "SqliteOut", swapped)
     assert export(recording, "-o", str(folder / "a.sqlite")) == 2

@@ -1,4 +1,4 @@
-"""The reason for the end of another machine's stream. A script that runs the command here stands for ssh."""
+"""The reason for the end of another machine's stream. A script that runs the command here stands in for ssh."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_need_the_last_lines_tell_what_the_storage_feeds(tmp_path: Path) -> None:
+def test_without_a_need_the_last_lines_show_what_the_storage_feeds(tmp_path: Path) -> None:
     done = iotop("check", str(tmp_path), *QUICK)
     gives, feeds, compare = done.stdout.splitlines()[-3:]
     assert gives.startswith("this storage gives at most ")
@@ -43,7 +43,7 @@ def test_without_a_need_the_last_lines_tell_what_the_storage_feeds(tmp_path: Pat
     assert compare.startswith("to compare it with a training: --samples-per-s RATE")
 
 
-def test_the_help_tells_of_the_test_file() -> None:
+def test_the_help_mentions_the_test_file() -> None:
     words = " ".join(iotop("check", "--help").stdout.split())
     assert "a folder, in which a test file of at most 512 MB is written and removed again" in words
 
@@ -225,10 +225,10 @@ def test_the_file_of_a_killed_program_is_removed_by_its_child(tmp_path: Path) ->
 
 
 def test_a_terminal_shows_progress_and_then_the_table(tmp_path: Path) -> None:
-    with PtyPair(command("check", str(tmp_path), *QUICK), 80, 24, PLAIN, TOP) as line:
-        line.wait_for("/16 ")
-        line.wait_for("read")
-        assert line.ended() == 0
-        assert b"random 4 KB reads per second" in line.written
-        assert b"small files 128 KB" in line.written
+    with PtyPair(command("check", str(tmp_path), *QUICK), 80, 24, PLAIN, TOP) as terminal:
+        terminal.wait_for("/16 ")
+        terminal.wait_for("read")
+        assert terminal.ended() == 0
+        assert b"random 4 KB reads per second" in terminal.written
+        assert b"small files 128 KB" in terminal.written
     assert not list(tmp_path.iterdir())

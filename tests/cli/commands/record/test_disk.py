@@ -130,7 +130,7 @@ def test_files_are_rotated_packed_shipped_and_in_the_end_deleted(tmp_path: Path)
         f.snapshot.seq for part in (*parts, str(path)) for f in frames(FileRecording(part).items())
         if f.snapshot.at_ns >= FileRecording(part).first().at_ns
     ]  # fmt: skip
-    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # no number is missing or there twice
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))  # no number is missing or repeated
 
 
 def test_a_hook_that_fails_or_hangs_is_reported(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_csv_log_is_written_line_by_line() -> None:
 
 
 def small_files() -> None:
-    """Limit the size of a file to 300 bytes, which ends within the second line of a log, as on a full disk."""
+    """Limit files to 300 bytes, so that a log is cut within its second line, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
 

@@ -30,7 +30,7 @@ def test_other_limits_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("flags", [["--hook", "/bin/true"], ["--append"], ["--rotate", "24h"]])
-def test_stdout_has_no_closed_file(flags: list[str]) -> None:
+def test_flags_that_need_a_file_are_refused_with_stdout(flags: list[str]) -> None:
     words = ["record", "-o", "-", *flags]
     with pytest.raises(UsageError, match="with stdout; name a file with -o"):
         record_options(build_parser(words).parse_args(words))

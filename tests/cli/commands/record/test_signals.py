@@ -1,4 +1,4 @@
-"""Which thread acts on a signal, and what happens with a command that cannot be signalled."""
+"""Which thread acts on a signal, and what happens to a command that cannot be signalled."""
 
 from __future__ import annotations
 

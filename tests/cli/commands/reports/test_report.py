@@ -100,13 +100,13 @@ def test_the_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_agrees_with_diagnose(story: str, capsys: pytest.CaptureFixture[str]) -> None:
-    told = json.loads(story)
+    reported = json.loads(story)
     main(["diagnose", *FILE, "--json"])
     diagnosis = json.loads(capsys.readouterr().out)
-    assert told["timeline"] == diagnosis["timeline"]
-    assert told["data_stall_ratio"] == diagnosis["data_stall_ratio"]
-    assert told["jobs"][0]["time_s"] == diagnosis["jobs"][0]["time_s"]
-    assert [one["class"] for one in told["findings"]] == [one["class"] for one in diagnosis["findings"]]
+    assert reported["timeline"] == diagnosis["timeline"]
+    assert reported["data_stall_ratio"] == diagnosis["data_stall_ratio"]
+    assert reported["jobs"][0]["time_s"] == diagnosis["jobs"][0]["time_s"]
+    assert [one["class"] for one in reported["findings"]] == [one["class"] for one in diagnosis["findings"]]
 
 
 def test_the_report_is_about_the_selected_job(story: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -208,14 +208,14 @@ def test_names_of_other_machines_are_refused(host: str) -> None:
     assert not allowed_host(host, {"gpu07"})
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
 def test_the_capabilities_of_the_shipped_unit_suffice(tmp_path: Path) -> None:
     unit = iotop("assets", "show", "iotop-ai-serve.service").stdout
     (line,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
     kept = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in line.split())
 
     def seen(*before: str) -> set[bytes]:
-        """The status lines of all collectors, which also show what a process with these capabilities lacks."""
+        """The status lines of all collectors in a serve that is started by this command; they show what it lacks."""
 
         def answered() -> set[bytes]:
             status, _, body = fetch(address)
