@@ -425,7 +425,8 @@ def report(rounds: int) -> str:
     return (
         f"{HEADING}\n\n"
         f"`python -m tests.bench.parts --write`, on {machine()}. Synthetic machines in a tight loop (at 1 Hz caches "
-        f"are cold, and the same work takes about half as long again); minimum, median of {rounds} rounds, CPU time.\n\n"
+        f"are cold, and the same work takes about half as long again); minimum, median of {rounds} rounds, CPU "
+        "time.\n\n"
         + markdown(("an item", "what", "µs"), rows)
         + f"\n\nThe picture of a starving server (8 GPUs, 8 disks) takes {sent_bytes():.0f} bytes a second to the "
         "terminal, because only cells that changed are sent. Its µs by panel: "

@@ -1,6 +1,6 @@
 """A process that has imported the program, and forks itself for each run of the program.
 
-To start Python and to import the program takes more CPU time than most runs of the program do.
+Starting Python and importing the program takes more CPU time than most runs of the program.
 """
 
 from __future__ import annotations

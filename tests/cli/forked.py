@@ -47,17 +47,17 @@ class Run:
         self.words = words
         self.returncode: int | None = None
         status, answer = os.pipe()
-        output, writes = os.pipe()
-        complaints, complains = os.pipe()
+        out_reader, out_writer = os.pipe()
+        error_reader, error_writer = os.pipe()
         with open(os.devnull) as empty:
             try:
-                given = (empty, out or writes, errors or complains, answer)
+                given = (empty, out or out_writer, errors or error_writer, answer)
                 files = [one if isinstance(one, int) else one.fileno() for one in given]
                 socket.send_fds(_server(), [request.encode()], files)
             finally:
-                for file in (answer, writes, complains):
+                for file in (answer, out_writer, error_writer):
                     os.close(file)
-        self.stdout, self.stderr = os.fdopen(output), os.fdopen(complaints)
+        self.stdout, self.stderr = os.fdopen(out_reader), os.fdopen(error_reader)
         self._status = os.fdopen(status, "rb", 0)
         self.pid = self._number()
 

@@ -22,7 +22,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def answer(
     path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str], other: Path | None = None
 ) -> tuple[int, str]:
-    """Run the command. Returns its exit code and stderr."""
+    """Run the command. other: the first of two files. Returns its exit code and stderr."""
     files = [str(path)] if other is None else [str(other), str(path)]
     code = main([arguments[0], "--allow-root", *arguments[1:], *files])
     return code, capsys.readouterr().err

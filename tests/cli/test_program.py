@@ -231,7 +231,7 @@ def test_ctrl_c_while_the_program_is_imported_gives_exit_code_130() -> None:
 
 
 @pytest.mark.parametrize("reader", ["closed", "full"])
-def test_an_error_counts_also_if_the_output_before_it_is_lost(reader: str, tmp_path: Path) -> None:
+def test_an_error_counts_even_if_the_output_before_it_is_lost(reader: str, tmp_path: Path) -> None:
     lines = gzip.decompress(SLOW_DISK.read_bytes()).split(b"\n")
     damaged = tmp_path / "damaged.iotop.jsonl"
     damaged.write_bytes(b"\n".join([*lines[:4], b'{"k":"snap","m":1,"t":2,"v":3}', b""]))
@@ -254,7 +254,7 @@ sys.exit(program.main([]))
 """
 
 
-def test_an_unexpected_error_counts_also_if_the_reader_has_gone() -> None:
+def test_an_unexpected_error_counts_even_if_the_reader_has_gone() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as out:

@@ -13,7 +13,7 @@ from tests.clocks import SetClock
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Make stderr a terminal, and return the descriptor of its other end. pytest sets stderr anew before each phase."""
+    """Make stderr a terminal, and return its other end. As a fixture it would have no effect: pytest resets stderr."""
     ours, theirs = pty.openpty()
     monkeypatch.setattr(sys, "stderr", os.fdopen(theirs, "w"))
     os.set_blocking(ours, False)
@@ -29,21 +29,21 @@ def shown(fd: int) -> bytes:
 
 def test_a_short_step_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, other = SetClock(), terminal(monkeypatch)
-    with Progress(clock, after_s=1.0) as tell:
+    with Progress(clock, after_s=1.0) as progress:
         clock.now_ns = 900_000_000
-        tell("a")
+        progress("a")
         assert shown(other) == b""
         clock.now_ns = 1_000_000_000
-        tell("b")
-        tell("c")
+        progress("b")
+        progress("c")
         assert shown(other) == b"\r\x1b[Kb"
         clock.now_ns += 200_000_000
-        tell("d")
+        progress("d")
         assert shown(other) == b"\r\x1b[Kd"
     assert shown(other) == b"\r\x1b[K"
 
 
 def test_without_a_terminal_there_is_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress(SetClock()) as tell:
-        tell("a", now=True)
+    with Progress(SetClock()) as progress:
+        progress("a", now=True)
     assert capsys.readouterr().err == ""

@@ -66,7 +66,7 @@ def test_invalid_usage_is_a_one_line_error(path: str) -> None:
     assert "not a terminal" in one_line(path, run=iotop)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_root_reads_its_own_files_and_needs_allow_root_for_others(path: str, tmp_path: Path) -> None:
     link, theirs = tmp_path / "link", tmp_path / "theirs.iotop.jsonl"
     link.symlink_to("/etc/shadow")
@@ -89,7 +89,7 @@ def test_root_reads_its_own_files_and_needs_allow_root_for_others(path: str, tmp
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="is about root")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.mark.parametrize("words", [(), ("--allow-root",)])
 def test_the_content_of_other_files_is_not_printed(tmp_path: Path, words: tuple[str, ...]) -> None:
     path = tmp_path / "shadow"
@@ -237,7 +237,7 @@ def test_ssh_gets_the_right_command(ssh: Path) -> None:
 
 
 def test_a_shared_connection_may_keep_stderr_open(ssh: Path) -> None:
-    """A master of ControlPersist does this: the thread still reads stderr, so its descriptor must stay open."""
+    """ssh's ControlPersist does this. A thread still reads stderr, so the descriptor must stay open."""
     stand_in(ssh, "sleep 3 >/dev/null & exit 0")
     with Ssh("box", "true", program=str(ssh)) as child:
         assert os.read(child.fd, 9) == b""

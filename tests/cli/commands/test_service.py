@@ -76,7 +76,7 @@ def test_systemd_accepts_the_drop_in_for_alerts(tmp_path: Path) -> None:
 
 
 def test_systemd_reports_a_missing_program(tmp_path: Path) -> None:
-    # This shows that the previous test means something: systemd-analyze does report errors.
+    # systemd-analyze does report errors, so its silence in test_systemd_accepts_the_unit means something.
     path = tmp_path / "iotop-ai.service"
     path.write_text(unit(["/nowhere/iotop-ai"], user=False))
     assert "/nowhere/iotop-ai" in verify(path, user=False, folder=tmp_path)
@@ -145,7 +145,7 @@ def unreadable() -> set[int]:
     return out
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="gives capabilities up, by setpriv")
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="needs root and setpriv")
 def test_the_remaining_capabilities_suffice_to_see_everything(tmp_path: Path) -> None:
     (line,) = setting(unit(program(), user=False), "CapabilityBoundingSet")
     kept = ",".join(f"+{name.removeprefix('CAP_').lower()}" for name in line.split())

@@ -70,7 +70,7 @@ def test_a_format_contains_fields_and_braces() -> None:
 @pytest.mark.parametrize(
     ("text", "why"), [("{nope}", "no field {nope}; fields: state"), ("{", "a single {"), ("a}", "a single }")]
 )
-def test_another_format_is_refused(text: str, why: str) -> None:
+def test_an_invalid_format_is_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=re.escape(why)):
         checked_format(text)
     done = iotop("status", "--format", text)

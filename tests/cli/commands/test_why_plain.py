@@ -30,7 +30,7 @@ def test_a_growing_program_is_not_a_starting_training() -> None:
     finally:
         program.kill()
         program.wait()
-    # A training may run on this machine besides, so only the lines about this program count.
+    # A training may also run on this machine, so only the lines about this program count.
     own = [line for line in done.stdout.splitlines() if str(program.pid) in line]
     assert not any("STARTING" in line or "starting" in line for line in own)
     first = done.stdout.splitlines()[0]

@@ -50,9 +50,9 @@ def test_another_machines_trees_are_shown_without_data_of_ours(name: str, tmp_pa
     )
 
 
-@pytest.mark.parametrize("text", ["--once", "snapshot", "status"])
-def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(text: str, tmp_path: Path) -> None:
-    """The trees have names that control a terminal, too large numbers, cut lines, pipes and endless files."""
+@pytest.mark.parametrize("word", ["--once", "snapshot", "status"])
+def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(word: str, tmp_path: Path) -> None:
+    """The trees have names that control a terminal, numbers that are too large, cut lines, pipes and endless files."""
     machine("vm-6.18", tmp_path)
     proc = tmp_path / "proc"
     (proc / "meminfo").write_bytes(b"MemTotal: " + b"9" * 5000 + b" kB\n")
@@ -66,7 +66,7 @@ def test_garbage_in_a_tree_gives_a_reason_and_not_a_traceback(text: str, tmp_pat
         os.mkfifo(proc / name)
     (proc / "mdstat").unlink(missing_ok=True)
     (proc / "mdstat").symlink_to("/dev/zero")
-    done = iotop(text, *flags_of(tmp_path), "--no-smart")
+    done = iotop(word, *flags_of(tmp_path), "--no-smart")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
     assert "\x1b" not in done.stdout

@@ -79,7 +79,7 @@ def test_another_programs_alarm_ends_the_program_as_it_does_by_default() -> None
     "delay_s", [0.0, 0.35, 0.55, *(pytest.param(delay_s, marks=pytest.mark.slow) for delay_s in (0.2, 0.45, 0.7))]
 )
 def test_a_signal_at_any_moment_of_the_start_ends_the_program(delay_s: float) -> None:
-    """This includes the moments before the app installs its handlers, when an exception was once swallowed."""
+    """This includes the moments before the app installs its handlers, when an exception can be swallowed."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ["TERM"] = "xterm-256color"

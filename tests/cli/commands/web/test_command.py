@@ -356,7 +356,7 @@ async def test_an_invalid_message_closes_only_its_session(served: Served) -> Non
 
 
 @needs_extra
-async def test_the_monitor_ends_when_its_page_is_closed_also_if_it_does_not_answer(served: Served) -> None:
+async def test_the_monitor_ends_when_its_page_is_closed_even_if_it_does_not_answer(served: Served) -> None:
     page = served.open()
     for stopped in (False, True):
         async with served.socket(page) as ws:
@@ -392,7 +392,7 @@ class Lines(list[str]):
 
 @contextlib.asynccontextmanager
 async def server_of(*argv: str) -> AsyncIterator[tuple[str, Lines, Any]]:
-    """A server in this process whose monitors are another program. Yields its page's address, lines and client."""
+    """A server in this process whose monitors are another program. Yields the page's address, reports and a client."""
     import aiohttp
     from aiohttp import web
 
