@@ -40,7 +40,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
-    """A loop device on the image. No other test gets its number, also while it is detached: they take the lowest."""
+    """A loop device on the image. Other tests take the lowest free number, so its number stays free."""
     number = 1000 + os.getpid() % 9000
     device = f"/dev/loop{number}"
     try:
@@ -105,9 +105,10 @@ def test_a_loop_names_its_file_and_the_disk_below(loop: str, image: Path) -> Non
     root, clock = Root(), Clock()
     block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()
-    held_by = (mounts.read(), BlockInfoCollector(root, clock, block, mounts).read())[1]
-    info = held_by[loop.removeprefix("/dev/")]
+    mounts.read()
+    infos = BlockInfoCollector(root, clock, block, mounts).read()
+    info = infos[loop.removeprefix("/dev/")]
     assert (info.kind, info.detail, info.size_bytes) == ("loop", f"loop {image}", 8 * MIB)
     number = os.stat(image).st_dev
-    disk = [i.name for i in held_by.values() if (i.major, i.minor) == (os.major(number), os.minor(number))]
+    disk = [i.name for i in infos.values() if (i.major, i.minor) == (os.major(number), os.minor(number))]
     assert list(info.below) == disk

@@ -87,7 +87,7 @@ def test_unsupported_calls_of_a_consumer_card_are_not_repeated(
     assert calls.count("nvmlDeviceGetCurrentClocksEventReasons") == 1
     assert calls.count("nvmlDeviceGetTemperatureV") >= 4
     assert "nvmlDeviceGetTemperature" not in calls
-    # This slow call is made once for each direction, because the card has no other source of a PCIe rate.
+    # This slow call is made because the card has no other source of a PCIe rate. The card does not support it either.
     assert calls.count("nvmlDeviceGetPcieThroughput") == 1
 
 

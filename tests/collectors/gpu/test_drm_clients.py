@@ -95,7 +95,7 @@ def test_a_device_that_two_processes_share_counts_once(tmp_path: Path) -> None:
     client(tmp_path, 51, amd(40 * S))  # a worker that inherited the open device
     client(tmp_path, 52, "garbage", device="/dev/null")
     first = clients.read()[SLOT]
-    # Work from before the first sweep does not count as work of now.
+    # Work from before the first sweep does not count as current work.
     assert first.busy_ns == {"graphics_ns": 0}
     assert first.processes == (GpuProcess(50, 1 << 20, "graphics", None),)
     clock.now_ns += S
@@ -287,7 +287,7 @@ def test_counters_that_grow_between_two_tables_are_reasons(revision: int, at: in
     assert bits(10, 0, 0, 0, 0, 0) is None  # the counters were reset
 
 
-def test_pcie_packets_that_were_sent_again_are_no_reason_for_a_lower_clock() -> None:
+def test_pcie_packets_that_were_sent_again_are_not_a_reason_for_a_lower_clock() -> None:
     throttle = ThrottleDecoder()
     throttle.bits(table((1, 6), 1664, 104, "<6I", 5, 0, 0, 0, 3, 2))
     assert not throttle.bits(table((1, 6), 1664, 104, "<6I", 6, 0, 1, 0, 4, 3))

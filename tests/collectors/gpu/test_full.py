@@ -307,7 +307,7 @@ def test_an_xid_is_an_event_and_stays_as_a_state_of_its_gpu(library: Path, asker
 def test_xids_are_received_again_after_an_error_of_the_driver(library: Path, asker: Start, tmp_path: Path) -> None:
     conf = tmp_path / "gpu.conf"
     machine(conf, [HOPPER], wait_ret=999)
-    ask = asker(library, every_s=0.5)  # it waits for seconds until it tries again
+    ask = asker(library, every_s=0.5)  # the watch waits some seconds before it tries again
     ask("first")
     ask.until(lambda _: "nvmlEventSetFree" in ask.log.read_text())
     machine(conf, [HOPPER])
@@ -323,7 +323,7 @@ def test_a_gpu_that_could_not_be_registered_once_is_registered_later(
     conf = tmp_path / "gpu.conf"
     refuses = HOPPER | {"err.nvmlDeviceRegisterEvents": 999}
     machine(conf, [HOPPER if others else refuses, refuses])
-    ask = asker(library, every_s=0.5)  # it waits for seconds until it tries again
+    ask = asker(library, every_s=0.5)  # the watch waits some seconds before it tries again
     assert ask("first")["value"][uuid(1)]["value"]["xid_watched"] is False
     ask.until(lambda _: ask.log.read_text().count("nvmlDeviceRegisterEvents") >= 2)
     machine(conf, [HOPPER, HOPPER])
@@ -365,18 +365,18 @@ def test_a_slow_call_is_made_in_every_fifth_sweep_and_keeps_its_rate(
     ask = asker(library, every_s=0.05)
     ask("first")
 
-    def moved(reading: Any) -> list[Any]:
+    def slow_entries(reading: Any) -> list[Any]:
         """The entry of the slow call; on a busy machine other calls are slow too."""
         return [one for one in reading["value"][uuid(0)]["value"]["earlier"] if one["field"] == "energy_mj"]
 
-    ask.until(moved)
+    ask.until(slow_entries)
     before = ask.log.read_text().split().count("nvmlDeviceGetTotalEnergyConsumption")
     for _ in range(12):
         ask("sweep")
     after = ask.log.read_text().split().count("nvmlDeviceGetTotalEnergyConsumption")
     assert after - before <= 12 / 5 + 1
     machine(conf, [HOPPER | {"energy_mj": 123456789012 + 500_000}], **slow)
-    (one,) = moved(ask.until(lambda r: r["value"][uuid(0)]["value"]["energy_mj"] > 123456789012))
+    (one,) = slow_entries(ask.until(lambda r: r["value"][uuid(0)]["value"]["energy_mj"] > 123456789012))
     assert one["before"] == 123456789012
     assert one["at_ns"] > one["before_at_ns"]
 

@@ -1,4 +1,4 @@
-"""Intel's cards in files made after the sources of i915 and xe, because this machine has no such card."""
+"""Intel's cards, in files that are modelled on the sources of i915 and xe."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, mon
     assert not any(missing[1:])
 
 
-def test_a_vanished_card_of_amd_is_not_shown_until_nvidias_driver_is_tried_again(tmp_path: Path) -> None:
+def test_a_vanished_card_of_amd_disappears_before_nvidias_driver_is_tried_again(tmp_path: Path) -> None:
     tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
     clock = Clock()
     root = build(parse(tree.read_text()), tmp_path)

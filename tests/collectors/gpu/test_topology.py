@@ -1,4 +1,4 @@
-"""The slot of a GPU, the owners of its processes, and AMD's cards, on files that stand in for /proc and /sys."""
+"""The slot of a GPU, the local PIDs of its processes, and AMD's cards, on files that stand in for /proc and /sys."""
 
 from __future__ import annotations
 
@@ -62,9 +62,9 @@ def status(pid: int, *inner: int, cpus: str = "0-7") -> str:
 
 
 def resolved(root: Root, *pids: int, minor: int | None = 0) -> list[tuple[int, bool, str]]:
-    holders = PidMapping(root)
-    holders.begin()
-    found = holders.resolve("GPU-1", minor, tuple(GpuProcess(pid, 1, "compute") for pid in pids))
+    mapping = PidMapping(root)
+    mapping.begin()
+    found = mapping.resolve("GPU-1", minor, tuple(GpuProcess(pid, 1, "compute") for pid in pids))
     return [(one.pid, one.found, one.cpus) for one in found or ()]
 
 
@@ -244,7 +244,7 @@ def test_the_cards_stay_while_too_many_files_are_open(tmp_path: Path) -> None:
 
 
 class Smi:
-    """The interface of amdsmi, with one function that fails as in this virtual machine."""
+    """The interface of amdsmi, with one function that fails, as in a virtual machine."""
 
     class AmdSmiException(Exception):  # noqa: N818 - the library's own name
         pass

@@ -99,7 +99,7 @@ def test_growth_of_media_errors_and_of_minutes_too_hot_is_judged(
         "84 °C, too warm at 70 °C or above",
     )
     assert [point.used_percent for point in state.past] == [3, 102]
-    # A day later the count has not grown further, and the level stays.
+    # Two days later the count has not grown further, and the level stays.
     state = watched.after(2 * 86_400, "nvme8n1")
     assert {one.rule for one in state.judgements} == {"worn-out", "media", "spare-low", "warm"}
 

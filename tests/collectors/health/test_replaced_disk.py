@@ -37,7 +37,7 @@ def test_the_state_of_a_replaced_disk_is_not_shown_for_the_new_one(tmp_path: Pat
         shown = collector.read().get("nvme8n1")
         assert shown is None or shown.value is None
         assert collector.at_ns() != before_ns
-        # The thread is woken, and does not wait until it would list the disks the next time.
+        # The thread is woken, and does not wait for its next listing of the disks.
         until(lambda: "nvme8n1" in collector.read(), "the new disk", 5)
         assert collector.read()["nvme8n1"].status is Status.PENDING
     finally:

@@ -1,4 +1,4 @@
-"""Which type of smartctl a disk has, and which disks are behind a controller."""
+"""Which smartctl type a disk has, and which disks are behind a controller."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_marks_are_rate_limited() -> None:
     assert not all(allowance.allows(pid) for pid in range(2000, 3000))
 
 
-def test_every_monitor_of_the_user_is_reached(tmp_path: Path) -> None:
+def test_a_monitor_listens_at_the_socket_that_the_variable_names(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     received: list[str] = []

@@ -42,7 +42,7 @@ MAY_START = re.compile(
     r"\b(subprocess|asyncio|loop|shutil|pty)\b|\bos\.(system|popen|fork|startfile|exec|spawn|posix_spawn)"
     r"|\bsys\.executable|\bfrom (os|sys) import|[\"']-m[\"']"
 )
-"""What the text of a file with a start contains. To parse each file would take seconds."""
+"""What the text of a file with a start contains. Parsing each file would take seconds."""
 
 
 def starts(tree: ast.AST) -> Iterator[str]:
@@ -160,7 +160,7 @@ def test_this_program_is_its_script_or_a_python_with_safe_flags(
         own_program()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root is kept from PATH")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which alone does not search PATH")
 def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{hostile}:.:{os.environ['PATH']}")
     for name in ("ssh", "tmux", "sudo", "rsync", "sysctl", "smartctl"):
@@ -169,7 +169,7 @@ def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytes
             assert not found or Path(found).parent != hostile
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_an_ordinary_user_searches_the_path_for_a_program_of_that_user(
     hostile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

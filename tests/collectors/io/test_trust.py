@@ -159,7 +159,7 @@ def test_under_sudo_the_users_ssh_is_not_run() -> None:
     assert SSH_VARIABLE not in environ
 
 
-def test_a_root_login_keeps_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ordinary_user_keeps_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     environ = {"IOTOP_AI_SMARTCTL": "/x", "SUDO_UID": "1000"}
     assert drop_untrusted_variables(environ) == ""

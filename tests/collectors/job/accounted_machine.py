@@ -64,13 +64,13 @@ class Machine:
         return next(iter(self.jobs))
 
     def moves(self, key: ProcessKey = TRAINER, *, read: int = 0, chars: int = 0, write: int = 0, cpu: int = 0) -> None:
-        """Let a process read, write or compute this much."""
+        """Let a process read and write this many bytes and compute for this many clock ticks."""
         io = self.io[key]
         self.io[key] = [io[0] + chars, *io[1:4], io[4] + read, io[5] + write, io[6]]
         self.ticks[key] += cpu
 
     def child(self, name: str, **moved: int) -> None:
-        """Start a child of the first trainer that has already read or written this much."""
+        """Start a child of the first trainer that has already moved this much."""
         self.children[CHILD] = name
         self.io[CHILD] = [0] * 7
         self.ticks[CHILD] = 0

@@ -121,8 +121,8 @@ def fields(pid: int, tid: int = 0) -> list[str]:
     return Path(f"/proc/{pid}/task/{tid or pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def names_below(pids: list[int]) -> list[str]:
-    """The names of the descendants of these processes, sorted."""
+def names_of(pids: list[int]) -> list[str]:
+    """The names of these processes, sorted."""
     return sorted(Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids)
 
 

@@ -1,4 +1,4 @@
-"""The cgroup of a job: files made after the kernel's documentation, and a real cgroup of this machine."""
+"""The cgroup of a job: files modelled on the kernel's documentation, and a real cgroup of this machine."""
 
 from __future__ import annotations
 

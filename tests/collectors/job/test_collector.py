@@ -1,4 +1,4 @@
-"""Jobs of the running machine: a trainer with loaders is found, and its tasks are sampled."""
+"""Jobs on the running machine: a trainer with loaders is found, and its tasks are sampled."""
 
 from __future__ import annotations
 
@@ -107,12 +107,12 @@ def test_a_trainer_and_its_loaders_are_found_and_sampled(trainer: subprocess.Pop
 
 
 def test_without_a_job_no_further_file_is_read() -> None:
-    class Nobody(JobCollector):
+    class WithoutJobs(JobCollector):
         def _follow(self, table: object, now: int) -> None:
             pass
 
     root, clock = Root("/"), Clock()
-    processes, jobs = ProcessCollector(root, clock), Nobody(root, clock)
+    processes, jobs = ProcessCollector(root, clock), WithoutJobs(root, clock)
     jobs.see(processes.read(), None)
     first, at = jobs.read(), jobs.at_ns()
     jobs.see(processes.read(), None)
@@ -153,7 +153,7 @@ class _Looks:
 
 
 class _OneInTurn(_Looks):
-    """A sampler that samples one training process of a job in turn. A choice drops the looks of the one before."""
+    """A sampler that samples the training processes of a job one at a time. A selection drops the earlier counts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A job's surroundings, from files made after the kernel's documentation: cgroup v1, v2, and mounts of open files."""
+"""A job's environment, from files modelled on the kernel's documentation: cgroups v1 and v2, and data mounts."""
 
 from __future__ import annotations
 

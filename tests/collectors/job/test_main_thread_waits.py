@@ -1,4 +1,4 @@
-"""What a main thread waits for while loaders compute, of real processes."""
+"""What the main thread of a real process waits for while its loader computes."""
 
 from __future__ import annotations
 

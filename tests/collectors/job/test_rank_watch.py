@@ -16,7 +16,7 @@ from iotop_ai.collectors.job.watched_task import WatchedTask
 from iotop_ai.model.job.looks import Loading, LookCounts, Split
 from iotop_ai.model.job.records import LOADER, Job, Rank
 from iotop_ai.model.job.task_states import DISK, FUTEX, NET, OTHER, QUEUE, RUNNING, STOPPED
-from tests.collectors.job.children import Child, descriptors, fields, names_below
+from tests.collectors.job.children import Child, descriptors, fields, names_of
 from tests.rigs.threads import no_thread
 from tests.waiting import until
 
@@ -72,7 +72,7 @@ class Watch:
         return row
 
     def look(self, wait_states: dict[int, int]) -> LookCounts:
-        """Count one sample in which each thread is at the given place."""
+        """Count one sample in which each thread is in the given wait state."""
         self.rank.count([wait_states[task.tid] for task in self.rank.tasks_to_sample(0)], 1)
         return self.rank.tally.take()
 
@@ -158,7 +158,7 @@ def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, word:
     def below() -> list[int]:
         return [pid for pid, _ in watch.next() if pid != trainer.pid]
 
-    until(lambda: names_below(below()) == ["cat", "cat", "sh"])
+    until(lambda: names_of(below()) == ["cat", "cat", "sh"])
     shell, *cats = sorted(below())
     # The pipeline stays listed while the thread that started it sleeps.
     watch.now_ns += 60 * 10**9

@@ -264,7 +264,7 @@ def test_the_traffic_of_an_ended_process_is_unknown(diag: SocketDiag) -> None:
 
 
 class Counting(Root):
-    """A Root that keeps the folders whose links were read."""
+    """A Root that records the folders whose links were read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -22,7 +22,7 @@ from iotop_ai.collectors.job.task_census import (
     start_ticks,
 )
 from iotop_ai.model.process.records import ProcessKey
-from tests.collectors.job.children import Child, descriptors, fields, names_below
+from tests.collectors.job.children import Child, descriptors, fields, names_of
 from tests.waiting import until
 
 ROOT = Root()
@@ -175,7 +175,7 @@ def test_a_new_thread_is_found_within_a_second() -> None:
 
 def test_a_pipeline_below_the_main_thread_is_found(start: Start) -> None:
     child = start("asleep", "below")
-    until(lambda: names_below(children_of(ROOT, child.pid)) == ["cat", "cat", "sh"])
+    until(lambda: names_of(children_of(ROOT, child.pid)) == ["cat", "cat", "sh"])
     child.end()
     assert children_of(ROOT, child.pid) == []
 
@@ -184,10 +184,10 @@ def test_a_pipeline_below_any_thread_is_found_and_kept(start: Start) -> None:
     child = start(*["asleep"] * 30, "shell", *["asleep"] * 30)
     censuses = Censuses(child)
     censuses.next()
-    until(lambda: names_below(censuses.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
+    until(lambda: names_of(censuses.census.children([child.tids[30]])) == ["cat", "cat", "sh"])
     # The pipeline stays listed although the thread that started it goes on sleeping.
     for _ in range(20):
-        assert names_below(censuses.census.children([])) == ["cat", "cat", "sh"]
+        assert names_of(censuses.census.children([])) == ["cat", "cat", "sh"]
     assert children_of(ROOT, child.pid) == []
     other = Censuses(child)
     other.next()

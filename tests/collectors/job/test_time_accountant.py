@@ -42,9 +42,9 @@ from tests.collectors.job.accounted_machine import (
 
 def test_ranks_that_ended_are_forgotten() -> None:
     state = _State(0, True)
-    state.past, state.own_cores = {TRAINER: deque(), SECOND: deque()}, {TRAINER: 1.0, SECOND: 2.0}
-    state.keep(frozenset((SECOND,)))
-    assert (set(state.ranks), set(state.past), set(state.own_cores)) == ({SECOND}, {SECOND}, {SECOND})
+    state.past, state.own_cores = {TRAINER: deque(), PEER: deque()}, {TRAINER: 1.0, PEER: 2.0}
+    state.keep(frozenset((PEER,)))
+    assert (set(state.ranks), set(state.past), set(state.own_cores)) == ({PEER}, {PEER}, {PEER})
 
 
 def test_the_counters_grow_by_exactly_the_time_that_passed() -> None:
@@ -134,9 +134,6 @@ def test_a_job_that_does_not_move_for_a_minute_hangs(job: Job) -> None:
     assert machine.grown() == {"unexplained": 1000}
 
 
-AT_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
-
-
 @pytest.mark.parametrize(
     "moved",
     [
@@ -146,7 +143,7 @@ AT_DISK = LookCounts(looks=20, waits=Split(disk=20.0))
         {"write": 40_000},
         {"busy": 5},
         {"looks": LookCounts(20, main_disk=1)},
-        {"read": 400, "looks": AT_DISK},
+        {"read": 400, "looks": WAITS},
     ],
 )
 def test_a_job_that_moves_does_not_hang(moved: dict[str, Any]) -> None:
@@ -159,7 +156,7 @@ def test_a_job_that_moves_does_not_hang(moved: dict[str, Any]) -> None:
     assert machine.counts.hung == 0
 
 
-@pytest.mark.parametrize("looks", [RESTS, LookCounts(looks=20, waits=Split(other=20.0)), AT_DISK])
+@pytest.mark.parametrize("looks", [RESTS, LookCounts(looks=20, waits=Split(other=20.0)), WAITS])
 def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCounts) -> None:
     machine = Machine(WITH_WORKERS)
     machine.children = {CHILD: "wandb-core"}
@@ -168,7 +165,7 @@ def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCou
     machine.next()
     hung = []
     for second in range(200):
-        if looks is not AT_DISK:
+        if looks is not WAITS:
             machine.moves(CHILD, chars=60 + 37_000 * (second % 15 == 0), cpu=int(second % 5 == 0))
             machine.moves(CHILD, read=139_264 * (second % 60 == 0))
         hung.append("hung" in machine.grown())
@@ -248,7 +245,7 @@ def test_bytes_read_in_the_first_interval_count() -> None:
 
 
 def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
-    """One thread of one core reads now and then. Its stat is read when its io changes, else in every fifth tick."""
+    """One thread computes and sometimes reads. Its stat is read when its io changes, else in every fifth tick."""
     machine = Machine(ALONE)
     machine.stat_ns[TRAINER] = machine.at_ns
     given: dict[str, int] = {}

@@ -36,7 +36,7 @@ def two_on_one_gpu(*processes: GpuProcess) -> Machine:
 
 
 @pytest.mark.parametrize(
-    ("mine", "others", "shares"),
+    ("mine", "others", "grown"),
     [
         (4, 91, {"compute": 40, "data_disk": 960}),
         (None, 91, {"data_disk": 1000}),
@@ -48,10 +48,10 @@ def two_on_one_gpu(*processes: GpuProcess) -> Machine:
 )
 @pytest.mark.parametrize("other", [PEER.pid, 999])
 def test_another_jobs_work_on_the_same_gpu_does_not_count_for_this_job(
-    mine: int | None, others: int | None, shares: dict[str, int], other: int
+    mine: int | None, others: int | None, grown: dict[str, int], other: int
 ) -> None:
     machine = two_on_one_gpu(GpuProcess(TRAINER.pid, None, "compute", mine), GpuProcess(other, None, "compute", others))
-    assert machine.grown() == shares
+    assert machine.grown() == grown
 
 
 def test_a_gpu_counts_for_its_only_job() -> None:

@@ -404,7 +404,7 @@ def test_the_target_of_another_users_task_is_unknown(start: Start) -> None:
     assert subprocess.run(words, capture_output=True, text=True, timeout=30, check=True).stdout == "True None\n"
 
 
-@pytest.mark.skipif(os.uname().machine != "x86_64", reason="a program of x86")
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="needs x86-64")
 def test_the_target_of_a_32_bit_process_is_unknown(tmp_path: Path) -> None:
     # The code calls read(0, stack, 1), whose number is 3 there. On x86-64 that number means close.
     code = bytes.fromhex("b803000000 31db 89e1 ba01000000 cd80 ebfe")

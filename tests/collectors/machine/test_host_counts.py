@@ -1,4 +1,4 @@
-"""TCP, RDMA ports and the clocks of the CPU, read twice from files made after the kernel's documentation."""
+"""TCP, RDMA ports and the clocks of the CPU, read twice from files modelled on the kernel's documentation."""
 
 from __future__ import annotations
 

@@ -325,7 +325,8 @@ def test_this_file_lies_on_a_disk_of_this_machine() -> None:
     clock, root = Clock(), Root()
     block, mounts = BlockCollector(root, clock), MountsCollector(root)
     block.read()
-    infos = (mounts.read(), BlockInfoCollector(root, clock, block, mounts).read())[1]
+    mounts.read()
+    infos = BlockInfoCollector(root, clock, block, mounts).read()
     found = resolve_path_devices(__file__, mounts.mounts, infos)
     assert found.mount == mount_of(os.path.realpath(__file__), mounts.mounts)
     if not found.devices:

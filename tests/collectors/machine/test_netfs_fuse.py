@@ -64,7 +64,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def test_requests_that_wait_for_a_slow_server_are_counted(server: Server) -> None:
     if not shutil.which("unshare"):
-        pytest.skip("needs unshare (util-linux) to mount fusectl where nobody else sees it")
+        pytest.skip("needs unshare (util-linux) to mount fusectl in a private namespace")
     server.control.write_text("3000000 0 0")
     command = ["dd", f"if={server.mount}/disk.img", "of=/dev/null", "bs=64k", "count=1", "iflag=direct"]
     reader = subprocess.Popen(command, stderr=subprocess.DEVNULL)

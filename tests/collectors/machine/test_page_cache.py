@@ -153,8 +153,7 @@ def test_memory_and_its_limits_are_read(tmp_path: Path) -> None:
         (tmp_path / "sys/fs/cgroup/memory" / name).mkdir(parents=True)
         (tmp_path / "sys/fs/cgroup/memory" / name / "memory.limit_in_bytes").write_text(f"{limit}\n")
     assert read_memory_room(Root(str(tmp_path))) == 4 << 30
-    # Used memory that is not reclaimable cache cannot be had; the limit of the parent cgroup leaves less than the
-    # limit.
+    # Used memory that cannot be reclaimed is not available, so the limit of the parent cgroup leaves less than 4 GiB.
     parent = tmp_path / "sys/fs/cgroup/memory/job"
     (parent / "memory.usage_in_bytes").write_text(f"{3 << 30}\n")
     (parent / "memory.stat").write_text(f"inactive_file 5\ntotal_inactive_file {1 << 30}\ntotal_active_file 4096\n")

@@ -1,4 +1,4 @@
-"""ZFS, btrfs and Lustre: files made after the documented formats, and a real btrfs."""
+"""ZFS, btrfs and Lustre: files modelled on the documented formats, and a real btrfs."""
 
 from __future__ import annotations
 

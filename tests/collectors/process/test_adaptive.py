@@ -52,7 +52,7 @@ sys.stdin.readline()
 NO_IO = ProcessIo(0, 0, 0, 0, 0, 0, 0)
 pytestmark = [
     pytest.mark.alone,  # all bytes of the machine must be those of its processes, so no other test may write meanwhile
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: else nobody knows what is left out"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root to read the bytes of every process"),
 ]
 
 
@@ -230,9 +230,8 @@ def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
         assert all(table.io_at == () for table in tables)
 
 
-def test_missing_bytes_are_noticed_by_kind() -> None:
+def test_without_a_reading_there_is_no_balance() -> None:
     check = AdaptiveSelection(Root(), least=1, refused=())
-    # Without any reading, no balance can be computed.
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 
 

@@ -327,7 +327,7 @@ def test_a_zombie_whose_threads_still_run_has_not_ended(collector: ProcessCollec
 
 AS_NOBODY = """
 import json, os, subprocess, sys
-import unicodedata  # of a Python below /root, which an ordinary user cannot load it from
+import unicodedata  # before the change of user, because an ordinary user cannot load it from a Python below /root
 sys.path.insert(0, sys.argv[1])
 from iotop_ai.collectors.process.collector import ProcessCollector
 from iotop_ai.collectors.io.clock import Clock
@@ -371,7 +371,7 @@ STAT = "{pid} ({comm}) S 1 1 1 0 -1 4194304 9 8 7 6 5 4 3 2 20 0 1 0 {start} 100
 IO = "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 7\n"
 
 
-def made(root: Path, pid: int, start: int, comm: str = "made", io: str | None = IO) -> None:
+def add_process(root: Path, pid: int, start: int, comm: str = "made", io: str | None = IO) -> None:
     here = root / "proc" / str(pid)
     here.mkdir(parents=True)
     (here / "stat").write_text(STAT.format(pid=pid, comm=comm, start=start))
@@ -383,9 +383,9 @@ def made(root: Path, pid: int, start: int, comm: str = "made", io: str | None = 
 
 
 def test_a_captured_machine_is_read(tmp_path: Path) -> None:
-    made(tmp_path, 5, 50)
-    made(tmp_path, 6, 60, "no io", None)
-    made(tmp_path, 7, 70, "cut", "rchar: 1\n")
+    add_process(tmp_path, 5, 50)
+    add_process(tmp_path, 6, 60, "no io", None)
+    add_process(tmp_path, 7, 70, "cut", "rchar: 1\n")
     (tmp_path / "proc" / "8").mkdir()
     collector = ProcessCollector(Root(str(tmp_path)), Clock())
     table = collector.read()
@@ -397,7 +397,7 @@ def test_a_captured_machine_is_read(tmp_path: Path) -> None:
     assert (table.complete, table.delayacct) == (True, None)
     assert table.stat_at == (table.stat_at_ns,) * COHORTS
     shutil.rmtree(tmp_path / "proc" / "5")
-    made(tmp_path, 9, 90)
+    add_process(tmp_path, 9, 90)
     later = collector.read()
     assert later.gone == (five,)
     assert ProcessKey(9, 90) in later.io
@@ -440,7 +440,7 @@ def test_without_proc_processes_are_unavailable(tmp_path: Path) -> None:
 
 
 class NothingListed(Root):
-    """A Root in which listing a folder fails, as it does if no descriptor is free."""
+    """A Root whose listing of /proc is empty while ``fails`` is set, as when no descriptor is free."""
 
     fails = False
 

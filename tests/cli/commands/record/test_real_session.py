@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT
 
 
 class Recorded(NamedTuple):
-    """A recorded training. device: the disk that becomes slow; slow_at: when, in Unix seconds. steps: the trainer's log."""
+    """A recorded training. device: the disk that becomes slow, at the Unix time slow_at. steps: the trainer's log."""
 
     path: str
     csv: Path

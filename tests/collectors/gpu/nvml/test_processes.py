@@ -12,7 +12,7 @@ GPU = "GPU-1"
 
 
 class Api:
-    """An NVML with one process at a time, each of which has a new sample."""
+    """An NVML that lists one process at a time, with a new sample of it at each call."""
 
     class NVMLError(Exception):
         def __init__(self, value: int) -> None:

@@ -1,4 +1,4 @@
-"""The driver's samples after the wall clock was set back, from a driver that stamps them with that clock."""
+"""The driver's samples after the wall clock was set back. Some drivers stamp their samples with that clock."""
 
 from __future__ import annotations
 

@@ -391,10 +391,10 @@ def test_a_machine_without_a_log_has_that_status(tmp_path: Path) -> None:
     assert "container" in reading.reason
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="becomes an ordinary user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
 def test_an_ordinary_user_gets_the_remedy() -> None:
     if Path("/proc/sys/kernel/dmesg_restrict").read_text().strip() != "1":
-        pytest.skip("this machine lets everybody read its log")
+        pytest.skip("every user can read the log of this machine")
     code = (
         "import os\nfrom iotop_ai.collectors.base import take_reading\nfrom iotop_ai.collectors.io.clock import Clock\n"
         "from iotop_ai.collectors.machine.kernel_log.collector import KernelLogCollector\n"
@@ -408,7 +408,7 @@ def test_an_ordinary_user_gets_the_remedy() -> None:
     )
 
 
-def running() -> KernelLogCollector:
+def real_log() -> KernelLogCollector:
     collector = KernelLogCollector(Root(), Clock())
     if take_reading(collector, Clock()).status is not Status.OK:
         pytest.skip("the kernel's log cannot be read here")
@@ -416,13 +416,13 @@ def running() -> KernelLogCollector:
 
 
 def test_forged_records_in_the_real_log_are_ignored() -> None:
-    collector = running()
+    collector = real_log()
     try:
         try:
             with open("/dev/kmsg", "wb", buffering=0) as kmsg:
                 kmsg.write(b"<3>I/O error, dev forged, sector 1 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n")
         except OSError:
-            pytest.skip("nobody can write to the kernel's log here")
+            pytest.skip("the kernel's log cannot be written here")
         assert "forged" not in collector.read().errors
     finally:
         collector.close()
@@ -437,7 +437,7 @@ def test_a_real_error_of_a_real_device_is_reported(tmp_path: Path) -> None:
     if made.returncode:
         pytest.skip("no loop device")
     device = made.stdout.strip()
-    collector = running()
+    collector = real_log()
     try:
         os.truncate(image, 4096)
         fd = os.open(device, os.O_RDONLY)
@@ -472,7 +472,7 @@ def small_group() -> Iterator[Path]:
 
 
 def test_a_real_kill_for_memory_names_its_victim(small_group: Path) -> None:
-    collector = running()
+    collector = real_log()
     code = "open('/proc/self/comm', 'w').write('hungry [x]'); input(); b = bytearray(256 << 20); b[::4096] = b[::4096]"
     try:
         with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as victim:
