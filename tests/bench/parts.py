@@ -387,7 +387,7 @@ def panels(rounds: int) -> dict[str, float]:
 
 
 def sent_bytes() -> float:
-    """Return the number of bytes that a picture of the starving server takes."""
+    """Return the mean number of bytes that a picture of the starving server takes."""
     paper = Paper()
     view = View(cache=FrameCache())
     sizes = [len(paper.draw(frame, view).encode()) for frame in starved_seconds(80).between(20, 80)]

@@ -1,4 +1,4 @@
-"""Dropping the page cache and evicting a dataset on the real kernel, and the cases in which both are refused."""
+"""Dropping the page cache and evicting a dataset, on the real kernel and on plain files, and the refusals of both."""
 
 from __future__ import annotations
 

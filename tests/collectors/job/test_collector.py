@@ -380,7 +380,7 @@ def test_a_main_thread_blocked_in_a_call_that_writes_is_saving(tmp_path: Path, c
     tree.write(tree.keys[0], b"R", b"0", b"1 2 3\n", 5)
     # this content means a page fault
     (tmp_path / "proc/101/task/101/syscall").write_bytes(b"-1 0x7ffd81cee1c8 0x7f2ff1b2a99a\n")
-    (tmp_path / "proc/102/task/102/syscall").unlink()  # reading it is not permitted
+    (tmp_path / "proc/102/task/102/syscall").unlink()  # as if reading it were not permitted
     for _ in range(2):
         sampler.sweep()
     sampler.looks()

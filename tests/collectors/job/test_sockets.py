@@ -276,7 +276,7 @@ class Counting(Root):
 
 
 def test_links_are_read_every_2_s_and_only_of_a_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # this reader does not notice connections that another program opens meanwhile
+    # this SocketDiag lists nothing, so connections that another program opens meanwhile have no effect
     blind = SocketDiag(Root(str(tmp_path)), Clock())
     readers = [Reader() for _ in range(6)]
     root = Counting()

@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
     tree |= nic("bond0", 30, 40, 0, 0, 0, 0, speed="-1", device=False)
     tree |= nic("wg0", 0, 0, 0, 0, 0, 0, speed=None, device=False)
     tree |= nic("eth1", 0, 0, 0, 0, 0, 0, state="down", speed=None)
-    # In the test's folder the symlink to a device leads nowhere, because the collector only checks whether it exists.
+    # Each link to a device leads to this empty folder, because the collector reads only the name of the device.
     (tmp_path / "sys/devices/pci").mkdir(parents=True)
     build({k: v for k, v in tree.items() if isinstance(v, bytes)}, tmp_path)
     for key, target in tree.items():
