@@ -112,7 +112,7 @@ def test_diagnose_refuses_what_replay_refuses(tmp_path: Path) -> None:
         assert done.stdout == ""
 
 
-def test_neither_loads_textual() -> None:
+def test_why_and_diagnose_do_not_load_textual() -> None:
     code = (
         "import sys; import iotop_ai.cli.commands.why, iotop_ai.cli.commands.diagnose; "
         "sys.exit('textual' in sys.modules)"

@@ -97,7 +97,7 @@ def test_record_accepts_each_switch() -> None:
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
-def test_the_screen_of_another_machine_has_no_figures_of_this_one(words: list[str]) -> None:
+def test_of_another_machine_only_the_screen_can_be_shown(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
 

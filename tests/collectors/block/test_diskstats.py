@@ -156,7 +156,7 @@ def test_counters_of_ms_may_wrap_around(box: Machine) -> None:
     assert (rates.reads_per_s, rates.read_await_ms, rates.busy_ratio, rates.queue_size) == (10.0, 10.0, 0.5, 0.1)
 
 
-def test_a_reset_is_unknown_for_one_interval_and_exact_again(box: Machine) -> None:
+def test_after_a_reset_one_interval_is_unknown_and_the_next_exact(box: Machine) -> None:
     box.rates(line("sda", 5000, 0, 40000, 900))
     assert box.rates(line("sda", 3, 0, 24, 6))[BlockKey("sda", 1)] == UNKNOWN_BLOCK_RATES._replace(in_flight=0)
     assert box.rates(line("sda", 5, 0, 40, 26))[BlockKey("sda", 1)].read_await_ms == 10.0
@@ -223,7 +223,7 @@ def test_a_broken_line_hides_only_its_own_device(box: Machine) -> None:
     assert rates[BlockKey("sda", 1)].reads_per_s is None
 
 
-def test_without_diskseq_it_is_zero_and_the_counters_decide(tmp_path: Path) -> None:
+def test_an_old_kernel_has_no_diskseq_and_no_counters_of_discards_and_flushes(tmp_path: Path) -> None:
     root = machine("made-kernel-4.15", tmp_path)
     table = BlockCollector(root, Clock()).read()
     assert {key.diskseq for key in table} == {0}

@@ -71,6 +71,7 @@ def test_invalid_messages_are_dropped_and_a_later_mark_still_arrives(monitor: Mo
 def test_a_flood_of_steps_is_bounded(monitor: Monitor) -> None:
     for number in range(300):
         monitor.send({**GOOD, "at_ns": time.monotonic_ns(), "batches": number})
+    monitor.close()  # this waits until the messages that were sent are read
     begin = monitor.steps[0][1].at_ns
     seconds = (monitor.steps[-1][1].at_ns - begin) / 1e9
     assert len(monitor.steps) <= 20 * (int(seconds) + 2)

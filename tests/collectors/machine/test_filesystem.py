@@ -60,7 +60,7 @@ def test_the_fullness_of_this_machine_equals_statvfs() -> None:
 
 
 def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
-    """One mount hangs: its reading has failed, with its age; it is queried once, and returns with the server."""
+    """The reading of a mount that hangs says for how long. The mount is queried again when its server is back."""
     server, clock = Server(), SetClock(1000 * SECOND)
     mounts = Mounts((Mount("/", "ext4", "/dev/sda1", device="8:1"), Mount("/home", "nfs4", "nas:/x", device="0:40")))
 

@@ -71,7 +71,7 @@ def test_files_of_unknown_state_are_not_counted_as_evicted(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
-def test_a_mounted_folder_of_a_dataset_is_named_as_left_out(disk_folder: Path) -> None:
+def test_a_mounted_folder_of_a_dataset_is_counted_as_left_out(disk_folder: Path) -> None:
     data = disk_folder / "data"
     (data / "sub").mkdir(parents=True)
     (data / "a").write_bytes(b"x")

@@ -141,8 +141,8 @@ def test_the_view_at_exit_is_remembered() -> None:
     assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
     assert now.device is not None
     assert now.device[:2] == ("sda", "S1")
-    moment = view_to_remember(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
-    assert (moment.reverse, moment.only_active) == (None, None)
+    after = view_to_remember(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
+    assert (after.reverse, after.only_active) == (None, None)
     # A flag of this run is not remembered, but a later change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
     was = RememberedView(sort="delay")

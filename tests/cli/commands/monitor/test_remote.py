@@ -38,7 +38,7 @@ def terminal(server: Sshd) -> Iterator[Terminal]:
         yield terminal
 
 
-def show(terminal: Terminal, line: str) -> None:
+def run_line(terminal: Terminal, line: str) -> None:
     terminal.type(f"clear; {line}; echo rc=$?\n")
 
 
@@ -63,7 +63,7 @@ def wait_for_exit(terminal: Terminal, code: int = 0) -> str:
 
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
 def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, terminal: Terminal, line: str) -> None:
-    show(terminal, line)
+    run_line(terminal, line)
     wait_for_update(terminal)
     assert len(server.sessions()) == 1
     # Every key reaches our program, also where ssh reads from the same terminal.
@@ -84,7 +84,7 @@ def test_the_other_machine_is_shown_and_no_program_stays_there(server: Sshd, ter
 
 @pytest.mark.parametrize("line", [MONITOR, PIPE], ids=["host", "pipe"])
 def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: str) -> None:
-    show(terminal, line)
+    run_line(terminal, line)
     wait_for_update(terminal)
     server.cut()
     terminal.wait_for("► REMOTE ended", LONG_S)
@@ -98,7 +98,7 @@ def test_a_lost_connection_is_reported(server: Sshd, terminal: Terminal, line: s
 @pytest.mark.slow
 def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
     """Neither side closes the connection: the server is stopped, which looks like a pulled cable."""
-    show(terminal, MONITOR)
+    run_line(terminal, MONITOR)
     wait_for_update(terminal)
     sessions = server.sessions()
     for pid in sessions:
@@ -125,7 +125,7 @@ def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
 )
 def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: dict[str, object], message: str) -> None:
     server.write_client_config(**client)  # type: ignore[arg-type]
-    show(terminal, MONITOR)
+    run_line(terminal, MONITOR)
     message = message.replace("root@", f"{os.environ.get('USER', 'root')}@") if os.geteuid() else message
     assert message in wait_for_exit(terminal, 2).replace("\n", "")
 
@@ -133,7 +133,7 @@ def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: d
 def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal: Terminal) -> None:
     known = server.folder / "new"
     server.write_client_config(options=["StrictHostKeyChecking ask"], known=known)
-    show(terminal, MONITOR)
+    run_line(terminal, MONITOR)
     terminal.wait_for("Are you sure you want to continue", LONG_S)
     terminal.type("yes\n")
     wait_for_update(terminal)
@@ -144,10 +144,10 @@ def test_an_unknown_host_key_is_confirmed_on_the_terminal(server: Sshd, terminal
 
 def test_a_host_without_iotop_ai_is_reported(tmp_path: Path) -> None:
     with Sshd(tmp_path, program=False) as server, Terminal(80, 24, server.environment) as terminal:
-        show(terminal, f"cd {TOP}; {MONITOR}")
+        run_line(terminal, f"cd {TOP}; {MONITOR}")
         assert "input: box: no iotop-ai in the PATH of that machine" in wait_for_exit(terminal, 2)
         terminal.cleared()
-        show(terminal, f"cd {TOP}; {PIPE}")
+        run_line(terminal, f"cd {TOP}; {PIPE}")
         text = wait_for_exit(terminal, 2)
         assert "iotop-ai: command not found" in text or "iotop-ai: not found" in text
         assert "input: standard input: not a recording: no complete line was received" in text

@@ -53,7 +53,7 @@ def test_an_error_of_an_optical_drive_does_not_count_for_its_neighbour(log: Log,
     (tmp_path / "sys/block").mkdir(parents=True)
     (tmp_path / "sys/block/sda").symlink_to(way.format(0, "sda"))
     log.collector.read()
-    # No driver has taken the drive yet, so /sys does not list it. It is listed further below.
+    # No driver has taken the drive yet, so /sys does not list it.
     log.write("ata2.01: exception Emask 0x0 SAct 0x0 SErr 0x0 action 0x6 frozen")
     assert {name: one.lines for name, one in log.collector.read().errors.items()} == {"ata2.01": 1}
     (tmp_path / "sys/block/sr0").symlink_to(way.format(1, "sr0"))
