@@ -52,7 +52,7 @@ SIZES = ((80, 24), (WIDTH, HEIGHT), (160, 48), (240, 67))
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cost.md"
 HEADING = "## Where the time goes"
 WARM = 6
-"""The number of steps before counting, in which files are opened, tables are filled and styles are made."""
+"""The earliest step that is counted, because the steps before it open files, fill tables and make styles."""
 LOADED_LATE = ("iotop_ai.present.verdict.cures",)
 """Modules that a step imports only when a machine first needs them, not in each step."""
 
@@ -195,7 +195,7 @@ class Paper:
 
 
 class StarvedSeconds:
-    """The seconds of a server with 8 GPUs, 8 disks and 75 processes whose job starves, so that much changes."""
+    """The seconds of a server with 8 GPUs, 8 disks and 400 processes whose job starves, so that much changes."""
 
     def __init__(self, count: int) -> None:
         self._more = iter(frames(starved_snapshots(count, onset=2)))
@@ -275,7 +275,7 @@ PARTS = (
     ),
     Part(
         "judged second",
-        "rates and verdict of a starving server, 400 processes at work",
+        "rates and verdict of a starving server with its 400 processes",
         judged_second,
         (),
         SERVER_STEPS,

@@ -55,7 +55,10 @@ class Size(NamedTuple):
 
 
 def measured(stream: Iterable[Frame]) -> Size:
-    """Return the mean cost of a Snapshot that is redacted, encoded and packed as for a recording, over whole blocks."""
+    """Return the mean cost of a Snapshot that is redacted and encoded as for a recording.
+
+    Its bytes are those of whole blocks, and its CPU time does not include the packing.
+    """
     encoder, redactor = Encoder(KEYFRAME), Redactor("names")
     blocks: list[list[bytes]] = []
     interval_s = 1.0
