@@ -3,7 +3,7 @@
     python -m tests.capture_gpu --out tests/data/gpu/NAME.json [--regimes idle matmul small starved copy] [--seconds 6]
 
 UUIDs and PCI addresses are replaced; serial numbers are not captured. Every load but "idle" needs torch with CUDA. The
-capture also has the lines that ``nvidia-smi --query-gpu`` printed in the same second.
+capture also has the lines that ``nvidia-smi --query-gpu`` printed under each load.
 """
 
 from __future__ import annotations

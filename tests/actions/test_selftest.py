@@ -121,7 +121,7 @@ def test_invalid_targets_are_not_run(tmp_path: Path, target: Target, what: str) 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_missing_or_silent_smartctl_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_smartctl_is_an_error(tmp_path: Path) -> None:
     audit = Audit(Clock(), tmp_path / "state")
     missing = self_test("short", SDA, "/nowhere/smartctl", Clock(), audit, live=False)
     assert (missing.done, missing.text) == (False, "no smartctl at /nowhere/smartctl")

@@ -242,7 +242,7 @@ def test_failed_tries_do_not_count_towards_the_limit_of_messages(failures: int, 
     assert messages[-1] == f"alert disk is not sent to web: {last}"
 
 
-def test_a_server_that_refuses_is_named(tmp_path: Path) -> None:
+def test_a_server_that_refuses_is_an_error_with_its_reason() -> None:
     with web_server(status=404) as (url, _), pytest.raises(NotDelivered, match="the server answered 404"):
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
     with web_server() as (url, _):

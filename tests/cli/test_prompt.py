@@ -27,7 +27,7 @@ def shown(fd: int) -> bytes:
         return b""
 
 
-def test_a_short_step_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_begins_after_a_while_and_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, other = SetClock(), terminal(monkeypatch)
     with Progress(clock, after_s=1.0) as progress:
         clock.now_ns = 900_000_000

@@ -58,7 +58,7 @@ def loop(image: Path) -> Iterator[str]:
 
 
 def until_detached(device: str) -> None:
-    """Wait until the kernel has detached it, which it does when the last program that looks at it has closed it."""
+    """Wait until the kernel has detached the device, which happens when the last program that uses it closes it."""
     until(lambda: not os.path.exists(f"/sys/block/{device.removeprefix('/dev/')}/loop"), "it is detached", 20.0)
 
 

@@ -36,7 +36,7 @@ def loaded(path: Path | None = None, **environment: str) -> tuple[int, str, str]
 
 
 def loaded_here(path: Path) -> tuple[int, str, str]:
-    """The same of ``config print`` in this process."""
+    """The same for ``config print`` in this process."""
     done = iotop_here("config", "print", "--config", str(path))
     return done.returncode, done.stdout, done.stderr
 

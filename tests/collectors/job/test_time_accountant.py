@@ -76,7 +76,7 @@ def test_time_in_which_the_monitor_was_stopped_is_left_out() -> None:
     assert machine.grown() == {"data_disk": 1000}
 
 
-def test_time_in_which_no_rank_was_sampled_in_turn_is_left_out() -> None:
+def test_time_in_which_no_rank_was_watched_is_left_out() -> None:
     machine = Machine()
     machine.looks = {}
     assert machine.grown() == {}
