@@ -47,7 +47,7 @@ value and the object's end are breaks. Without it, it asks about the whole perio
 finding that stood at all, the mean of any other figure (of a time per request, the mean over requests). `for 1s` finds
 peaks.
 
-A clause is unknown where the figure of every object that is meant is, and where the others do not meet it but one
+A clause is unknown where the figure of every object that it names is unknown, and where no object meets it but one
 failed whenever it was read (a GPU, a disk's SMART, a filesystem), or was never measured (a disk whose statistics are
 off). Any other object without the figure is left out: it has none (a GPU without the sensor, `r_await` of a disk
 without a read), or it is memory, or a part of a disk that is listed itself.

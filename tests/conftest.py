@@ -45,17 +45,17 @@ WAITING = ("tests/cli/commands/monitor/test_remote.py", "tests/cli/commands/reco
 PURE = ("tests/diagnosis/facts/", "tests/diagnosis/verdict/", "tests/diagnosis/rules/", "tests/lazy/", "tests/model/")
 PURE += ("tests/present/", "tests/store/format/", "tests/test_verdict_words.py", "tests/test_verdicts.py")
 """The paths of tests that only compute: they do not read the machine, and do not disturb tests that do."""
-DEVICES = "test_block_hung.py"
+NOT_PURE = "test_block_hung.py"
 """This file is below such a path, but its tests read the machine."""
 
 
 def is_pure(path: Path, config: pytest.Config) -> bool:
     """Whether a file has only tests that compute."""
-    return path.relative_to(config.rootpath).as_posix().startswith(PURE) and path.name != DEVICES
+    return path.relative_to(config.rootpath).as_posix().startswith(PURE) and path.name != NOT_PURE
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore files without a test for this pass: to import them all would take longer than many tests do."""
+    """Ignore files without a test for this pass: importing them all takes longer than many tests."""
     if not collection_path.name.startswith("test_"):
         return None
     match config.option.markexpr:
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Leave what was collected out of all garbage collections: some tests ask for one."""
+    """Exclude the objects that pytest has collected from garbage collections: some tests run one."""
     gc.freeze()
     gc.enable()
 

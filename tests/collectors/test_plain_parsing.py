@@ -81,9 +81,9 @@ def test_a_python_is_found_by_its_name(name: str) -> None:
 @given(st.lists(words, max_size=24).map("".join))
 def test_lines_of_meminfo_are_parsed(text: str) -> None:
     lines = [re.fullmatch(rb"(\w+):\s+(\d+) +kB\s*", line) for line in text.encode().split(b"\n")]
-    loose = {found[1]: int(found[2]) * 1024 for found in lines if found}
+    expected = {found[1]: int(found[2]) * 1024 for found in lines if found}
     read = parse_meminfo(text.encode())
-    assert {name: read.get(name) for name in loose} == loose
+    assert {name: read.get(name) for name in expected} == expected
 
 
 @given(st.lists(shares, max_size=12).map("".join))

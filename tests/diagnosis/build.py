@@ -47,7 +47,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Disk:
-    """A device that does the same each second. size_bytes: the size of one read."""
+    """A device that does the same each second. size_bytes: the size of one request."""
 
     name: str = "sda"
     transport: str = "ata"

@@ -1,4 +1,7 @@
-"""Machines whose GPUs have a problem, one for each cause. Keys: the class, and a further word if it has several."""
+"""Machines whose GPUs have a problem, one for each cause.
+
+Keys: the class, and a further word if it has several scenes.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,7 @@ GPU_NEAR_MISSES = {
     "gpu_fault mended": replace(FED, gpu_only={2: {"last_xid": 63, "last_xid_at_ns": 0}}),
     "no_gpu all in use": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER,)}}),
     "no_gpu hidden": replace(ON_CPU, gpu_only={0: {"processes": (STRANGER._replace(found=False),)}}),
-    "no_gpu untold": replace(ON_CPU, gpu_only={0: {"processes": None}}),
+    "no_gpu unlisted": replace(ON_CPU, gpu_only={0: {"processes": None}}),
     "no_gpu opened": with_job(ON_CPU, evidence=("device", "library", "loader")),
     "no_gpu rests": replace(ON_CPU, tasks=(replace(TRAINER_OLD, cpu=0.0), *(replace(w, cpu=0.0) for w in LOADERS))),
     "no_gpu none": replace(ON_CPU, gpus=()),
@@ -172,4 +175,4 @@ SPINNING_TRAINER = replace(
     with_job(FED, workers=(), stall=0.0, main_running=1.0), gpus=(0.98,),
     tasks=(Task(50, "python", 1, cpu=1.0, start=-100_000),),
 )  # fmt: skip
-"""A main thread that spins while its GPU computes, as CUDA does if it has a core."""
+"""A main thread that spins while its GPU computes, as CUDA lets it do while a core is free."""

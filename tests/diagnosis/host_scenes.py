@@ -1,4 +1,7 @@
-"""Machines whose surroundings slow a job down. Keys: the class, and a further word if it has several."""
+"""Machines whose job is slowed by its surroundings, serves, renews its workers or has died.
+
+Keys of HOST_SCENES: the class, and a further word if it has several scenes.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ from tests.diagnosis.build import (
 
 SLOW = JOB_ALONE.disks[0]
 FIO = tuple(Task(700 + i, "fio", 1, read=20 * MB, blocked=0.9) for i in range(3))
-OURS = tuple(replace(t, read=4 * MB) for t in LOADERS)
-SHARED = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS, *FIO))
+SLOWED_LOADERS = tuple(replace(t, read=4 * MB) for t in LOADERS)
+SHARED = replace(JOB_ALONE, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *FIO))
 MEASURING = replace(
     SHARED,
     tasks=(
         TRAINER_OLD,
-        *OURS,
+        *SLOWED_LOADERS,
         # The reads of an fio that has ended are among those of the process that waited for it.
         Task(700, "python", OWN_PID, cmdline=("python", "-P", "-m", CHILD), reads_with_children=40 * MB),
         Task(701, "fio", 700, read=10 * MB, blocked=0.9, reads_with_children=20 * MB),
@@ -46,11 +49,15 @@ SERVER = Training(replace(TRAINER_OLD, cpu=0.02), queue=0.97, listening=1, evide
 SERVING = Machine(job=SERVER, tasks=(SERVER.task,), gpus=(0.0,), gpu_pids=(50,), power=80.0, cpu=0.05)
 
 
-def epochs(length: int, turn: int, count: int, stall: float = 0.02, named: bool = True) -> list[tuple[Machine, int]]:
-    """Epochs of ``length`` seconds, each with new workers; in its first ``turn`` seconds the trainer waits for them."""
+def epochs(length: int, turn: int, count: int, stall: float = 0.02, fresh: bool = True) -> list[tuple[Machine, int]]:
+    """Epochs of ``length`` seconds, each with other workers; in its first ``turn`` seconds the trainer waits for them.
+
+    stall: the trainer's stall after these seconds. fresh: whether the workers start with their epoch; otherwise they
+    have all started in the first.
+    """
     out: list[tuple[Machine, int]] = []
     for number in range(count):
-        start = 100 + (100 * length * number if named else 0)
+        start = 100 + (100 * length * number if fresh else 0)
         workers = tuple(replace(t, cpu=0.5, blocked=0.0, pid=t.pid + 20 * number, start=start) for t in LOADERS[:2])
         fed = replace(COMPUTING, workers=workers, stall=stall, disk=0.3, running=0.7, worker_cpu=0.1)
         waits = replace(fed, stall=0.95)
@@ -60,8 +67,8 @@ def epochs(length: int, turn: int, count: int, stall: float = 0.02, named: bool 
 
 
 def ended(role: str, code: int | None, name: str = "train.py", pid: int = 50) -> Event:
-    who = Ended(ProcessKey(pid, 1), name, role, code, 50, "train.py")
-    return Event(0, 0, "process_ended", who.text, role, pid, code, 50)
+    process = Ended(ProcessKey(pid, 1), name, role, code, 50, "train.py")
+    return Event(0, 0, "process_ended", process.text, role, pid, code, 50)
 
 
 OOM = Event(0, 0, "oom_kill", "the kernel killed 1 process for memory")

@@ -1,4 +1,4 @@
-"""Machines with a training job, one for each cause. Keys: the class, and a further word if it has several."""
+"""Machines with a training job, one for each cause. Keys: the class, and a further word if it has several scenes."""
 
 from __future__ import annotations
 

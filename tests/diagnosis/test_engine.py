@@ -64,7 +64,7 @@ def test_a_finding_stays_through_a_short_relief_and_ends_after_it() -> None:
     assert states[-1] is State.OK
 
 
-def test_a_new_finding_stays_for_its_minimum_time_and_keeps_its_begin() -> None:
+def test_a_new_finding_stays_for_its_minimum_time_and_keeps_its_start() -> None:
     gone = replace(IDLE, cpu=0.6)
     frames = play((IDLE, 11), (gone, 12))
     idle = [f for f in frames if f.verdict.primary.class_id == "idle"]
@@ -154,7 +154,7 @@ def test_for_any_input_the_verdict_is_within_its_bounds(scenes: list[tuple[Machi
 
 
 @pytest.mark.parametrize("machine", SCENES)
-def test_a_repeated_tick_changes_only_its_time(machine: Machine) -> None:
+def test_a_repeated_tick_changes_nothing(machine: Machine) -> None:
     frame = play((machine, 15))[-1]
     carry, verdict = fold(frame.carry, frame.snapshot, frame.history)
     assert verdict == frame.verdict

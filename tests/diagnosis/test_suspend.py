@@ -44,8 +44,8 @@ def test_a_job_that_starts_after_a_suspension_has_the_right_age() -> None:
     assert age.value == as_awake.value
 
 
-def test_without_the_suspended_time_a_job_is_judged_as_it_was_recorded() -> None:
-    """In an old recording of such a job its age is -8 h, and nothing is claimed about it."""
+def test_without_the_suspended_time_a_job_is_not_called_starved() -> None:
+    """In an old recording, the age of such a job is -8 h, and nothing is claimed about it."""
     assert play((begun_after_sleep(JOB_STARVED), 15))[-1].verdict.state is not State.STARVED
 
 

@@ -18,6 +18,7 @@ from iotop_ai.collectors.process.delay_accounting import DelayAccounting
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import ProcessKey, ProcessTable
 from iotop_ai.model.reading import Reading, Status
+from iotop_ai.present.process.groups import _idle_rates
 from tests.machines import Entries, build
 from tests.rigs.descriptors import too_many_open_files
 
@@ -92,7 +93,7 @@ def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_pa
     (tmp_path / "proc/sys/kernel/task_delayacct").write_text("1\n")
     build(process(8, 80, 0), tmp_path)
     first = read_all(collector)
-    assert delays(first) == [6], "not exactly the process that ran while the accounting was off"
+    assert delays(first) == [6], "not exactly the process that has delay ticks"
     build(process(9, 90, 0), tmp_path)
     for pid in (5, 7, 9):
         (tmp_path / f"proc/{pid}/stat").write_bytes(stat_line(pid, pid * 10, 20 if pid == 7 else 0, cpu=25))
@@ -171,8 +172,6 @@ def test_a_process_from_before_the_switch_is_not_counted_on_this_kernel(switch: 
 
 
 def test_a_group_of_idle_uncounted_processes_has_no_delay() -> None:
-    from iotop_ai.present.process.groups import _idle_rates
-
     early, late = ProcessKey(5, 50), ProcessKey(7, 70)
     table = ProcessTable({}, {}, {}, frozenset(), 0, 0, (0,), {}, {}, {}, {}, delayacct=True, delayacct_since=60)
     assert [_idle_rates(table, key).io_delay_ratio for key in (early, late)] == [None, 0.0]

@@ -1,4 +1,4 @@
-"""New processes are found by the last pid that the kernel gave out, on the running machine."""
+"""New processes are found by the last pid that the kernel assigned."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def test_a_missing_pid_is_probed_once_more() -> None:
             probes += 1
             new.retry_missing([child.pid])
             probed = new.find(known)
-        assert probes in (1, 2)  # one probe is enough if many other processes were started meanwhile
+        assert probes in (1, 2)  # only one if many other processes started meanwhile
 
 
 def test_a_pid_that_is_used_again_at_once_is_found_once(tmp_path: Path) -> None:

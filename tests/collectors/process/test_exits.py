@@ -44,7 +44,7 @@ def message(thread: int, group: int, status: int, *, version: int = 16, last: bo
     return HEADER.pack(HEADER.size + len(body), 31, 0, 0, 0, 2, 1, 0) + body
 
 
-def test_exit_codes_come_from_taskstats_or_zombies() -> None:
+def test_taskstats_messages_give_exit_codes() -> None:
     assert parse_exit(message(7, 7, 3 << 8)) == (7, 3)
     assert parse_exit(message(7, 7, 9)) == (7, -9)
     assert parse_exit(message(7, 7, 11 | 0x80)) == (7, -11)

@@ -27,7 +27,7 @@ def fetch():
 print("ready", flush=True)
 fetch()
 """
-HERE = os.geteuid()
+OWN_UID = os.geteuid()
 pytestmark = pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
 
 
@@ -43,7 +43,7 @@ def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_the_line_in_which_a_process_waits_is_found(child: subprocess.Popen[bytes], tmp_path: Path) -> None:
-    code = read_python_code(Root(), child.pid, HERE)
+    code = read_python_code(Root(), child.pid, OWN_UID)
     main = code.threads[0]
     assert main.tid == child.pid
     assert SAMPLES // 4 < main.samples <= SAMPLES
@@ -60,7 +60,7 @@ def test_a_program_that_is_not_python_is_reported() -> None:
     process = subprocess.Popen(["sleep", "600"])
     try:
         with pytest.raises(Unavailable, match="does not recognise its Python") as error:
-            read_python_code(Root(), process.pid, HERE)
+            read_python_code(Root(), process.pid, OWN_UID)
         assert error.value.status is Status.UNSUPPORTED
     finally:
         process.kill()
@@ -71,10 +71,10 @@ def test_a_process_that_has_ended_is_reported() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     with pytest.raises(Unavailable, match="it has ended"):
-        read_python_code(Root(), process.pid, HERE)
+        read_python_code(Root(), process.pid, OWN_UID)
 
 
-@pytest.mark.skipif(HERE != 0, reason="needs root to become another user")
+@pytest.mark.skipif(OWN_UID != 0, reason="needs root to become another user")
 def test_a_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
     code = (
         "import os, sys\nfrom iotop_ai.collectors.process.python_code import read_python_code\n"
@@ -90,17 +90,17 @@ def test_a_missing_right_is_named(child: subprocess.Popen[bytes]) -> None:
 def test_source_is_read_only_from_regular_files_that_the_user_can_read(tmp_path: Path) -> None:
     pid, own = os.getpid(), StackFrame("f", str(tmp_path / "a.py"), 2)
     (tmp_path / "a.py").write_text("one\n\tx = 'y'  \nthree\n")
-    assert source_line(pid, HERE, own) == "x = 'y'"
-    assert source_line(pid, HERE, own._replace(line=9)) == ""
+    assert source_line(pid, OWN_UID, own) == "x = 'y'"
+    assert source_line(pid, OWN_UID, own._replace(line=9)) == ""
     (tmp_path / "a.py").chmod(0o600)
-    assert source_line(pid, HERE + 12345, own) == ""
-    assert source_line(pid, HERE, own) == "x = 'y'"
+    assert source_line(pid, OWN_UID + 12345, own) == ""
+    assert source_line(pid, OWN_UID, own) == "x = 'y'"
     (tmp_path / "b.py").symlink_to(tmp_path / "a.py")
-    assert source_line(pid, HERE, own._replace(file=str(tmp_path / "b.py"))) == ""
+    assert source_line(pid, OWN_UID, own._replace(file=str(tmp_path / "b.py"))) == ""
     os.mkfifo(tmp_path / "c.py", 0o644)
-    assert source_line(pid, HERE, own._replace(file=str(tmp_path / "c.py"))) == ""
-    assert source_line(pid, HERE, own._replace(file="<string>")) == ""
-    assert source_line(pid, HERE, own._replace(file="/dev/zero")) == ""
+    assert source_line(pid, OWN_UID, own._replace(file=str(tmp_path / "c.py"))) == ""
+    assert source_line(pid, OWN_UID, own._replace(file="<string>")) == ""
+    assert source_line(pid, OWN_UID, own._replace(file="/dev/zero")) == ""
 
 
 def test_a_device_or_pipe_is_not_opened(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_device_or_pipe_is_not_opened(tmp_path: Path) -> None:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        assert source_line(os.getpid(), HERE, StackFrame("f", pipe, 1)) == ""
+        assert source_line(os.getpid(), OWN_UID, StackFrame("f", pipe, 1)) == ""
         assert not opened.wait(0.2)
     finally:
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -122,7 +122,7 @@ def test_a_device_or_pipe_is_not_opened(tmp_path: Path) -> None:
         os.close(reader)
 
 
-@pytest.mark.skipif(HERE != 0 or not shutil.which("unshare"), reason="needs root for a mount namespace")
+@pytest.mark.skipif(OWN_UID != 0 or not shutil.which("unshare"), reason="needs root for a mount namespace")
 def test_a_folder_that_hangs_in_one_container_is_read_in_another(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\n")
     released = threading.Event()
@@ -133,8 +133,8 @@ def test_a_folder_that_hangs_in_one_container_is_read_in_another(tmp_path: Path)
         frame = StackFrame("f", str(tmp_path / "a.py"), 2)
         with pytest.raises(TimeoutError):
             call_with_timeout(0.05, str(tmp_path), released.wait)
-        assert source_line(os.getpid(), HERE, frame) == ""
-        assert source_line(process.pid, HERE, frame) == "two"
+        assert source_line(os.getpid(), OWN_UID, frame) == ""
+        assert source_line(process.pid, OWN_UID, frame) == "two"
     finally:
         released.set()
         process.communicate()

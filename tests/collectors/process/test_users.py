@@ -73,7 +73,7 @@ def test_a_name_that_was_not_found_is_looked_up_again() -> None:
     users = Users(Root(), ask, timeout_s=5.0, clock=clock)
 
     def waits() -> list[int]:
-        """The minutes until each further lookup, as long as there is not a name."""
+        """The minutes between two lookups while the name is unknown."""
         out, last = [], 0
         for minute in range(1, 400):
             clock.skip(60)

@@ -106,7 +106,7 @@ def test_a_folder_in_place_of_the_file_keeps_no_descriptor_open(tmp_path: Path) 
 
 
 def test_acknowledgements_become_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tick waits 5 ms for the file, so on a busy machine the event comes with a later one; never twice."""
+    """A tick waits only 5 ms for the file: on a busy machine the event comes with a later tick, but only once."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kept = Acknowledged(tmp_path / "iotop-ai")
     kept.add("failing_disk:S1", "critical reallocated=3", 100)

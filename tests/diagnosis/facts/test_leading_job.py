@@ -143,7 +143,10 @@ def test_each_process_belongs_to_its_job() -> None:
 
 
 def leads(*works: float, gpus: tuple[int, ...] = (), before: int | None = None, first_pid: int = 500) -> int:
-    """The pid of the leading job, of jobs without a loss. works: each job's cores, oldest first; gpus: its GPUs."""
+    """The pid of the leading job among jobs without a loss.
+
+    works: each job's cores, oldest job first; gpus: each job's GPUs; before: the pid of the job that led before
+    """
     facts = gather(play((JOB_ALONE, 20))[-1].snapshot, play((JOB_ALONE, 20))[-1].history)
     one = facts.jobs[0]
     jobs = tuple(

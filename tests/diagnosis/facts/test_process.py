@@ -135,7 +135,7 @@ def test_helpers_are_found_again_whenever_one_appears_or_ends() -> None:
     check(70, 71)
     ledger.drop(ProcessKey(71, 1))
     check(70)
-    # By an exec the command becomes a helper, and the helper's child gets another parent.
+    # An exec turns the command into a helper; later the child of the other helper gets another parent.
     info[ProcessKey(72, 1)] = ProcessInfo("python", helper, "root", 0)
     check(70, 72)
     start(71, 70, "smartctl")

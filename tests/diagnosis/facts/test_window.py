@@ -118,7 +118,7 @@ def test_the_mean_is_that_of_the_known_values(values: list[float | None]) -> Non
 def test_a_history_that_moves_on_has_the_same_periods_as_a_new_one(
     steps: list[tuple[float, bool, bool]], moves: list[tuple[int, bool]]
 ) -> None:
-    """This is so however many samples leave at its beginning, and after another history was used in between."""
+    """It has them however many of its first samples are dropped, and after another history was used in between."""
     history: tuple[Sample, ...] = ()
     intervals = Intervals()
     at = 0.0

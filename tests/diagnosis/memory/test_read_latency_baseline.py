@@ -1,4 +1,4 @@
-"""The latency that is normal for a device: the lower of its kind's and its history's, to which no stall contributes."""
+"""The normal latency of a device: the lower of its kind's and that of its history, which contains no stalls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.store.scenario import session
 INFOS = {"sda": Disk().info}
 
 
-def learnt(*scenes: tuple[Machine, int], frozen: bool = False) -> dict[str, DeviceBaseline]:
+def baselines_after(*scenes: tuple[Machine, int], frozen: bool = False) -> dict[str, DeviceBaseline]:
     learned: dict[str, DeviceBaseline] = {}
     second = 0
     for machine, ticks in scenes:
@@ -81,7 +81,7 @@ def test_minutes_older_than_a_day_are_dropped() -> None:
 
 
 def test_minutes_become_history_by_the_size_of_their_reads() -> None:
-    learned = learnt((reading(0.4), 15 * 60), (reading(2.0, 4096.0), 3 * 60))
+    learned = baselines_after((reading(0.4), 15 * 60), (reading(2.0, 4096.0), 3 * 60))
     small, middle, large = learned["sda"].sizes
     assert (small.minutes, middle.minutes, large.minutes) == (2, 15, 0)
     assert baseline_ms(learned, INFOS["sda"], 128 * 1024) == pytest.approx(0.4, rel=0.1)
@@ -91,10 +91,10 @@ def test_minutes_become_history_by_the_size_of_their_reads() -> None:
 
 
 def test_an_idle_unknown_or_frozen_device_adds_no_history() -> None:
-    assert learnt((Machine(), 180)) == {}
-    assert learnt((Machine(disks=(Disk(unknown=True),)), 180)) == {}
-    assert learnt((reading(0.4), 180), frozen=True) == {}
-    before = learnt((reading(0.4), 90))
+    assert baselines_after((Machine(), 180)) == {}
+    assert baselines_after((Machine(disks=(Disk(unknown=True),)), 180)) == {}
+    assert baselines_after((reading(0.4), 180), frozen=True) == {}
+    before = baselines_after((reading(0.4), 90))
     after = learn(before, sample_of(reading(0.4), 90), INFOS, frozen=True)
     assert (after["sda"].minute, after["sda"].reads) == (None, 0)
     assert after["sda"].sizes == before["sda"].sizes
@@ -105,7 +105,7 @@ def test_a_device_is_known_by_its_serial_number_and_the_number_is_bounded() -> N
     info = INFOS["sda"]
     assert (identity(info), identity(info._replace(serial="S1"))) == ("sda", "S1")
     many = Machine(disks=tuple(replace(reading(1.0).disks[0], name=f"sd{i}") for i in range(MOST_DEVICES + 9)))
-    learned = learnt((many, 3))
+    learned = baselines_after((many, 3))
     assert len(learned) == MOST_DEVICES
     assert "sd0" not in learned
 
@@ -160,11 +160,9 @@ def test_a_stall_does_not_become_normal() -> None:
     assert frame.carry.learned["sda"].minute is None
 
 
-def test_each_sample_is_learnt_once() -> None:
+def test_each_sample_is_added_once_and_none_after_a_gap() -> None:
     made = list(frames(session(31, 40)))
     for frame in made:
         assert frame.carry.fed_ns == frame.sample.at_ns
     infos = made[-1].snapshot.disks.value or {}
     assert learn(made[-1].carry.learned, made[-1].sample._replace(gap=True), infos, False) is made[-1].carry.learned
-    assert LIMITS.baseline_minutes >= 10
-    assert snapshot_of(Machine(), 0).at_ns == 0

@@ -176,10 +176,10 @@ def test_a_constant_rate_with_a_slightly_high_latency_has_low_confidence() -> No
 
 
 def test_of_a_stack_the_bottom_device_is_named_with_the_mount() -> None:
-    lower = replace(SLOW_SSD, mount="")
+    lower = replace(SLOW_SSD, mount="", holders=("dm-0",))
     upper = replace(SLOW_SSD, name="dm-0", kind="dm", transport="virtual", slaves=("sda",))
     finding = verdict_of(replace(STARVED, disks=(lower, upper))).primary
-    assert finding.subject == "sda"
+    assert (finding.subject, args(finding)["mount"]) == ("sda", "/data")
 
 
 def test_a_copy_is_advised_if_it_fits() -> None:
@@ -213,7 +213,7 @@ def test_a_copy_to_memory_is_advised_if_memory_is_free() -> None:
     for available, total, cure, room in (
         (None, None, "copy_data", 500 * GIB),
         (120 * GIB, None, "copy_data", 120 * GIB),
-        # As iotop-ai stage, it leaves a tenth of the memory available.
+        # Like iotop-ai stage, it leaves a tenth of the memory available.
         (124 * GIB, 150 * GIB, "copy_data", 109 * GIB),
         (120 * GIB, 200 * GIB, "", 0),
         (300 * GIB, 500 * GIB, "keep_in_memory", 300 * GIB),
@@ -228,7 +228,7 @@ def test_a_copy_to_memory_is_advised_if_memory_is_free() -> None:
 DYING = SmartState("sda", "ata", "X", "1", "1", "FAIL", "critical", ("312 reallocated sectors",), reallocated=312)
 
 
-def test_a_failing_disk_is_listed_after_a_cause_and_else_comes_first() -> None:
+def test_a_failing_disk_is_listed_after_a_cause_and_otherwise_comes_first() -> None:
     assert classes(verdict_of(replace(STARVED, smart=(DYING,)))) == ["storage_read", "failing_disk"]
     alone = verdict_of(Machine(smart=(DYING,), cpu=0.5))
     assert (classes(alone), alone.state) == (["failing_disk"], State.FAILING)
@@ -288,7 +288,7 @@ def test_warnings_and_missing_answers_are_not_a_failing_disk() -> None:
     assert "failing_disk" not in classes(verdict_of(Machine(cpu=0.5)))
 
 
-def test_a_machine_with_an_unknown_gpu_is_not_called_starved() -> None:
+def test_a_gpu_whose_reading_is_pending_is_not_counted() -> None:
     disk = Disk(read_bytes_per_s=10 * MB, await_ms=60, busy=1.0)
     machine = Machine(disks=(disk,), tasks=(READER,), gpu_status=Status.PENDING)
     finding = verdict_of(machine).primary

@@ -100,7 +100,7 @@ def test_of_a_stack_the_lowest_device_is_named_and_a_suspended_volume_has_its_cu
         Machine(disks=(Disk(),), cpu=0.5, tasks=(WAITER,)),
         Machine(disks=(replace(HANGS, kind="zram"),), cpu=0.5, tasks=(WAITER,)),
     ],
-    ids=["miscounted since ever", "completes", "unknown rates", "idle", "memory"],
+    ids=["miscounted from the start", "completes", "unknown rates", "idle", "memory"],
 )
 def test_scenes_that_only_resemble_a_hang_are_not_found(machine: Machine) -> None:
     assert "failing_disk" not in classes(play((machine, 20))[-1].verdict)
@@ -133,9 +133,9 @@ def test_a_real_device_that_stops_is_found(tmp_path: Path) -> None:
             disk.set()
             reader.wait(20)
         assert any(disk.name in known for known, _ in found)
-        hung = [one for _, each in found for one in each if dict(one.args).get("hung_s")]
-        assert hung
-        assert dict(hung[-1].args)["in_flight"] == 1.0
+        hangs = [one for _, each in found for one in each if dict(one.args).get("hung_s")]
+        assert hangs
+        assert dict(hangs[-1].args)["in_flight"] == 1.0
         for _, frame in zip(range(4), stream, strict=False):
             last = frame
         assert disk.name not in last.carry.hung

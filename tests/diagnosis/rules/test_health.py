@@ -1,4 +1,4 @@
-"""A disk that is slow while its own counts of problems grow."""
+"""Disks that are slow while their error counts grow, that have errors in the kernel's log, or that are too hot."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_disk_that_is_only_hot_gets_the_advice_to_cool_it(state: SmartState, h
     (one,) = [f for f in frame.verdict.findings if f.class_id == "failing_disk"]
     assert (one.severity, [advice.template for advice in one.advice]) == (Severity.CRITICAL, [cure])
     assert headline.text_of(headline.headline(frame.verdict)).startswith(f"sda is {how}")
-    assert ("throttles" in headline.text_of(headline.advice(frame.verdict))) is False
+    assert "throttles" not in headline.text_of(headline.advice(frame.verdict))
 
 
 @pytest.mark.parametrize("name", ["nbd0", "rbd1", "drbd0"])

@@ -84,8 +84,8 @@ def test_two_disks_with_one_serial_number_are_acknowledged_apart() -> None:
     assert named(bridge, bridge) == ["failing_disk:123456789012"] * 2
     other = ["failing_disk:123456789012_Model_1", "failing_disk:123456789012_Model_2"]
     assert named(bridge, bridge._replace(model="Model 2")) == other
-    by_name = ["failing_disk:123456789012_Model_1_5000a", "failing_disk:123456789012_Model_1_5000b"]
-    assert named(bridge._replace(wwn="5000a"), bridge._replace(wwn="5000b")) == by_name
+    by_wwn = ["failing_disk:123456789012_Model_1_5000a", "failing_disk:123456789012_Model_1_5000b"]
+    assert named(bridge._replace(wwn="5000a"), bridge._replace(wwn="5000b")) == by_wwn
     assert named(bridge, bridge._replace(serial="another"))[0] == "failing_disk:123456789012"
 
 
@@ -207,5 +207,5 @@ def test_the_verdict_shows_the_other_findings_until_one_gets_worse() -> None:
     assert seen[19]
     assert not any(seen[20:30])
     assert all(seen[30:])
-    assert not any(fine), "an acknowledged disk is still not fine"
+    assert not any(fine), "an acknowledged disk is ruled out as a cause"
     assert carry.acked == {"failing_disk:WD_1_2": "critical critical=1 reallocated=312"}

@@ -33,7 +33,19 @@ from tests.diagnosis.build import (
     play,
 )
 from tests.diagnosis.gpu_scenes import DETAIL, FED, GPU_ASIDE, GPU_SCENES, ON_CPU, SPINNING, rates
-from tests.diagnosis.host_scenes import CROWDED, FIO, GONE, HOG, MEASURING, OOM, OURS, SERVING, SHARED, ended, epochs
+from tests.diagnosis.host_scenes import (
+    CROWDED,
+    FIO,
+    GONE,
+    HOG,
+    MEASURING,
+    OOM,
+    SERVING,
+    SHARED,
+    SLOWED_LOADERS,
+    ended,
+    epochs,
+)
 from tests.diagnosis.job_scenes import (
     DATA_SCENES,
     FULL,
@@ -85,7 +97,7 @@ MAPPED = Disk("dm-0", "virtual", kind="dm", read_bytes_per_s=10 * MB, await_ms=0
 BOBS_FIO = tuple(replace(task, user="bob", uid=1001) for task in FIO)
 BOBS_HOG = tuple(replace(task, user="bob", uid=1001) for task in HOG)
 STOPPED = TIME_SCENES["hung stopped"]
-UNSEEN = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(task, denied=True) for task in FIO)), euid=1000)
+UNSEEN = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(task, denied=True) for task in FIO)), euid=1000)
 IN_CONTAINER = with_job(STATE_SCENES["shm_full"], label="container 0123456789ab")
 SINGLE = DATA_SCENES["single_thread"]
 RESYNC = resyncing(90 * MB)
@@ -163,7 +175,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "less_memory": (STATE_SCENES["mem_pressure"], JOB_HEALTHY),
     "larger_shm": (STATE_SCENES["shm_full"], JOB_HEALTHY),
     "make_room": (STATE_SCENES["fs_full"], JOB_HEALTHY),
-    "ask_owner": (replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO)), SHARED),
+    "ask_owner": (replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO)), SHARED),
     "replace_disk": (Machine(disks=(SLOW,), smart=(MEDIA,), cpu=0.5), Machine(disks=(SLOW,), smart=(CABLE,), cpu=0.5)),
     "reach_device": (hangs(HANGS[0][0].disks[0]), HANGS),
     "resume_device": (hangs(MAPPED), hangs(HANGS[0][0].disks[0])),
@@ -174,7 +186,7 @@ CASES: dict[str, tuple[Play, Play]] = {
     "start_job": (IDLE, replace(IDLE, cpu=0.5)),
     "run_as_root": (UNSEEN, replace(UNSEEN, euid=0)),
     "psi_on": (Machine(cpu=0.5, psi=False), Machine(cpu=0.5)),
-    "calm_neighbour": (SHARED, replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))),
+    "calm_neighbour": (SHARED, replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO))),
     "calm_cpu": (CROWDED, replace(CROWDED, tasks=(*CROWDED.tasks[:-4], *BOBS_HOG))),
     "slow_resync": (CHECKED, RESYNC),
     "ask_for_share": (UNSEEN, SHARED),
@@ -382,7 +394,7 @@ def test_the_advice_names_what_fills_the_mount() -> None:
 
 
 def test_another_users_process_is_left_to_that_user() -> None:
-    shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *BOBS_FIO))
+    shared = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO))
     assert cure_text("ask_owner", shared) == (
         "ask bob to run fio (pid 702) later, at low priority, or on another disk than sda"
     )

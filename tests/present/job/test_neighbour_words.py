@@ -12,7 +12,7 @@ from iotop_ai.present.text.line import cells
 from iotop_ai.present.verdict import headline
 from iotop_ai.present.verdict.banner import banner_rows
 from tests.diagnosis.build import MB, TRAINER_OLD, Task, play
-from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, OURS, SHARED, SLOW, ended, epochs
+from tests.diagnosis.host_scenes import GONE, HOST_SCENES, MEASURING, OOM, SHARED, SLOW, SLOWED_LOADERS, ended, epochs
 
 
 def lines(frame: Frame) -> tuple[str, str, str]:
@@ -69,7 +69,7 @@ def test_ionice_is_advised_for_every_process_and_where_the_scheduler_obeys_it(
 ) -> None:
     fio = tuple(Task(700 + i, "fio", 1, read=60 * MB / count, blocked=0.9) for i in range(count))
     disk = replace(SLOW, scheduler=scheduler)
-    shared = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *fio), disks=(disk,))
+    shared = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *fio), disks=(disk,))
     assert lines(play((shared, 15))[-1])[2] == cure
 
 

@@ -164,7 +164,9 @@ def test_the_gpu_or_job_that_is_meant_is_named() -> None:
     assert args(GPU_SCENES["gpu_memory shared"])["other_pid"] == 900
     own = replace(GPU_SCENES["gpu_memory shared"], tasks=(*FED.tasks, Task(800, "sh", 50), Task(900, "python", 800)))
     (below,) = [one for one in verdict_of(own, 40).findings if one.class_id == "gpu_memory"]
-    assert (below.severity, dict(below.args)["sharers"]) == (Severity.INFO, 0.0), "a process of the job was to be ended"
+    assert (below.severity, dict(below.args)["sharers"]) == (Severity.INFO, 0.0), (
+        "a process of the job counts as a sharer"
+    )
     assert verdict_of(GPU_SCENES["comm_wait"]).primary.subject == "50"
 
 
@@ -297,8 +299,8 @@ def test_memory_held_by_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict(
     assert dict(late.findings[1].args)["task"] == "python"
     busy = replace(resting, gpus=(0.5,))
     assert classes(play((resting, 50), (busy, 1), (resting, 15))[-1].verdict) == ["idle"]
-    nobody = replace(resting, gpu_pids=())
-    assert "no_gpu" not in classes(play((nobody, 70))[-1].verdict)
+    unheld = replace(resting, gpu_pids=())
+    assert "no_gpu" not in classes(play((unheld, 70))[-1].verdict)
 
 
 def test_a_pid_of_another_namespace_is_not_taken_for_a_process_here() -> None:

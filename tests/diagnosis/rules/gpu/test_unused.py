@@ -33,7 +33,7 @@ def test_a_gpu_is_busy_from_its_entry_level_to_its_exit_level(busy: float, expec
     assert classes(verdict_of(replace(BUSY, gpus=(busy,) * 8))) == [expected]
 
 
-def test_a_healthy_verdict_needs_that_no_process_waits() -> None:
+def test_a_verdict_is_healthy_only_if_no_process_waits() -> None:
     waiting = tuple(replace(t, blocked=0.5) for t in BUSY.tasks)
     assert verdict_of(replace(BUSY, gpus=(0.8,) * 8, tasks=waiting)).state is State.UNSURE
 

@@ -149,13 +149,13 @@ def test_without_a_cause_the_parts_of_the_wait_are_shown() -> None:
     }
 
 
-@pytest.mark.parametrize("who", ["another program", "the job"])
-def test_reads_of_another_program_do_not_count_for_the_job(who: str) -> None:
+@pytest.mark.parametrize("reader", ["another program", "the job"])
+def test_reads_of_another_program_do_not_count_for_the_job(reader: str) -> None:
     usual = replace(JOB_ALONE, refault=8 * MB)
     other = Disk("sdb", mount="/home", read_bytes_per_s=200 * MB, await_ms=0.5)
-    burst = replace(usual, refault=208 * MB, disks=(*usual.disks, *((other,) if who == "another program" else ())))
+    burst = replace(usual, refault=208 * MB, disks=(*usual.disks, *((other,) if reader == "another program" else ())))
     frames = play((usual, 20), (burst, 3), (usual, 12))
-    found = "cache_thrash" if who == "the job" else "storage_read"
+    found = "cache_thrash" if reader == "the job" else "storage_read"
     assert frames[-1].verdict.primary.class_id == found
 
 

@@ -31,7 +31,7 @@ from tests.diagnosis.job_scenes import NO_READINGS
 DEATHS = {
     "SIGKILL": ((ended("trainer", -9),), "who_killed", 0.95),
     "killed for memory": ((OOM, ended("trainer", -9)), "less_memory", 0.95),
-    "nobody knows how": ((OOM, ended("trainer", None)), "less_memory", 0.6),
+    "an unknown exit code": ((OOM, ended("trainer", None)), "less_memory", 0.6),
     "an error": ((ended("trainer", 1),), "read_log", 0.95),
     "a crash": ((ended("trainer", -11),), "fault_handler", 0.95),
     "another crash": ((ended("trainer", -4),), "fault_handler", 0.95),

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from iotop_ai.diagnosis.facts.gather import gather
+from iotop_ai.diagnosis.facts.neighbours import RESYNC, disk_neighbour
 from iotop_ai.model.verdict_class import State
 from tests.diagnosis.build import (
     COMPUTING,
@@ -26,9 +28,9 @@ from tests.diagnosis.host_scenes import (
     FIO,
     HOST_SCENES,
     MEASURING,
-    OURS,
     SHARED,
     SLOW,
+    SLOWED_LOADERS,
 )
 from tests.diagnosis.job_scenes import NO_READINGS, with_job
 
@@ -39,7 +41,7 @@ def resyncing(moved: float) -> Machine:
         Disk(name, mount="", read_bytes_per_s=moved, await_ms=40.0, busy=1.0, rotational=True)
         for name in ("sda", "sdb")
     ]
-    out = replace(JOB_ALONE, tasks=(TRAINER_OLD, *OURS), disks=(array, *members))
+    out = replace(JOB_ALONE, tasks=(TRAINER_OLD, *SLOWED_LOADERS), disks=(array, *members))
     mounts = JOB_ALONE.job.mounts if JOB_ALONE.job is not None else ()
     return with_job(out, mounts=tuple(m._replace(device="9:0") for m in mounts))
 
@@ -56,7 +58,7 @@ def neighbours(machine: Machine) -> list[str]:
 @pytest.mark.parametrize("scene", [SHARED, CROWDED], ids=["disk", "cores"])
 def test_a_program_that_the_job_has_started_is_not_a_neighbour(scene: Machine) -> None:
     """A trainer that starts decoders is not slowed down by another program."""
-    count = len(OURS) + 1
+    count = len(SLOWED_LOADERS) + 1
     trainer = scene.tasks[0].pid
     started = tuple(replace(task, name="ffmpeg", ppid=trainer) for task in scene.tasks[count:])
     assert started
@@ -81,9 +83,6 @@ def test_a_raid_check_counts_as_a_neighbour() -> None:
     frames = play((machine, 1))
     infos = dict(frames[0].snapshot.disks.value or {})
     infos["md0"] = infos["md0"]._replace(md_sync="check", major=9)
-    from iotop_ai.diagnosis.facts.gather import gather
-    from iotop_ai.diagnosis.facts.neighbours import RESYNC, disk_neighbour
-
     newest = play((machine, 14))[-1]
     snapshot = newest.snapshot._replace(disks=newest.snapshot.disks._replace(value=infos))
     facts = gather(snapshot, newest.history)
@@ -95,9 +94,6 @@ def test_a_raid_check_counts_as_a_neighbour() -> None:
 
 
 def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
-    from iotop_ai.diagnosis.facts.gather import gather
-    from iotop_ai.diagnosis.facts.neighbours import disk_neighbour
-
     array, *mirrors = resyncing(4 * MB).disks
     written = [replace(disk, write_bytes_per_s=60 * MB) for disk in mirrors]
     checked = replace(array, read_bytes_per_s=2 * MB, write_bytes_per_s=60 * MB, md_sync="check", major=9)
@@ -109,7 +105,7 @@ def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
 
 
 def test_a_neighbour_whose_io_cannot_be_read_is_guessed() -> None:
-    hidden = replace(SHARED, tasks=(TRAINER_OLD, *OURS, *(replace(t, denied=True) for t in FIO)))
+    hidden = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *(replace(t, denied=True) for t in FIO)))
     first = verdict_of(hidden).primary
     assert (first.class_id, first.confidence, dict(first.args)["other_kind"]) == ("noisy_neighbour", 0.5, "unseen")
     assert [a.template for a in first.advice] == ["ask_for_share"]
@@ -121,7 +117,7 @@ HIDDEN = Task(900, "rsync", denied=True)
 
 @pytest.mark.parametrize("tasks", [(), (HIDDEN,)])
 @pytest.mark.parametrize("parent", [OWN_PID, 690])
-def test_a_storage_check_is_named_whoever_started_it(parent: int, tasks: tuple[Task, ...]) -> None:
+def test_a_storage_check_is_named_whichever_process_started_it(parent: int, tasks: tuple[Task, ...]) -> None:
     *job, check, fio = MEASURING.tasks
     first = verdict_of(replace(MEASURING, tasks=(*job, replace(check, ppid=parent), fio, *tasks))).primary
     args = dict(first.args)
@@ -141,11 +137,13 @@ def test_a_storage_check_that_reads_little_is_not_the_neighbour() -> None:
 
 NEAR_MISSES = {
     "the job has most": replace(SHARED, tasks=(TRAINER_OLD, *LOADERS, replace(FIO[0], read=5 * MB))),
-    "nobody explains it": replace(SHARED, tasks=(TRAINER_OLD, *OURS)),
-    "they read elsewhere": replace(SHARED, tasks=(TRAINER_OLD, *OURS, replace(FIO[0], read=900 * MB))),
-    "the job's own I/O is hidden": replace(SHARED, tasks=(TRAINER_OLD, *(replace(t, denied=True) for t in OURS), *FIO)),
+    "no other program reads": replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS)),
+    "others read elsewhere": replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, replace(FIO[0], read=900 * MB))),
+    "the job's own I/O is hidden": replace(
+        SHARED, tasks=(TRAINER_OLD, *(replace(t, denied=True) for t in SLOWED_LOADERS), *FIO)
+    ),
     "a calm disk": replace(SHARED, disks=(replace(SLOW, await_ms=0.9, busy=0.2, queue=7.9),)),
-    "nobody waits": replace(SHARED, job=replace(COMPUTING, stall=0.01)),
+    "the job does not wait": replace(SHARED, job=replace(COMPUTING, stall=0.01)),
     "no RAID check": resyncing(90 * MB),
     "cores by halves": replace(CROWDED, job=replace(COMPUTING, worker_cpu=0.48, worker_cpu_wait=0.5)),
     "cores of its own": replace(CROWDED, tasks=(TRAINER_OLD, *(replace(t, cpu=0.55) for t in LOADERS))),

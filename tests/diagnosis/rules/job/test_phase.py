@@ -28,16 +28,14 @@ NEAR_MISSES = {
     "starting loaders": replace(STARTING, job=replace(YOUNG, workers=LOADERS)),
     "starting on a GPU": replace(STARTING, gpus=(0.3,), gpu_pids=(50,)),
     "checkpoint_write short": replace(SAVING, job=replace(SAVING.job, saving=frozenset((9, 10)))),
-    "checkpoint_write reads": replace(
-        SAVING, tasks=(WRITER, *(replace(w, blocked=0.0) for w in LOADERS)), job=replace(SAVING.job)
-    ),
+    "checkpoint_write reads": replace(SAVING, tasks=(WRITER, *(replace(w, blocked=0.0) for w in LOADERS))),
     "checkpoint_write others": replace(SAVING, tasks=(replace(WRITER, write=1 * MB),)),
     "healthy waits": replace(JOB_HEALTHY, job=replace(COMPUTING, stall=0.07)),
     "healthy alone": replace(JOB_HEALTHY, job=Training(TRAINER_OLD)),
     "healthy idle GPU": replace(JOB_HEALTHY, gpus=(0.5,), gpu_pids=(50,)),
     "healthy spins": replace(JOB_HEALTHY, gpus=(0.99,), gpu_pids=(50,), power=96.0),
 }
-QUIET = {"starting", "checkpoint_write"}
+PHASES = {"starting", "checkpoint_write"}
 ELSEWHERE = {"mem_pressure", "shm_full", "fs_full"}
 """Classes whose tests are in tests/diagnosis/rules/test_machine_full.py."""
 STATES = {
@@ -63,11 +61,11 @@ def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
 
 @pytest.mark.parametrize("machine", [NO_READINGS, JOB_HEALTHY], ids=["no readings", "healthy"])
 def test_no_phase_is_named_where_none_is_known(machine: Machine) -> None:
-    assert not set(classes(verdict_of(machine))) & QUIET
+    assert not set(classes(verdict_of(machine))) & PHASES
 
 
 def test_a_young_program_that_is_not_a_job_is_not_starting() -> None:
-    """It may compute, read and compile: until it is a training job, it is unknown whether it will train."""
+    """It may compute, read and compile: until it is recognised as a training job, it is unknown whether it trains."""
     young = Task(70, "python", cpu=1.0, read=60 * MB, write=5 * MB, start=3000, cmdline=("python", "build.py"))
     compiler = Task(71, "cc1plus", 70, cpu=0.9, start=3010)
     plain = Machine(tasks=(young, compiler), disks=(Disk(read_bytes_per_s=60 * MB, await_ms=0.2, busy=0.3),))

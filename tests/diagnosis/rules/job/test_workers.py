@@ -36,7 +36,7 @@ def test_the_finding_ends_when_the_workers_stay() -> None:
 
 QUIET_TURNS = {
     "one turn": epochs(40, 4, 2),
-    "the same workers": epochs(20, 4, 4, named=False),
+    "the same workers": epochs(20, 4, 4, fresh=False),
     "turns without a wait": epochs(20, 0, 4),
     "a wait all the time": epochs(20, 4, 4, stall=0.9),
 }
