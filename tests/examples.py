@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 
 FULL = 100
-"""The number in the profile of --slow, and of a property without settings of its own."""
+"""The number with --slow, for a property without settings of its own."""
 
 
 def quick_or(quick: int, full: int = FULL) -> int:

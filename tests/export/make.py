@@ -30,7 +30,7 @@ INFOS = {
 
 
 def ok(value: object, at_ns: int, seconds: float = 0.0) -> Reading[object]:
-    """A Reading with this value and the status OK."""
+    """A Reading with this value and the status OK, taken ``seconds`` after ``at_ns``."""
     return Reading(value, Status.OK, "", "", at_ns + int(seconds * S))
 
 
@@ -76,14 +76,14 @@ def pair() -> tuple[Snapshot, Snapshot]:
     for seq, counters, moved in ((1, BEFORE, 0), (2, AFTER, 25_600 * 1024)):
         at = seq * 2 * S
         table = {SDA: counters, SDA1: counters, LOOP0: IDLE}
-        people = [(100, PYTHON, io(moved), "D"), (200, OTHER, None, "S")]
+        processes = [(100, PYTHON, io(moved), "D"), (200, OTHER, None, "S")]
         out.append(
             snapshot(
                 seq,
                 at,
                 block=ok(table, at),
                 disks=ok(INFOS, at),
-                processes=ok(process_table(at, people), at),
+                processes=ok(process_table(at, processes), at),
                 gpu=Reading(None, Status.ABSENT, "no NVIDIA driver", "", at),
                 smart=Reading(None, Status.DENIED, "smartctl needs root", "sudo iotop-ai", at),
             )

@@ -12,7 +12,7 @@ WARM = Path(__file__).parents[2] / "data" / "runs" / "warm.iotop.jsonl.gz"
 """A real run that first waits for its disk, and then finds its data in the page cache."""
 
 
-def test_a_wait_that_fades_is_neither_denied_nor_reported_as_its_last_rest() -> None:
+def test_a_wait_that_fades_is_not_ruled_out_and_is_reported_with_its_whole_loss() -> None:
     totals = VerdictTotalsBuilder()
     starved = 0
     for frame in RecordedFrames(str(WARM), allow_root=True):

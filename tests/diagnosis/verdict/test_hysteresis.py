@@ -1,4 +1,4 @@
-"""A verdict that does not flap when a figure hovers around a threshold, a cause comes and goes, or is replaced."""
+"""The verdict does not flap when a figure hovers around a threshold, or a cause comes and goes or is replaced."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KIB = 1024
 SETTLED = 25
 
 
-def firsts(*scenes: tuple[Machine, int]) -> list[str]:
-    """The class of each tick's primary finding, from the first decision on."""
+def primary_classes(*scenes: tuple[Machine, int]) -> list[str]:
+    """The class of each tick's primary finding, from tick ``SETTLED`` on."""
     return [f.verdict.primary.class_id for f in play(*scenes)][SETTLED:]
 
 
@@ -62,21 +62,21 @@ HOVERING = {
 @pytest.mark.parametrize("ticks", [2, 4, 7])
 def test_a_figure_that_hovers_around_a_threshold_does_not_flap(name: str, ticks: int) -> None:
     a, b = HOVERING[name]
-    words = firsts(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
+    words = primary_classes(*((machine, ticks) for _ in range(60 // ticks) for machine in (a, b)))
     assert flaps(words) * 60 / len(words) <= 1
 
 
 def test_checkpoints_every_twelve_seconds_are_one_finding() -> None:
     assert SAVING.job is not None
     saving = {second for start in range(8, 120, 12) for second in range(start, start + 4)}
-    words = firsts((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
+    words = primary_classes((replace(SAVING, job=replace(SAVING.job, saving=frozenset(saving))), 120))
     assert set(words) == {"checkpoint_write"}
 
 
 def test_another_cause_must_last_before_it_replaces_the_first() -> None:
     fetching, computing = JOB_ALONE, JOB_PREPARING
-    assert set(firsts((fetching, 40), (computing, 6), (fetching, 20))) == {"storage_read"}
-    words = firsts((fetching, 40), (computing, 30))
+    assert set(primary_classes((fetching, 40), (computing, 6), (fetching, 20))) == {"storage_read"}
+    words = primary_classes((fetching, 40), (computing, 30))
     assert words[-1] == "cpu_prep"
     assert flaps(words) == 1
     assert words.index("cpu_prep") + SETTLED - 40 <= LIMITS.window_s + LIMITS.confirm_s
@@ -99,7 +99,7 @@ def test_a_class_that_needs_confirmation_waits_only_after_the_first_window() -> 
 
 
 def two_jobs() -> tuple[list[tuple[Machine, int]], Machine]:
-    """Two jobs, one of which starts new workers for each epoch; and then the other job alone."""
+    """Two jobs, one of which starts new workers for each epoch, and then the other job alone."""
     trainer = replace(TRAINER_OLD, pid=900, start=90)
     workers = tuple(replace(w, pid=910 + i, ppid=900, cpu=0.5, blocked=0.0) for i, w in enumerate(LOADERS[:2]))
     other = replace(COMPUTING, task=trainer, workers=workers, stall=0.01)

@@ -48,7 +48,7 @@ def test_a_healthy_busy_machine_without_a_job_has_its_busiest_program_named() ->
 
 
 def test_the_await_of_a_calm_disk_is_shown_once() -> None:
-    """It stays in "not" where "because" names what is at its limit instead."""
+    """Where "because" names something else, it is in the line "not"."""
     calm = Disk(read_bytes_per_s=8 * MB, await_ms=0.4, busy=0.1)
     unsure = Machine(cpu=0.3, disks=(calm,), tasks=(Task(60, "python", blocked=0.41),))
     assert verdict_of(unsure).state is State.UNSURE
@@ -116,7 +116,7 @@ def test_a_machine_is_calm_only_if_all_is_known_and_nothing_waits(machine: Machi
     assert verdict_of(machine).state is state
 
 
-def test_a_machine_stays_busy_until_it_is_clearly_less() -> None:
+def test_a_machine_stays_busy_until_it_is_clearly_less_busy() -> None:
     less, calm = replace(COMPILING, cpu=0.8), replace(COMPILING, cpu=0.4)
     states = [f.verdict.state for f in play((COMPILING, 15), (less, 15), (calm, 15))]
     assert set(states[12:30]) == {State.BUSY}

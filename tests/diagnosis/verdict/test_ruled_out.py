@@ -1,4 +1,4 @@
-"""No cause is ruled out that the verdict is about, or that the reason's own figure does not exclude."""
+"""A cause is ruled out only if the verdict is not about it, and the figure in the reason excludes it."""
 
 from __future__ import annotations
 

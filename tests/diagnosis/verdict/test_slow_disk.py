@@ -1,4 +1,4 @@
-"""A very slow or saturated disk has its line beside every verdict."""
+"""A very slow or saturated disk has a line of its own beside a verdict that does not name it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iotop_ai.present.verdict.banner import banner_rows
 from tests.diagnosis.build import BUSY, JOB_PREPARING, JOB_STARVED, MB, Disk, Machine, Task, play
 
 DROWNING = Disk("vda", "virtio", write_bytes_per_s=40 * MB, await_ms=1002.0, busy=1.0)
-CALM_NVME = Disk("nvme0n1", "nvme", read_bytes_per_s=900 * MB, await_ms=2.5, busy=0.99)
+FAST_NVME = Disk("nvme0n1", "nvme", read_bytes_per_s=900 * MB, await_ms=2.5, busy=0.99)
 
 
 def banner(machine: Machine, ticks: int = 15) -> list[str]:
@@ -43,7 +43,7 @@ def test_an_unproven_cause_names_the_slow_disk_as_the_suspect() -> None:
 
 
 def test_a_fast_disk_at_full_utilisation_is_not_called_slow() -> None:
-    machine = Machine(disks=(CALM_NVME,), cpu=0.3, tasks=(Task(60, "fio", read=900 * MB, cpu=0.3),))
+    machine = Machine(disks=(FAST_NVME,), cpu=0.3, tasks=(Task(60, "fio", read=900 * MB, cpu=0.3),))
     assert play((machine, 15))[-1].verdict.slow_disk is None
 
 

@@ -46,7 +46,7 @@ def test_the_alert_rules_pass_their_tests(folder: Path) -> None:
 
 
 def expressions(path: Path) -> list[str]:
-    """The queries of a dashboard's panels, for one machine and a window of 5 s."""
+    """The queries of a dashboard's panels, for all machines and a window of 5 s."""
     found = [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel["targets"]]
     return [one.replace("$__rate_interval", "5s").replace("$instance", ".+") for one in found]
 
@@ -65,7 +65,7 @@ def test_each_panel_has_data_and_each_alert_fires_and_ends(folder: Path, tmp_pat
     healthy = threading.Event()
 
     def feed() -> None:
-        for frame in session(240):  # few of them are needed, and each takes some time to draw
+        for frame in session(240):  # more than the test takes; each is made only when it is taken
             scrape.put(frame if healthy.is_set() else failing(frame))
             if stop.wait(0.5):
                 return

@@ -117,7 +117,7 @@ def test_an_invalid_job_id_does_nothing(folder: Path, name: str, job: str) -> No
     assert list((folder / "data").iterdir()) == []
 
 
-def test_a_full_disk_or_a_missing_program_does_not_drain_the_node(folder: Path) -> None:
+def test_an_unusable_folder_or_an_invalid_recording_does_not_drain_the_node(folder: Path) -> None:
     assert run(folder, "slurm-prolog.sh", IOTOP_AI_SLURM_DIR="/proc/nothing").returncode == 0
     (folder / "data" / f"job-{JOB}.iotop.jsonl").write_text("not a recording\n")
     assert run(folder, "slurm-epilog.sh", "now").returncode == 0

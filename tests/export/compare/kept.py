@@ -1,7 +1,8 @@
-"""Real runs of one trainer and their true figures: a slow disk (twice), a fast disk, memory, two workers, threads.
+"""Real runs of one trainer, and the true figures of each run.
 
-They were recorded by ``python -m tests.scenarios.runs.keep``. A batch is 4 reads of 128 KiB, a step takes 50 ms, and a
-run 40 s.
+The data lies on a slow disk (two runs), on a fast disk, in memory or in a warm page cache; or two workers or a thread
+load it from the slow disk. ``python -m tests.scenarios.runs.keep`` recorded them. A batch is 4 reads of 128 KiB, a step
+takes 50 ms, and a run 40 s.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def test_of_pairs_of_equal_halves_at_most_one_in_twenty_differs() -> None:
 
 
 def test_a_disk_that_became_faster_is_named() -> None:
-    """The fast disk has the name of the slow disk, as if a cache was added or the disk was repaired."""
+    """The fast disk has the name of the slow disk, as if a cache had been added or the disk had been repaired."""
     slow, fast = story("slow", True), story("fast_disk", True)
     was = next(one for one in slow.devices if one.name == "loop0")
     devices = tuple(one._replace(name="loop0", info=was.info) if one.name == "loop2" else one for one in fast.devices)
@@ -130,7 +130,7 @@ def test_a_disk_that_became_faster_is_named() -> None:
 
 
 def test_another_disk_of_the_same_name_is_not_named_instead_of_itself() -> None:
-    """As after a restart, the kernel gave the slow disk's name to the fast disk."""
+    """After a restart, the kernel has given the slow disk's name to the fast disk."""
     slow, fast = story("slow", True), story("fast_disk", True)
     own = next(one for one in fast.devices if one.name == "loop2")
     assert own.info is not None

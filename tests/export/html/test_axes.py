@@ -36,7 +36,7 @@ def test_each_day_is_labelled_once_at_the_end_of_summer_time() -> None:
     assert labels("2026-10-22T10:00", 7 * 24) == [f"{day} Oct" for day in range(23, 30)]
 
 
-def test_half_days_are_labelled_across_the_begin_of_summer_time() -> None:
+def test_half_days_are_labelled_across_the_start_of_summer_time() -> None:
     assert labels("2026-03-28T10:00", 72) == ["12:00", "00:00", "12:00", "00:00", "12:00", "00:00", "12:00"]
 
 

@@ -44,7 +44,7 @@ def test_the_class_that_lost_most_is_the_verdict_on_the_whole() -> None:
     diagnosis = over((JOB_PREPARING, 90), (JOB_STARVED, 30), (JOB_HEALTHY, 300))
     assert diagnosis.primary is not None
     assert diagnosis.primary.class_id == "cpu_prep"
-    classes = [stretch.class_id for stretch in diagnosis.spans]
+    classes = [span.class_id for span in diagnosis.spans]
     assert [classes[0], classes[-1]] == ["cpu_prep", "healthy"]
     assert "storage_read" in classes
     stalled = diagnosis.data_stall_ratio

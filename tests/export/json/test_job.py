@@ -16,7 +16,7 @@ from tests.export.make import pair
 from tests.job_times import growing, job_key, not_counted, slow_disk
 
 
-def test_the_shares_of_an_interval_add_up_to_its_length() -> None:
+def test_the_shares_of_an_interval_add_up_to_one() -> None:
     frame = slow_disk()[-1]
     (job,) = json.loads(render_snapshot_json(frame))["jobs"]
     assert (job["pid"], job["name"], job["workers"], len(job["gpus"])) == (job_key(frame).pid, "trainer.py", 0, 1)
@@ -26,7 +26,7 @@ def test_the_shares_of_an_interval_add_up_to_its_length() -> None:
     assert job["goodput_ratio"] == job["time"]["compute"]
 
 
-def test_the_seconds_since_the_begin_grow() -> None:
+def test_the_seconds_since_the_start_grow() -> None:
     early, late = (snapshot_object(slow_disk()[at])["jobs"][0]["time_s"] for at in (10, -1))
     assert tuple(early) == SHARES
     assert all(early[name] <= late[name] for name in SHARES)

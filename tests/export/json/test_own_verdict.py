@@ -16,7 +16,7 @@ SESSION = "/user.slice/user-1000.slice/session-3.scope"
 CRON = "/system.slice/cron.service"
 STEP = "/system.slice/slurmstepd.scope/job_48213/step_0"
 SERVICE = "/user.slice/user-1000.slice/user@1000.service/app.slice/train.service"
-NAMES_OF_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "user"}
+KEYS_THAT_MAY_NAME_OTHERS = {"text", "because", "do", "evidence", "advice", "ruled_out", "user"}
 
 
 @pytest.mark.parametrize(
@@ -63,5 +63,5 @@ def test_the_verdict_is_only_about_ones_own_job() -> None:
     (job,) = json.loads(render_own_verdict_json(frame, Peer(1000, ONE)))["jobs"]
     assert (job["verdict"]["state"], job["verdict"]["class"]) == ("STARVED", "storage_read")
     assert job["verdict"]["lost_ratio"] > 0.2
-    assert not NAMES_OF_OTHERS & (job.keys() | job["verdict"].keys())
+    assert not KEYS_THAT_MAY_NAME_OTHERS & (job.keys() | job["verdict"].keys())
     assert json.loads(render_own_verdict_json(frame, Peer(1000, TWO)))["jobs"] == []

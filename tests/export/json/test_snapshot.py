@@ -72,7 +72,7 @@ def test_smart_is_pending_and_later_known() -> None:
     assert sda["status"] == "pending"
 
 
-def test_gpus_have_rates_and_names_of_processes_and_a_lost_one_a_remedy() -> None:
+def test_gpus_have_rates_and_process_names_and_a_lost_gpu_has_a_remedy() -> None:
     before, after = pair()
     state = GpuState(
         "GPU-1", 0, "H100", 22, 14, 80 << 30, 61 << 30, power_mw=188_000, processes=(GpuProcess(100, None, "compute"),)

@@ -27,5 +27,5 @@ def read(
 
 @cache
 def slow_story() -> Story:
-    """The Story of the trainer on a slow disk, which lasts 44 s."""
+    """The Story of a trainer's run of 44 s on a slow disk."""
     return read(SLOW_DISK)

@@ -49,7 +49,7 @@ def set_back(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 read_once = functools.cache(read)
-"""The Story of a recording of the whole module."""
+"""Reads the Story of a recording; the tests of the module share the result."""
 
 
 def device(story: Story, name: str) -> DeviceStory:
@@ -204,7 +204,7 @@ def _again(snapshots: Iterable[Snapshot]) -> list[Frame]:
 
 
 def test_two_sessions_with_fewer_readings_give_the_same_sums(tmp_path: Path) -> None:
-    """The end of a session is not paired with the begin of the next, so all keyframes would give no more."""
+    """The end of a session is not paired with the start of the next, so reading all keyframes gives no more."""
     path = tmp_path / "run.iotop.jsonl"
     record(path, slow_disk()[:23], keyframe_every=5)
     record(tmp_path / "more", _again(one.snapshot for one in slow_disk()[30:]), keyframe_every=5)
@@ -279,8 +279,7 @@ def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
 
     each, few = kinds(480), kinds(3)
     assert (each.count(JudgedSpan), each.count(RatedSnapshot), each.count(Frame)) == (8, 9, 5)
-    # The blocks are the first, the second (the first with the job), every third, and the last, with the Frames of the
-    # first.
+    # Read are the first block with its Frames, the second (the first with the job), every third block, and the last.
     assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 

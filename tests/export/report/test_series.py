@@ -77,7 +77,7 @@ def test_an_unknown_value_is_neither_zero_nor_interpolated() -> None:
     assert Track().stat is None
 
 
-def test_an_interval_before_the_begin_is_cut_or_left_out() -> None:
+def test_an_interval_before_the_start_is_cut_or_left_out() -> None:
     grid = Grid(10 * S, None, 1.0)
     assert grid.interval(10 * S, 5.0) is None
     interval = grid.interval(12 * S, 5.0)

@@ -62,7 +62,7 @@ def test_a_log_without_times_has_a_mean_and_no_curve() -> None:
     assert (found.steps, found.per_s, found.curve, found.note[:20]) == (400, 11.9, None, "the log has no times")
 
 
-def test_the_first_step_of_a_progress_bar_is_at_the_begin_of_the_job() -> None:
+def test_the_first_step_of_a_progress_bar_is_at_the_start_of_the_job() -> None:
     bar = StepLog(PRINTED, tuple(StepPoint(12 * t, None, float(t)) for t in range(0, 35, 5)))
     steps = with_steps(story("slow"), bar).steps
     assert steps is not None
