@@ -102,7 +102,7 @@ def example(changes: dict[str, Any]) -> SmartState:
 
 
 def line(rule: Rule) -> str:
-    """The row of a rule, with the clause that its example triggers."""
+    """The message that a rule gives for its example."""
     return next(one.text for one in example(EXAMPLES[rule.id]).judgements if one.rule == rule.id)
 
 

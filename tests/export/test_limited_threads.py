@@ -1,4 +1,4 @@
-"""Clients that send a byte now and then, and users that open many connections, against real sockets."""
+"""Clients that are silent or slow, and users that open many connections, with real sockets."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def test_clients_that_send_a_byte_now_and_then_are_disconnected(
         server.stop()
 
 
-def test_silent_clients_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_that_never_end_their_head_soon_free_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limited_threads, "HEAD_S", 0.2)
     server = MetricsServer(("127.0.0.1", 0), ScrapeText())
     server.start()
-    ended: list[threading.Thread] = []
+    threads: list[threading.Thread] = []
     try:
         for first in (b"", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\n") * 5:
             connection = socket.create_connection(("127.0.0.1", server.server_port))
-            ended.append(threading.Thread(target=drip, args=(connection, first)))
-            ended[-1].start()
-        for one in ended:
+            threads.append(threading.Thread(target=drip, args=(connection, first)))
+            threads[-1].start()
+        for one in threads:
             one.join(limited_threads.REQUEST_S / 2)
-        assert not any(one.is_alive() for one in ended), "a silent client kept its place"
+        assert not any(one.is_alive() for one in threads), "a slow client kept its place"
         with socket.create_connection(("127.0.0.1", server.server_port)) as asking:
             asking.sendall(ASK)
             assert asking.recv(12) == b"HTTP/1.0 200"

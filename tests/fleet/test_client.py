@@ -45,7 +45,7 @@ def trickles(first: bytes, bytes_: bytes) -> Reply:
 
 @contextlib.contextmanager
 def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
-    """A server's address and the requests it got. They get these replies in order, the last one for ever."""
+    """A server's address and the requests it got. It sends these replies in order, then the last one again and again."""
     requests: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -244,7 +244,7 @@ def test_a_handshake_that_trickles_is_ended() -> None:
     assert time.monotonic() - begin < 5
 
 
-def test_a_query_without_a_free_thread_is_an_answer_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_without_a_free_thread_has_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """A query needs a thread for its deadline."""
     with server(reply_of(http(GOOD))) as (url, _):
         monkeypatch.setattr(threading.Thread, "start", no_thread)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def test_each_table_of_the_export_is_an_attribute(path: Path) -> None:
     assert (last["pid"], last["name"]) == (key.pid, "trainer.py")
     assert 0 < float(str(last["data_stall_ratio"])) <= 1
     assert len(recording.processes) > 0
-    assert len(recording.steps) == 0, "steps that nothing reported"
+    assert len(recording.steps) == 0, "there are steps that nothing reported"
     assert recording.about["host"] == slow_disk()[0].snapshot.host.name
 
 
@@ -67,8 +68,6 @@ def test_a_missing_table_is_named(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_missing_library_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     devices = Recording(path, allow_root=True).devices
     for name, call in (("pandas", devices.to_pandas), ("polars", devices.to_polars), ("pyarrow", devices.to_arrow)):
         monkeypatch.setitem(sys.modules, name, None)

@@ -94,7 +94,7 @@ def test_processes_are_listed_without_their_arguments() -> None:
 def test_long_lists_of_processes_are_cut_and_say_how_many_more_there_are() -> None:
     before, after = pair()
     busy = [(100 + i, ProcessInfo(f"w{i}", (), "alice", 1000), io(i << 20), "S") for i in range(30)]
-    idle = [(pid, who, io(0), state) for pid, who, _, state in busy]
+    idle = [(pid, info, io(0), state) for pid, info, _, state in busy]
     held = [
         snapshot._replace(processes=ok(process_table(snapshot.at_ns, entries), snapshot.at_ns))
         for snapshot, entries in ((before, idle), (after, busy))
