@@ -45,7 +45,7 @@ def trickles(first: bytes, bytes_: bytes) -> Reply:
 
 @contextlib.contextmanager
 def server(*replies: Reply) -> Iterator[tuple[str, list[bytes]]]:
-    """A server's address and the requests it got. It sends these replies in order, then the last one again and again."""
+    """A server's address and the requests it got. It sends these replies in order, and then repeats the last."""
     requests: list[bytes] = []
     listener = socket.create_server(("127.0.0.1", 0))
 

@@ -87,7 +87,6 @@ def test_every_figure_is_that_of_iostat() -> None:
 @given(before=st.builds(add, st.just(ZERO), grown), by=grown, seconds=st.floats(0.1, 3600))
 def test_littles_law_holds(before: BlockCounters, by: BlockCounters, seconds: float) -> None:
     """If time_in_queue is the sum of all latencies, as in the kernel, aqu-sz is the sum of rate x await / 1000."""
-    by = by._replace(queue_ms=by.rd_ms + by.wr_ms + by.dc_ms + by.fl_ms)  # type: ignore[operator]
     by = by._replace(
         **{
             ms: 0 if not getattr(by, ios) else getattr(by, ms)
