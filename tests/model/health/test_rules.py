@@ -46,7 +46,7 @@ def test_the_page_is_up_to_date() -> None:
         ({"reallocated": 32, "earlier": HealthPoint(NOW_S - 600, reallocated=20)}, ["reallocated-grows"]),
         ({"crc_errors": 523, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc"]),
         ({"crc_errors": 524, "earlier": DAY_AGO._replace(crc_errors=500)}, ["crc-grows"]),
-        # The first cable fails now, after a calm day; the second had only an error or two in this hour.
+        # The first cable fails now, after a calm day; the others had too few errors in this hour.
         ({"crc_errors": 520, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc-grows"]),
         ({"crc_errors": 509, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),
         ({"crc_errors": 500, "earlier": DAY_AGO._replace(crc_errors=500), "recent": FIVE_MINUTES}, ["crc"]),

@@ -150,7 +150,7 @@ def test_busy_children_of_a_server_are_not_evidence(python: str) -> None:
 
 
 def test_a_python_program_without_a_sign_of_training_is_not_a_job() -> None:
-    """The program is not young, and has no compiler, server or helper below it."""
+    """A compiler, a fork server, a tracker or work is not such a sign."""
     m = Machine()
     top = m.add(10, "python", 1, ("python", "/src/setup.py", "build"))
     m.add(11, "cc1plus", 10, ("cc1plus", "a.cc"))

@@ -26,15 +26,15 @@ class Notebooks(Machine):
     def __init__(self) -> None:
         super().__init__()
         command = ("python", "-m", "ipykernel_launcher", "-f", "/tmp/k.json")
-        self.looks = {self.add(10 + i, "python", 1, command): TORCH for i in range(MOST_JOBS + 4)}
+        self.inspections = {self.add(10 + i, "python", 1, command): TORCH for i in range(MOST_JOBS + 4)}
         self.late = self.add(900, "python", 1, ("python", "train.py"))
-        self.looks[self.late] = TORCH
+        self.inspections[self.late] = TORCH
 
     def found(
         self, work: Work, on_gpu: dict[int, tuple[str, ...]], kept: dict[ProcessKey, Job]
     ) -> dict[ProcessKey, Job]:
         candidates = [key for key, info in self.info.items() if is_candidate(info)]
-        return find_jobs(self.info, self.stat, candidates, self.looks, on_gpu, work, kept)
+        return find_jobs(self.info, self.stat, candidates, self.inspections, on_gpu, work, kept)
 
 
 def test_idle_notebooks_do_not_hide_the_job_that_works() -> None:
