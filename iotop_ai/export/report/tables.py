@@ -195,8 +195,10 @@ def device_table(story: Story) -> ReportTable:
         rows.append((device.name, device_words(device), *moved, *rates, *awaits, _mean(device.busy, percent), full))
     note = "Means over the run; of an await over its requests. CV: standard deviation by mean of "
     note += "the intervals. Full: at least 90 % busy. MB is 1,048,576 B, as in iostat -m."
-    more = len(story.devices) - len(listed)
-    note += f" {plural(more, 'more disk')} moved less." if more > 0 else ""
+    others = [device for device in story.devices if device not in listed]
+    unknown = sum(device.read_bytes is None or device.written_bytes is None for device in others)
+    note += f" {plural(len(others) - unknown, 'more disk')} moved less." if len(others) > unknown else ""
+    note += f" How much {plural(unknown, 'more disk')} moved is unknown." if unknown else ""
     return ReportTable("Disks", columns, tuple(rows), 2, note, frozenset(bad), (8, 5, 1, 9, 6, 11, 15, 7, 3, 13, 12))
 
 

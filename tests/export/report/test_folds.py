@@ -168,6 +168,12 @@ def test_a_disk_without_figures_may_have_moved_much() -> None:
     story = network(lambda at_s: ok({}, at_s * S))
     disks = tuple(device(f"sd{i}", 100 * MIB - i) for i in range(MOST_DEVICES + 2))
     assert device_table(story._replace(devices=disks)).note.endswith(" 2 more disks moved less.")
+    blind = device("sdx", 0.0)._replace(read_bytes=None, written_bytes=None)
+    note = device_table(story._replace(devices=(*disks, blind))).note
+    assert note.endswith(" 2 more disks moved less. How much 1 more disk moved is unknown.")
+    assert device_table(story._replace(devices=(*disks[:2], blind))).note.endswith(
+        " How much 1 more disk moved is unknown."
+    )
 
 
 MIB = 1 << 20
