@@ -78,7 +78,7 @@ def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes,
         (b"", None),
     ],
 )
-def test_kinds_of_tasks_are_known_by_name(wchan: bytes, wait_state: int | None) -> None:
+def test_wait_channels_are_known_by_name(wchan: bytes, wait_state: int | None) -> None:
     assert wait_state_in(wchan) == wait_state
     if wait_state is not None:
         assert wait_state_of(b"D" if wait_state == DISK else b"S", wchan) == wait_state

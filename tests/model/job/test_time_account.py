@@ -143,7 +143,7 @@ def named(interval: Interval) -> dict[str, float]:
         (Interval(AT_DISK, NAMED, None, 0.0, 0.0, 60 * MB), {"checkpoint": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 60 * MB, 60 * MB, 60 * MB), {"data_disk": 1.0}),
         (Interval(AT_DISK, NAMED, 0.0, 0.0, 0.0, 0.2 * MB), {"data_disk": 1.0}),
-        # A file that fits into memory is written by a main thread that runs. A log file is too small to be meant.
+        # A file that fits into memory is written by a main thread that runs. A log file is too small to count.
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 300 * MB), {"checkpoint": 1.0}),
         (Interval(RUNS, ITSELF, 0.4, 0.0, 10 * MB, 300 * MB), {"compute": 0.4, "checkpoint": 0.6}),
         (Interval(RUNS, NAMED, 0.0, 0.0, 0.0, 2 * MB), {"host": 1.0}),
@@ -197,7 +197,7 @@ def named(interval: Interval) -> dict[str, float]:
             Interval(LookCounts(looks=20, waits=Split(cpu=5.0), running=15), NAMED, None),
             {"compute": 0.75, "data_cpu": 0.25},
         ),
-        # There are no samples.
+        # There are no samples, or they explain nothing.
         (Interval(LookCounts(), NAMED, None), {"unexplained": 1.0}),
         (Interval(LookCounts(), NAMED, 0.5), {"unexplained": 1.0}),
         (Interval(LookCounts(looks=20, hidden=20), NAMED, None), {"unexplained": 1.0}),
@@ -321,7 +321,7 @@ def test_time_in_which_the_gpu_works_is_not_lost(interval: Interval) -> None:
 
 
 @given(INTERVALS)
-def test_in_a_phase_all_of_the_time_belongs_to_it(interval: Interval) -> None:
+def test_in_a_phase_all_time_that_is_not_computed_or_stopped_belongs_to_it(interval: Interval) -> None:
     shares = dict(zip(SHARES, account(interval), strict=True))
     if interval.phase is Phase.TRAINING:
         assert shares["startup"] == shares["compile"] == shares["hung"] == 0.0

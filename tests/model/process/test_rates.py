@@ -273,7 +273,7 @@ def test_no_table_gives_a_negative_rate_or_an_error(several: list[ProcessTable])
 
 
 def test_the_bytes_of_a_process_that_is_found_late_are_spread_over_its_life() -> None:
-    """Its pid is out of order: it was born at 2.99 s, and is found by the listing for the table of 33 s."""
+    """Its pid is out of order: it started at 2.99 s, and is found by the listing for the table of 33 s."""
     late = ProcessKey(400, 299)
     before = table(32, {A: io(0)}, {A: stat()})
     after = table(33, {A: io(0), late: io(60_000)}, {A: stat(), late: stat(utime_ticks=1500)})
