@@ -1,4 +1,4 @@
-"""Arithmetic of counters, and the parsers of users' input."""
+"""Arithmetic of counters, cleaning of text, and the parsers of users' input."""
 
 from __future__ import annotations
 

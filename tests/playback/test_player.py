@@ -194,7 +194,7 @@ def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp
         ([1] * 60 + [10] * 30 + [60] + [10] * 30, [60]),
     ],
 )
-def test_a_longer_interval_is_no_gap(tmp_path: Path, steps: list[int], gaps: list[int]) -> None:
+def test_a_longer_interval_is_not_a_gap(tmp_path: Path, steps: list[int], gaps: list[int]) -> None:
     machine, live = Machine(5), []
     begin_ns, begin_wall_ns = machine.now, machine.wall
     for seconds in accumulate(steps, initial=0):

@@ -129,7 +129,7 @@ def test_a_chain_whose_clock_was_set_back_agrees(tmp_path: Path) -> None:
         assert totals.tallies > 0
         one, other = totals.diagnosis.totals(), whole.totals()
         assert one._replace(spans=()) == other._replace(spans=())
-        # A recorded span has no monotonic time, so its begin can only be compared up to the step of the clock.
+        # A recorded span has no monotonic time, so its start is known only to about a second.
         assert [span[1:] for span in one.spans] == [span[1:] for span in other.spans]
         assert [span.wall_ns for span in one.spans] == pytest.approx([span.wall_ns for span in other.spans], abs=10**9)
 

@@ -39,7 +39,7 @@ class SlowSink(FileSink):
 
 
 class Stopping:
-    """A recording of one Snapshot whose stop waits for the disk, on a thread as the key R does it."""
+    """A recording of one Snapshot whose stop waits for the disk. It is stopped on a thread, as by the key R."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -78,7 +78,7 @@ def doctor(place: Place, planted: Planted = Planted()) -> dict[str, tuple[str, s
         for number, value in {resource.RLIMIT_NOFILE: FILES, **planted.limits}.items():
             resource.setrlimit(number, (value, value))
 
-    home = {"HOME": str(place.folder / "home"), "PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}
+    home = {"HOME": str(place.folder / "home"), "PYTHONNOUSERSITE": "1"}
     top = str(Path(__file__).resolve().parents[3])
     argv = [*planted.before, *PROGRAM, str(place.python), *planted.arguments]
     done = subprocess.run(

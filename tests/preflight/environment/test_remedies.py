@@ -39,7 +39,7 @@ def test_a_lock_whose_path_is_cut_has_no_remedy(path: str) -> None:
     assert remedies(BASE._replace(locks=(("torch", path[:512]),))) == []
 
 
-def test_names_of_packages_are_one_word() -> None:
+def test_names_of_kernels_and_interfaces_are_one_word() -> None:
     kernels = BASE._replace(lost_kernels=(("my kernel;", "/gone"),))
     assert remedies(kernels) == [["jupyter", "kernelspec", "remove", "my kernel;"]]
     (check,) = judge_nccl(HostFacts(links=(("a;b", "down"),), variables={"GLOO_SOCKET_IFNAME": "a;b"}))
