@@ -51,7 +51,7 @@ def read_script(path: str) -> ScriptFacts:
     try:
         return parse_script(cells_text(text) if notebook else text, name, notebook=notebook)
     except SyntaxError as error:
-        return ScriptFacts(name, f"line {error.lineno or 1}: not Python {clean(error.msg)}".rstrip())
+        return ScriptFacts(name, f"line {error.lineno or 1}: not Python: {clean(error.msg)}".rstrip(": "))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
         return ScriptFacts(name, "not a notebook" if notebook else "not Python")
 

@@ -161,7 +161,7 @@ def test_notebooks_are_parsed_and_other_files_are_an_error(tmp_path: Path) -> No
     assert read_script(str(book)).error == "not a notebook"
     wrong = tmp_path / "wrong.py"
     wrong.write_text("x = (")
-    assert read_script(str(wrong)).error == "line 1: not Python '(' was never closed"
+    assert read_script(str(wrong)).error == "line 1: not Python: '(' was never closed"
     wrong.write_bytes(b"\0" * 100)
     assert read_script(str(wrong)).error.endswith(("not Python", "source code string cannot contain null bytes"))
     assert read_script(str(tmp_path / "missing.py")).error == "No such file or directory"

@@ -184,7 +184,7 @@ def run_loader(
 
 
 def loader_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Call ``iotop-ai loader`` in this process, with this folder as the current one. The loader is a program as usual.
+    """Call ``iotop-ai loader`` in this process, with this folder as the current one. The loader runs in a child as usual.
 
     Most of the tests are about the loader, so they need no second program.
     """

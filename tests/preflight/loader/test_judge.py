@@ -116,7 +116,7 @@ def test_a_broken_pipe_is_not_the_users_error(outcome: Outcome, text: str) -> No
             "shm",
             "/dev/shm of 16 MB is full: workers pass batches through it",
         ),
-        (  # torch also puts a mapped file that was truncated down to shared memory
+        (  # torch blames shared memory also if a mapped file was truncated
             Outcome("batches", error="RuntimeError", text=BUS, shm_bytes=32 << 30, shm_free_bytes=31 << 30),
             "killed",
             "a worker was killed by a signal: Bus error",

@@ -143,7 +143,7 @@ def test_each_configuration_is_in_the_grid_once() -> None:
     assert len(found) == 5
 
 
-def test_memory_that_grows_with_each_batch() -> None:
+def test_memory_that_grows_with_each_batch_is_found() -> None:
     assert growth_per_batch([(n, 100 * MB + n * MB) for n in range(0, 60, 5)]) == MB
     filling = [(n, 100 * MB + min(n, 20) * MB) for n in range(0, 60, 5)]
     assert growth_per_batch(filling) is None

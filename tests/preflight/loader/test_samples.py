@@ -47,5 +47,5 @@ def zipped(count: int, *, targets_first: bool = False) -> Any:
         (object(), 1),
     ],
 )
-def test_a_batch_of_32_samples_is_counted_in_each_shape(batch: Any, samples: int) -> None:
+def test_the_samples_of_a_batch_are_counted_in_each_shape(batch: Any, samples: int) -> None:
     assert samples_in(batch, 32) == samples

@@ -49,7 +49,7 @@ ENGINES = ["own", pytest.param("fio", marks=pytest.mark.skipif(not shutil.which(
 ALL = tuple(phase._replace(seconds=5.0) if phase.name == WRITE else phase for phase in plan(0.5, 2))
 """Every phase. Writing ends when the file is full."""
 LONG = tuple(phase for phase in plan(60.0, 2) if phase.depth == 1 and phase.name not in (CREATE, STAT))
-"""The phases of a check that does not end by itself. Its file appears at once."""
+"""The phases of a check that outlasts its test. Its file appears at once."""
 
 
 @contextlib.contextmanager

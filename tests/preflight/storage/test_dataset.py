@@ -89,7 +89,7 @@ def test_files_on_the_disk_are_read_and_evicted_again(tmp_path: Path) -> None:
 
 
 def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -> None:
-    """A kernel that frees idle pages by itself (DAMON) may free a page of them."""
+    """A kernel that frees idle pages by itself (DAMON) may free some of their pages."""
     make(tmp_path, 60, 40 * KIB)
     for path in tmp_path.rglob("*.bin"):
         path.read_bytes()
@@ -181,7 +181,7 @@ def test_files_that_are_read_only_in_part_are_forecast_by_their_bytes() -> None:
     assert any("of larger files, the first 64 MB are read" in text for text in dataset_text(made))
 
 
-def test_a_forecast_assumes_as_many_readers_as_there_were_files() -> None:
+def test_a_forecast_for_workers_needs_the_rate_of_several_readers() -> None:
     made = forecasted(report_of((1, 2), (3, 6), most_bytes=64 << 20, size_bytes=6400 << 20), 100.0, 8, None, 8.0)
     assert made.forecast is not None
     assert made.forecast.samples_per_s == 6
@@ -237,7 +237,7 @@ def test_an_empty_dataset_is_reported(tmp_path: Path) -> None:
 
 
 def scan_of(path: Path) -> Scanned:
-    """Scan a folder to its end; the result does not name the folder."""
+    """Scan a folder to its end, and close the folder's descriptor in the result."""
     scanned = scan(str(path), 5.0, Clock(), lambda *_: None)
     os.close(scanned.top.folder)
     return scanned
