@@ -184,9 +184,9 @@ def run_loader(
 
 
 def loader_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Call ``iotop-ai loader`` in this process, with this folder as the current one. The loader runs in a child as usual.
+    """Call ``iotop-ai loader`` in this process, with this folder as the current one.
 
-    Most of the tests are about the loader, so they need no second program.
+    The loader runs in a child as usual. Most of the tests are about it, so they need no second program.
     """
     with contextlib.chdir(folder):
         return iotop_here("loader", "--python", sys.executable, *arguments)

@@ -32,7 +32,7 @@ def expected(frame: Frame) -> tuple[dict[BlockKey, float], set[BlockKey], dict[B
 
 @pytest.fixture(scope="module")
 def seconds() -> list[Frame]:
-    """Two minutes in which devices are busy or idle, one is removed, and one comes back with another identity."""
+    """100 seconds in which devices are busy or idle, one is removed, and one comes back with another identity."""
     changed = []
     for i, snapshot in enumerate(starved_snapshots(100, onset=20)):
         devices = dict(snapshot.block.value or {})

@@ -86,7 +86,7 @@ def test_the_summary_counts_machines_and_names_the_largest_loss() -> None:
         assert summary(mixed) == (state, "2 machines, nothing wrong seen; 1 without a verdict of iotop-ai")
 
 
-def test_what_was_not_asked_is_unknown_and_not_none() -> None:
+def test_what_was_not_answered_is_unknown_and_not_absent() -> None:
     """Only the readings, the verdicts and the use of the disks were answered."""
     answers = kept_answers()
     answered = {name: answers[name] for name in (READING, "verdict", "disk use")}

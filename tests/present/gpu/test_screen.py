@@ -329,7 +329,7 @@ def word_of(second_gpu: Callable[[int], GpuState], **detail: object) -> str:
         ({"gpm_sm_percent": 30.0}, {}, "WASTED"),
     ],
 )
-def test_a_gpu_that_computes_is_not_called_wasted(
+def test_the_state_word_of_a_gpu_at_work_fits_its_figures(
     figures: dict[str, object], detail: dict[str, object], word: str
 ) -> None:
     assert word_of(lambda second: gpu_scenes.computing(0, second, **figures), **detail) == word
