@@ -90,12 +90,12 @@ def test_workers_that_start_again_each_epoch_have_their_words() -> None:
 
 def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
     dead = ended("worker", -7, "pt_data_worker", 101)
-    frame = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(dead,)), 1))[-1]
+    frame = play((GONE, 12), (replace(GONE, events=(dead,)), 1))[-1]
     headline, because, advice = lines(frame)
     assert headline == "a worker of train.py died: SIGBUS"
     assert because == "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank, pid 101"
     assert "/dev/shm" in advice
-    killed = play((GONE, 12), (GONE.__class__(cpu=0.3, events=(OOM, ended("trainer", -9))), 1))[-1]
+    killed = play((GONE, 12), (replace(GONE, events=(OOM, ended("trainer", -9))), 1))[-1]
     assert lines(killed)[1] == "killed by the kernel: out of memory, pid 50"
 
 

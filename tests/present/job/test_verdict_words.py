@@ -211,12 +211,12 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
         (-40, "a signal from outside killed it"),
     ],
 )
-def test_a_death_has_the_cause_that_its_signal_tells(code: int, cause: str) -> None:
+def test_a_death_has_the_cause_that_its_exit_code_shows(code: int, cause: str) -> None:
     frame = last(replace(GONE, events=(ended("trainer", code),)))
     assert sentence(headline.because, frame) == f"{cause}, pid 50"
 
 
-def test_without_a_disk_of_the_job_nothing_is_said_about_every_disk() -> None:
+def test_without_a_disk_of_the_job_no_disk_is_named() -> None:
     frame = last(SCENES["io_limit elsewhere"])
     verdict = frame.verdict
     args = tuple(one for one in verdict.primary.args if one[0] not in ("device", "queue"))
