@@ -62,9 +62,7 @@ def _starved_second(i: int, onset: int) -> Machine:
             Disk(SDA1, read_bytes=round(mb * MIB), busy=0.4 + 0.6 * ill, **sda),
             Disk(MD0, writes=11, write_bytes=round(3.2 * MIB), write_await=0.1, busy=0.0),
             *(Disk(m, writes=3, write_bytes=800 * KIB, write_await=0.1) for m in MEMBERS),
-            Disk(
-                NVME4, reads=3, read_bytes=98 * KIB, read_await=0.1, writes=20, write_bytes=410 * KIB, write_await=0.1
-            ),
+            root_disk(98 * KIB),
         ),
         procs=(
             *workers(round(mb * MIB / 64), 0.04 + 0.93 * ill, "D" if ill > 0.5 else "S"),
@@ -160,9 +158,7 @@ def _healthy_second(i: int) -> Machine:
         disks=(
             Disk(MD0, reads=13_400, read_bytes=1_701 * MIB, read_await=0.19, writes=11, write_bytes=3 * MIB, busy=0.38),
             *(Disk(m, reads=3_350, read_bytes=425 * MIB, read_await=0.18, busy=0.38) for m in MEMBERS),
-            Disk(
-                NVME4, reads=3, read_bytes=98 * KIB, read_await=0.1, writes=20, write_bytes=410 * KIB, write_await=0.1
-            ),
+            root_disk(98 * KIB),
             Disk(SDA),
             Disk(SDA1),
         ),
@@ -199,9 +195,7 @@ def _unsure_second(i: int) -> Machine:
         disks=(
             Disk(MD0, writes=11, write_bytes=3 * MIB, write_await=0.1),
             *(Disk(m) for m in MEMBERS),
-            Disk(
-                NVME4, reads=3, read_bytes=30 * KIB, read_await=0.1, writes=20, write_bytes=410 * KIB, write_await=0.1
-            ),
+            root_disk(30 * KIB),
             Disk(SDA),
             Disk(SDA1),
         ),

@@ -159,7 +159,7 @@ def test_each_mark_of_the_table_has_a_legend() -> None:
     for name in (SEQUENTIAL, READAHEAD, DATASET, WRITE):
         (line,) = legend_text((READ._replace(name=name, cpu_bound=True),))
         assert line.startswith(floor)
-    # Reading memory is the work of the CPU, so that row is no floor of the storage.
+    # Reading memory is the work of the CPU, so that row is not a floor of the storage.
     assert legend_text((READ._replace(name=CACHED, cpu_bound=True),)) == []
     assert legend_text((READ._replace(latency=slow),))[0].startswith(unknown)
     assert legend_text((READ._replace(name=WRITE, latency=slow),)) == []

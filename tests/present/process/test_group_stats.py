@@ -8,7 +8,7 @@ from iotop_ai.model.process.change_tracking import TrackedDictBuilder
 from iotop_ai.model.process.records import ProcessInfo, ProcessKey, ProcessStat, ProcessTable, ThreadLook, awake
 from iotop_ai.present.process.group_stats import MANY, GroupStats, GroupStatsCache, group_stats
 
-WHO = ("sleep", "root", "")
+GROUP = ("sleep", "root", "")
 
 
 def stat_of(state: str, threads: int, pages: int) -> ProcessStat:
@@ -39,7 +39,7 @@ def test_cached_stats_equal_those_of_all_members() -> None:
             ledger.put(dice.choice((other, other, *keys[:3])), stat_of(dice.choice("SDR"), 2, dice.randrange(50)))
         looks = {keys[5]: ThreadLook((("D", 1),), ())} if dice.random() < 0.2 else {}
         table = ProcessTable({}, ledger.now, info, frozenset(), 1, 1, (1,), {}, {}, looks, {})
-        assert cache.stats(WHO, keys, table) == by_hand(keys, table)
+        assert cache.stats(GROUP, keys, table) == by_hand(keys, table)
         if dice.random() < 0.2:  # this Frame was not drawn
             ledger.mark_published()
             ledger.put(keys[1], stat_of("R", 1, 1))

@@ -23,7 +23,7 @@ def test_each_sum_since_the_base_covers_the_interval_of_its_file(name: str) -> N
 
 def test_each_figure_of_a_group_is_a_sum_or_has_a_separate_rule() -> None:
     missing = set(ProcessRates._fields) ^ {*PER_S, *groups._FOLDS}
-    assert not missing, f"{missing}: in _FOLDS of present/process/groups.py how the members' values are combined"
+    assert not missing, f"{missing}: _FOLDS of present/process/groups.py lacks a rule for them, or they do not exist"
 
 
 def labels(*procs: Proc, trainers: tuple[int, ...] = (), sort: str = "io") -> list[tuple[str, int]]:

@@ -40,8 +40,8 @@ def test_processes_of_one_name_are_one_row_with_the_sum_of_their_bytes() -> None
 
 
 def test_a_row_is_a_group_or_in_a_tree_a_process() -> None:
-    both = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
-    fewer, more = made(*both), made(both[0]._replace(read=MIB), *both[1:])
+    workers = (Proc(100, "worker"), Proc(200, "worker", read=MIB), Proc(300, "worker", read=MIB))
+    fewer, more = made(*workers), made(workers[0]._replace(read=MIB), *workers[1:])
     assert [g.row_key for g in groups(fewer, UTC)] == ["process:active:alice:worker", "process:idle:alice:worker"]
     assert [g.row_key for g in groups(more, UTC)] == ["process:active:alice:worker"]
     tree = groups(fewer, UTC._replace(tree=True))

@@ -1,4 +1,4 @@
-"""The table of keys: no key has two actions on a screen, names are those that users write, and users change keys."""
+"""The table of keys: no key has two actions on a screen, names are those that users write, and keys can be changed."""
 
 import pytest
 

@@ -49,7 +49,7 @@ def test_the_start_of_a_verdict_takes_the_row_of_a_second_finding() -> None:
     assert banner_rows(STARVED, UTC, 160, 6)[5].text.startswith("▌since ")
 
 
-def test_a_verdict_on_the_first_seconds_counts_from_its_own_begin() -> None:
+def test_a_verdict_on_the_first_seconds_counts_from_its_own_start() -> None:
     """The line of the last hour shows the same number of seconds."""
     now = NO_GPU.snapshot.at_ns
     measured = NO_GPU.carry._replace(states=((now - 20 * 10**9, "UNSURE"), (now - 5 * 10**9, "CALM")))

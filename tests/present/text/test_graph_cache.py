@@ -98,7 +98,7 @@ def test_series_that_slide_equal_new_ones(steps: list[int], slots: int, kept: in
     moving, end = SlidingSeries(), 6
     for step in steps:
         end = min(len(ALL), end + step)
-        # A Sample that is too old for the history loses its processes and becomes another object.
+        # A Sample that is too old for the history is replaced by another object.
         part = tuple(s._replace() if i % 3 == 0 else s for i, s in enumerate(ALL[max(0, end - kept) : end]))
         assert moving.series((), part, reads, slots, 1.0) == series(part, reads, slots, 1.0)
 

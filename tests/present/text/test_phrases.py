@@ -1,4 +1,4 @@
-"""The clauses of a sentence."""
+"""A sentence that does not fit loses whole clauses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_sentence_that_does_not_fit_loses_its_last_clauses(room: int, left: st
     assert whole_clauses(SENTENCE, room) == left
 
 
-def test_a_sign_at_the_begin_does_not_end_a_clause() -> None:
+def test_a_sign_at_the_start_does_not_end_a_clause() -> None:
     assert whole_clauses(", and more", 5) == ", and more"
 
 
