@@ -1,4 +1,4 @@
-"""What is remembered about each GPU: how long it has been idle."""
+"""What is remembered about each GPU: since when it is idle, and the peak of its power."""
 
 from __future__ import annotations
 

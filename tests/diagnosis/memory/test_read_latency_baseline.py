@@ -101,7 +101,7 @@ def test_an_idle_unknown_or_frozen_device_adds_no_history() -> None:
     assert learn(after, sample_of(reading(0.4), 91), INFOS, frozen=True) is after
 
 
-def test_a_device_is_known_by_its_serial_number_and_the_number_is_bounded() -> None:
+def test_a_device_is_known_by_its_serial_number_and_the_number_of_devices_is_bounded() -> None:
     info = INFOS["sda"]
     assert (identity(info), identity(info._replace(serial="S1"))) == ("sda", "S1")
     many = Machine(disks=tuple(replace(reading(1.0).disks[0], name=f"sd{i}") for i in range(MOST_DEVICES + 9)))

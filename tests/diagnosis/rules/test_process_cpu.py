@@ -47,7 +47,7 @@ def test_workers_with_reserve_are_not_blamed() -> None:
     assert verdict_of(replace(PREPARING, tasks=tasks)).state is State.UNSURE
 
 
-def test_busy_gpus_are_a_healthy_window() -> None:
+def test_busy_workers_of_busy_gpus_are_not_blamed() -> None:
     busy = verdict_of(replace(PREPARING, gpus=(0.95,) * 8, power=600.0))
     assert classes(busy) == ["gpu_bound"]
     assert classes(verdict_of(BUSY)) == ["gpu_bound"]
@@ -90,7 +90,7 @@ def test_a_process_that_uses_less_or_more_than_one_core_is_not_blamed(cpu: float
     assert "single_thread" not in classes(verdict_of(replace(SINGLE, tasks=tasks)))
 
 
-def test_a_spinning_main_thread_of_a_busy_gpu_is_healthy() -> None:
+def test_a_spinning_main_thread_of_a_busy_gpu_is_not_blamed() -> None:
     verdict = verdict_of(replace(SINGLE, gpus=(0.97,), power=650.0))
     assert classes(verdict) == ["gpu_bound"]
 

@@ -91,8 +91,8 @@ def test_serve_accepts_its_arguments(own_folder: Path) -> None:
     path = own_folder / "token"
     path.write_text("abc\n")
     path.chmod(POD_TOKEN_MODE)
-    ours = {":9743": "127.0.0.1:0", "/etc/iotop-ai/token": str(path), "/host/proc": "/proc", "/host/sys": "/sys"}
-    words = [ours.get(word, word) for word in CONTAINER["args"]]
+    local = {":9743": "127.0.0.1:0", "/etc/iotop-ai/token": str(path), "/host/proc": "/proc", "/host/sys": "/sys"}
+    words = [local.get(word, word) for word in CONTAINER["args"]]
     assert words != CONTAINER["args"]
     mounted = {one["mountPath"] for one in CONTAINER["volumeMounts"]}
     assert {word for word in CONTAINER["args"] if word.startswith("/")} <= mounted

@@ -26,7 +26,7 @@ def test_equal_runs_seldom_differ(memory: float) -> None:
         found = difference_interval(noisy(5, memory, chance), noisy(5, memory, chance), seed, 300)
         assert found is not None
         wrong += not found.has_zero
-    # 5 % are expected. With values that resemble each other for long, two minutes are too short for it.
+    # 5 % are expected. If values resemble each other for long, a run of two minutes gives more.
     assert wrong / 150 <= {0.0: 0.08, 0.6: 0.09, 0.9: 0.13}[memory]
 
 

@@ -63,7 +63,7 @@ def test_the_table_has_a_row_for_each_reading() -> None:
     assert not [*table.rows(next(iter(frames((taken(0, 2 * S, 0),)))))]
 
 
-def test_the_jobs_page_shows_the_limits() -> None:
+def test_the_screen_of_a_job_shows_the_limits() -> None:
     assert cgroup_text(shown(), KEY) == (
         "/train.slice, memory 1GB of 2GB (high), 512MB of it page cache, 1 OOM kill, "
         "4.0 times/s over memory.high, CPU quota used up in 50% of its periods, reads 1.0 writes 0 MB/s, "

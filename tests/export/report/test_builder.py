@@ -279,7 +279,7 @@ def test_most_snapshots_are_not_folded(many_blocks: Path) -> None:
 
     each, few = kinds(480), kinds(3)
     assert (each.count(JudgedSpan), each.count(RatedSnapshot), each.count(Frame)) == (8, 9, 5)
-    # Read are the first block with its Frames, the second (the first with the job), every third block, and the last.
+    # It reads the first block with its Frames, the second (the first with the job), every third block, and the last.
     assert (few.count(JudgedSpan), few.count(RatedSnapshot), few.count(Frame)) == (8, 6, 5)
 
 

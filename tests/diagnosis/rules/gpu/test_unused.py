@@ -90,7 +90,7 @@ def test_any_activity_and_any_unknown_figure_excludes_idleness(active: Machine) 
     assert "idle" not in classes(verdict_of(active))
 
 
-def test_activity_ends_idleness_even_before_its_shortest_time() -> None:
+def test_activity_ends_idleness_within_a_few_seconds() -> None:
     busy = replace(IDLE, cpu=0.6)
     frames = play((IDLE, 40), (busy, 10))
     assert frames[39].verdict.primary.class_id == "idle"

@@ -34,7 +34,7 @@ def test_the_finding_ends_when_the_workers_stay() -> None:
     assert play(*epochs(20, 4, 4), (last, 170))[-1].verdict.primary.class_id == "healthy"
 
 
-QUIET_TURNS = {
+NO_RESPAWNS = {
     "one turn": epochs(40, 4, 2),
     "the same workers": epochs(20, 4, 4, fresh=False),
     "turns without a wait": epochs(20, 0, 4),
@@ -42,9 +42,9 @@ QUIET_TURNS = {
 }
 
 
-@pytest.mark.parametrize("name", QUIET_TURNS)
+@pytest.mark.parametrize("name", NO_RESPAWNS)
 def test_scenes_that_only_resemble_a_respawn_are_not_found(name: str) -> None:
-    scenes = [(machine, ticks) for machine, ticks in QUIET_TURNS[name] if ticks]
+    scenes = [(machine, ticks) for machine, ticks in NO_RESPAWNS[name] if ticks]
     assert "worker_respawn" not in classes(play(*scenes)[-1].verdict)
 
 
