@@ -70,7 +70,7 @@ the mean of all cores.
 
 @functools.cache
 def documented() -> frozenset[type]:
-    """The records that have a table in docs/metrics.md. To find them takes a while, so it is done once."""
+    """The records that have a table in docs/metrics.md. Finding them takes a while, so it is done once."""
     return frozenset(record for record, _ in metrics_doc.records())
 
 

@@ -35,7 +35,7 @@ def reporting(
 ) -> tuple[Frame, ...]:
     """Each rank sends a message every ``every`` seconds, up to the Snapshot ``until``.
 
-    waits: the share that each rank waits
+    waits: the share of its time that each rank waits; None: the rank does not measure it
     """
     made = []
     newest: dict[ProcessKey, StepCounts] = {}

@@ -31,13 +31,13 @@ def reply_of(reply: bytes) -> Reply:
     return lambda connection, _: connection.sendall(reply)
 
 
-def trickles(first: bytes, bytes_: bytes) -> Reply:
-    """A reply that sends a byte every 20 ms, so that no single read waits for long."""
+def trickles(first: bytes, byte: bytes) -> Reply:
+    """A reply that begins with ``first`` and sends ``byte`` every 20 ms, so that no single read waits for long."""
 
     def reply(connection: socket.socket, _: bytes) -> None:
         connection.sendall(first)
         for _ in range(1000):
-            connection.sendall(bytes_)
+            connection.sendall(byte)
             time.sleep(0.02)
 
     return reply

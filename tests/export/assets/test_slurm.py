@@ -31,7 +31,7 @@ NICE = """#!/bin/sh
 
 @pytest.fixture
 def folder(own_folder: Path) -> Iterator[Path]:
-    """The installed assets, with a folder "data" for recordings. In the end a recorder that still runs is ended."""
+    """The installed assets, with a folder "data" for recordings. Afterwards, a recorder that still runs is ended."""
     done = iotop_here("assets", "install", "all", str(own_folder))
     assert done.returncode == 0, done.stderr
     (own_folder / "data").mkdir(mode=0o700)

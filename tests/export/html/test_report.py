@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: it requests nothing, logs no error, and has both themes."""
+"""The HTML report: recorded text stays text, and a real browser requests nothing, logs no error and has both themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How devices are stacked: rows, leaves and mounts, of made-up tables and of every machine tree."""
+"""How devices are stacked: rows, leaves and mounts, in made-up tables and in tables of any shape."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_basis_is_the_reading_nearest_to_a_day_ago_and_never_a_later_one() -
     assert nearest((), NOW) is None
 
 
-def test_the_recent_reading_is_about_an_hour_old_and_at_most_two() -> None:
+def test_the_recent_reading_is_about_one_hour_old_and_never_more_than_two() -> None:
     points = tuple(HealthPoint(NOW + at) for at in (-DAY_S, -7000, -3500, -60, 3600))
     assert recent_of(points, NOW) == HealthPoint(NOW - 3500)
     assert recent_of(points[:2], NOW) == HealthPoint(NOW - 7000)

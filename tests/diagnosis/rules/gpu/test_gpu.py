@@ -288,7 +288,7 @@ def test_traffic_is_shown_whether_the_links_speed_is_known_or_not() -> None:
     assert network(eth9=None) == {}
 
 
-def test_memory_held_by_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict() -> None:
+def test_memory_held_on_an_idle_gpu_for_a_long_time_is_shown_beside_the_verdict() -> None:
     held = {**FED.gpu_state, "memory_used_bytes": 60 * GIB}
     resting = replace(
         FED, gpus=(0.0,), power=70.0, job=None, disks=(Disk(),), tasks=(Task(50),), interval_s=10.0, gpu_state=held

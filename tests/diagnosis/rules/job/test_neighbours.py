@@ -93,7 +93,7 @@ def test_a_raid_check_counts_as_a_neighbour() -> None:
     assert found.theirs == pytest.approx(148 * MB)
 
 
-def test_each_mirror_counts_the_writes_of_the_job_beside_a_raid_check() -> None:
+def test_beside_a_raid_check_the_writes_of_the_job_count_on_each_mirror() -> None:
     array, *mirrors = resyncing(4 * MB).disks
     written = [replace(disk, write_bytes_per_s=60 * MB) for disk in mirrors]
     checked = replace(array, read_bytes_per_s=2 * MB, write_bytes_per_s=60 * MB, md_sync="check", major=9)
@@ -152,7 +152,7 @@ NEAR_MISSES = {
 
 
 @pytest.mark.parametrize("name", NEAR_MISSES)
-def test_a_small_load_is_not_a_neighbour(name: str) -> None:
+def test_scenes_that_only_resemble_a_noisy_neighbour_have_none(name: str) -> None:
     assert "noisy_neighbour" not in neighbours(NEAR_MISSES[name])
 
 
