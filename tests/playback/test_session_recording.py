@@ -1,4 +1,4 @@
-"""A recording that the user ends while its disk is busy."""
+"""Recordings of a session: their start, what the screen shows of them, and their end while the disk is busy."""
 
 from __future__ import annotations
 

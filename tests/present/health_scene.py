@@ -85,7 +85,7 @@ def machine(self_test_left: int | None = None) -> Machine:
 
 
 def ill_snapshots(count: int) -> list[Snapshot]:
-    """Snapshots of the machine, a second apart, while sda runs a self-test of which 40 % are left."""
+    """Snapshots of the machine, a second apart, while sda runs a self-test of which 40 % is left."""
     return grow(lambda _: machine(self_test_left=40), count)
 
 

@@ -1,4 +1,4 @@
-"""Conditions on 43 s of Frames of a real trainer on a slow disk: a batch is 7 reads of 128 KiB, 51 ms each."""
+"""Conditions on 44 s of Frames of a real trainer on a slow disk: a batch is 7 reads of 128 KiB, 51 ms each."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ from iotop_ai.model.process.records import ProcessKey
         (b"T", b"do_signal_stop", STOPPED),
     ],
 )
-def test_a_state_and_its_wait_channel_give_the_place(state: bytes, wchan: bytes, wait_state: int) -> None:
+def test_a_state_and_its_wait_channel_give_the_wait_state(state: bytes, wchan: bytes, wait_state: int) -> None:
     assert wait_state_of(state, wchan) == wait_state
 
 

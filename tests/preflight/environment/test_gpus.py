@@ -93,7 +93,7 @@ def test_an_nvidia_card_without_a_driver_is_found_beside_an_integrated_gpu() -> 
         ("MIG-1234", "'MIG-1234': MIG-1234 does not exist, so CUDA sees no GPU"),
     ],
 )
-def test_cuda_visible_devices_names_these_gpus(visible: str, text: str) -> None:
+def test_each_value_of_cuda_visible_devices_is_judged(visible: str, text: str) -> None:
     check = next(one for one in judged((*NVIDIA, RADEON), visible=visible) if one.name == "CUDA_VISIBLE_DEVICES")
     assert (check.state, check.text) == ((State.FAIL, text) if text else (State.OK, repr(visible)))
 

@@ -174,7 +174,7 @@ def states(script: ScriptFacts | None, default: str = "fork", *, jupyter: bool =
     return {one.name: one.state for one in found if one.state is not State.OK}
 
 
-def test_the_start_method_decides_about_the_checks() -> None:
+def test_the_start_method_decides_which_problems_are_reported() -> None:
     script = ScriptFacts("t.py", unguarded="Pool() in line 1", workers=True)
     assert states(script) == {}
     assert states(script, "forkserver") == {"main guard": State.FAIL}

@@ -101,7 +101,7 @@ def test_files_in_memory_stay_there_and_are_read_from_the_disk(tmp_path: Path) -
     assert read_cached(str(tmp_path), PageCache()).resident_ratio == pytest.approx(1.0, abs=0.05)
 
 
-def test_of_a_half_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
+def test_of_a_partly_cached_dataset_only_the_rest_is_read_and_evicted(tmp_path: Path) -> None:
     make(tmp_path, 90, 40 * KIB)
     evict(tmp_path)
     warm = [path for path in tmp_path.rglob("*.bin") if path.parent.name == "class1"]

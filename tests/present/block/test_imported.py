@@ -1,4 +1,4 @@
-"""The Frame of an imported log: every panel is drawn, and names the source of its figures."""
+"""The Frame of an imported log names the source of its figures, and what the log lacks is unknown."""
 
 from __future__ import annotations
 

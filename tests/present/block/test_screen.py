@@ -75,7 +75,7 @@ def test_the_screen_begins_with_state_reason_and_health() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
-def test_a_small_screen_has_all_parts(size: tuple[int, int]) -> None:
+def test_screens_of_common_sizes_have_all_parts(size: tuple[int, int]) -> None:
     shown = text(STARVED, "sda", *size)
     parts = (
         "r_await",

@@ -48,7 +48,7 @@ def test_every_screen_has_its_keys_in_the_help() -> None:
 
 @pytest.mark.parametrize("screen", ["gpu", "device"])
 def test_in_a_replay_space_plays_and_plus_sets_the_speed(screen: str) -> None:
-    words = {live: {key.keys: key.word for key in screen_keys(View(mode=live), screen)} for live in ("live", "replay")}
+    words = {mode: {key.keys: key.word for key in screen_keys(View(mode=mode), screen)} for mode in ("live", "replay")}
     assert (words["live"]["Space"], words["live"]["+ -"]) == ("pause", "interval")
     assert (words["replay"]["Space"], words["replay"]["+ -"]) == ("play", "speed")
 

@@ -38,7 +38,7 @@ def headline_words(text: str) -> list[str]:
 def test_every_size_is_filled_exactly(name: str) -> None:
     whole = set(headline_words(screen_rows(250, 70, made(name), VIEW)[0].text))
     for i, width in enumerate(WIDTHS):
-        # The fullest scene has all sizes; of the others each width has three heights, and each height six widths.
+        # The fullest scene has all sizes; in the others, each width has a third of the heights.
         for height in HEIGHTS if name == "eight" else HEIGHTS[i % 3 :: 3]:
             lines = screen_rows(width, height, made(name), VIEW)
             at = f"{name} at {width}x{height}"

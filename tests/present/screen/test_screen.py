@@ -63,7 +63,7 @@ def test_every_line_has_the_exact_width(name: str, size: tuple[int, int]) -> Non
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_every_panel_keeps_its_height_at_any_size(name: str) -> None:
+def test_every_panel_stays_within_its_height_at_any_size(name: str) -> None:
     for _, rows in PANELS:
         for width in (1, 10, 39, 60, 80, 250):
             for height in (0, 1, 2, 3, 9):

@@ -1,4 +1,4 @@
-"""Rows that do not all fit."""
+"""Rows are scrolled if they do not all fit."""
 
 from __future__ import annotations
 

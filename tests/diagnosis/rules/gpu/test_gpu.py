@@ -70,7 +70,7 @@ def test_the_cause_of_each_scene_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", GPU_NEAR_MISSES)
-def test_a_figure_just_below_its_threshold_is_not_enough(name: str) -> None:
+def test_a_scene_that_just_misses_a_class_does_not_get_it(name: str) -> None:
     assert name.split()[0] not in classes(verdict_of(GPU_NEAR_MISSES[name]))
 
 
