@@ -171,7 +171,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
 
 
 def main() -> int:
-    if sys.version_info < (3, 11):  # noqa: UP036 - started by whatever python3 is
+    if sys.version_info < (3, 11):  # noqa: UP036 - any python3 may start this
         say(f"needs Python 3.11 or newer; this is {sys.version.split()[0]}")
         return 2
     parser = argparse.ArgumentParser(description="Install what the tests need and run them all but the slow ones.")

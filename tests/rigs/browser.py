@@ -27,7 +27,7 @@ def chromium() -> str:
 
 
 class Page:
-    """One tab. requests: the addresses that the page requested. logged: the messages of its console and its policy."""
+    """One tab. requests: the addresses that the page requested. logged: messages of the page and of the browser."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -36,7 +36,7 @@ class Page:
         self.logged: list[str] = []
 
     async def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """Send a command and return its result. Other messages that arrive meanwhile are kept."""
+        """Send a command and return its result. Events that arrive meanwhile are kept."""
         self._next += 1
         await self._socket.send_json({"id": self._next, "method": method, "params": params})
         while True:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate and its key by openssl, and return their paths."""
+    """Make a certificate and its key with openssl, and return their paths."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
         [

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def too_many_open_files() -> Iterator[None]:
-    """Let every open fail with EMFILE."""
+    """Make every open fail with EMFILE."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, limits[1]))
     try:

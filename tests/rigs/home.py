@@ -58,8 +58,8 @@ class Home:
             assert self._holder.stdout.readline()
             self.inside = ("nsenter", f"--mount=/proc/{self._holder.pid}/ns/mnt", "--wd=/")
         # without caching, each access sends a request to the server
-        kept = "attr_timeout=0,entry_timeout=0,negative_timeout=0"
-        self._server = subprocess.Popen([*self.inside, "bindfs", "-f", "-o", kept, str(self.behind), str(self.path)])
+        options = "attr_timeout=0,entry_timeout=0,negative_timeout=0"
+        self._server = subprocess.Popen([*self.inside, "bindfs", "-f", "-o", options, str(self.behind), str(self.path)])
         seen = Path(f"/proc/{self._holder.pid}/root{self.path}") if self._holder is not None else self.path
         end = time.monotonic() + 30
         while not os.path.ismount(seen):

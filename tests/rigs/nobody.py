@@ -1,4 +1,4 @@
-"""Runs a program as the user nobody (uid 65534), without groups, and able only to reach a Python below /root."""
+"""Runs a program as the user nobody (uid 65534) without groups, or a function as any user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def why_not_nobody() -> str:
 
 
 def as_nobody(*argv: str) -> list[str]:
-    """The command line that runs ``argv`` as the user nobody, who may then read every file and enter every folder."""
+    """The command line that runs ``argv`` as nobody.
+
+    The program may read every file and enter every folder, because its Python may be below /root.
+    """
     rights = ("--inh-caps", "-all,+dac_read_search", "--ambient-caps", "-all,+dac_read_search")
     bounds = ("--bounding-set", "-all,+dac_read_search")
     return ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", *rights, *bounds, *argv]

@@ -103,7 +103,7 @@ class Sshd:
         (self.folder / "ssh_config").write_text("\n".join(lines) + "\n")
 
     def sessions(self) -> list[int]:
-        """The pids of the open connections."""
+        """The pids of the server's processes, one for each open connection."""
         assert self._server is not None
         text = Path(f"/proc/{self._server.pid}/task/{self._server.pid}/children").read_text()
         return [int(pid) for pid in text.split()]

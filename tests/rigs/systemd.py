@@ -45,13 +45,13 @@ class Box:
         argv = ["nsenter", "-t", str(self.init), "-m", "-u", "-i", "-n", "-p", *words]
         return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=100).stdout
 
-    def shown(self, unit: str, name: str) -> str:
+    def value_of(self, unit: str, name: str) -> str:
         """The value of one property of a unit."""
         return self.run("systemctl", "show", "-p", name, "--value", unit).strip()
 
 
 def _init_of(nspawn: int) -> int | None:
-    """The pid on the host of the first process in the container."""
+    """The pid on the host of the first process in the container; None if it does not run."""
     try:
         children = Path(f"/proc/{nspawn}/task/{nspawn}/children").read_text().split()
     except OSError:

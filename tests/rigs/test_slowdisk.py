@@ -68,8 +68,7 @@ def test_the_throttled_disk_is_as_slow_as_its_limit(tmp_path: Path) -> None:
         group = disk.group
         disk.limit(read_iops=50)
         # Some requests always wait for the throttle, even while a reader waits for a core. Other work on the disk below
-        # can
-        # make it slower for a while but never faster, and requests of that time are still in the mean of the next
+        # can make it slower for a while but never faster, and requests of that time are still in the mean of the next
         # round.
         for _ in range(10):
             rate, wait_ms, busy = observe(disk.name, disk.popen, disk.node, 1.5, depth=4)

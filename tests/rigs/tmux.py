@@ -22,8 +22,8 @@ LONG_S = 20.0
 """The seconds to wait for a text on the screen; other programs may slow the machine down."""
 
 STOPS = pytest.mark.xdist_group("a hung filesystem")
-"""For tests that press Ctrl-Z: these must not run beside a test that hangs a filesystem, for which the program would
-wait."""
+"""For tests that press Ctrl-Z: they must not run beside a test that hangs a filesystem, because the program refuses
+Ctrl-Z while it waits for one."""
 
 
 def why_no_tmux() -> str:
@@ -32,11 +32,11 @@ def why_no_tmux() -> str:
 
 
 class Terminal:
-    """Use it as ``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for("q quit")``. The terminal runs ``sh``.
+    """Use it as ``with Terminal(80, 24) as t: t.type("iotop-ai\\n"); t.wait_for(" q ?")``. The terminal runs ``sh``.
 
-    environment: variables that the shell gets beside those of the caller; TERM and COLORTERM are those of a good
-    terminal. The view of an earlier terminal is not remembered, unless XDG_STATE_HOME names a folder to share. inside:
-    the words before the shell's command.
+    environment: variables that the shell gets beside those of the caller; TERM and COLORTERM are those of a
+    terminal with true colour. The view of an earlier terminal is not remembered, unless XDG_STATE_HOME names a folder
+    to share. inside: the words before the shell's command.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Terminal:
         return "\n".join(self.screen())
 
     def mode(self) -> dict[str, str]:
-        """The modes that a program must restore when it ends: alternate screen, cursor, mouse, cursor keys."""
+        """The modes that a program must restore (alternate screen, cursor, mouse, cursor keys), and the shell's pid."""
         names = ("alternate_on", "cursor_flag", "mouse_any_flag", "mouse_sgr_flag", "keypad_cursor_flag", "pane_pid")
         values = self.tmux("display-message", "-p", " ".join(f"#{{{n}}}" for n in names)).split()
         return dict(zip(names, values, strict=True))
@@ -160,7 +160,7 @@ class Terminal:
         return "\n".join(lines)
 
     def record(self, path: Path) -> None:
-        """Append every byte that programs write to the terminal from now on to a file."""
+        """From now on, append every byte that programs write to the terminal to this file."""
         self.tmux("pipe-pane", "-O", f"exec cat >> '{path}'")
 
     def _painted(self, text: str, seen: Callable[[str], object]) -> str:

@@ -36,18 +36,18 @@ def test_systemd_runs_the_unit(tmp_path: Path) -> None:
         until(lambda: recorded("snap", 2), "nothing was recorded")
         (path,) = folder.glob("*.iotop.jsonl")
         assert path.stat().st_mode & 0o777 == 0o600
-        main = int(box.shown(UNIT, "MainPID"))
+        main = int(box.value_of(UNIT, "MainPID"))
         status = dict(line.split(":", 1) for line in box.run("cat", f"/proc/{main}/status").splitlines())
         assert int(status["CapBnd"], 16) == int(status["CapEff"], 16) == SIX
         assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
         box.run("kill", f"-{signal.SIGKILL.value}", str(main))
-        until(lambda: box.shown(UNIT, "SubState") == "auto-restart", "systemd does not start it again")
+        until(lambda: box.value_of(UNIT, "SubState") == "auto-restart", "systemd does not start it again")
         box.run("systemctl", "start", UNIT)
         until(lambda: recorded("hdr", 2), "the second start recorded nothing")
         before = kinds(path).count("snap")
         until(lambda: recorded("snap", before + 1), "the second start recorded no Snapshot")
         box.run("systemctl", "stop", UNIT)
-        assert (box.shown(UNIT, "ActiveState"), box.shown(UNIT, "Result")) == ("inactive", "success")
+        assert (box.value_of(UNIT, "ActiveState"), box.value_of(UNIT, "Result")) == ("inactive", "success")
         journal = box.run("journalctl", "--no-pager", "-o", "cat", "-u", UNIT)
         assert f"record: to /var/lib/iotop-ai/recordings/{path.name}" in journal
         assert "Traceback" not in journal

@@ -338,7 +338,7 @@ def test_an_xid_from_the_kernel_log_stays_as_a_state_of_its_gpu(library: Path, a
     machine(tmp_path / "gpu.conf", [HOPPER, HOPPER])
     ask = asker(library)
     ask("first")
-    ask(f"heard {uuid(1)} 74")
+    ask(f"xid {uuid(1)} 74")
     state = ask.until(lambda r: r["value"][uuid(1)]["value"]["last_xid"] == 74)["value"]
     assert state[uuid(0)]["value"]["last_xid"] is None
 

@@ -21,7 +21,7 @@ SIZES = [(80, 24), (160, 48)]
 
 
 def coloured(lines: list[Line], hue: str) -> set[str]:
-    """Each text that has this colour, without surrounding spaces."""
+    """Each text below the banner that has this colour, without surrounding spaces."""
     return {span.text.strip() for line in lines[4:] for span in line.spans if span.token == hue and span.text.strip()}
 
 

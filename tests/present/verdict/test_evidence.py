@@ -1,4 +1,4 @@
-"""Evidence in words: each metric has a name, each figure its unit, and whether it meets its threshold."""
+"""Evidence in words: the name of each metric, the unit of each figure, and whether it meets its threshold."""
 
 from __future__ import annotations
 

@@ -15,19 +15,19 @@ def node_text(host: str, seconds: float) -> str:
     reads = 24 * seconds
     lines = [f'node_uname_info{{machine="x86_64",nodename="{host}",release="6.1.0",sysname="Linux"}} 1']
     for device, busy, count in (("nvme0n1", 0.02, reads), ("sda", 0.97, reads), ("loop0", 1.0, reads)):
-        of = f'{{device="{device}"}}'
+        labels = f'{{device="{device}"}}'
         lines += [
-            f"node_disk_io_time_seconds_total{of} {busy * seconds}",
-            f"node_disk_reads_completed_total{of} {count}",
-            f"node_disk_writes_completed_total{of} 0",
-            f"node_disk_read_time_seconds_total{of} {count * (0.04 if device == 'sda' else 0.0001)}",
-            f"node_disk_write_time_seconds_total{of} 0",
+            f"node_disk_io_time_seconds_total{labels} {busy * seconds}",
+            f"node_disk_reads_completed_total{labels} {count}",
+            f"node_disk_writes_completed_total{labels} 0",
+            f"node_disk_read_time_seconds_total{labels} {count * (0.04 if device == 'sda' else 0.0001)}",
+            f"node_disk_write_time_seconds_total{labels} 0",
         ]
     return "\n".join(lines) + "\n"
 
 
 def dcgm_text(host: str, seconds: float) -> str:
-    """One of the four GPUs reports nothing. On the machine "blank" no GPU does."""
+    """Three of the four GPUs report their use; on a machine with "blank" in its name, none of them does."""
     use = [BLANK] * 4 if "blank" in host else [90, 80, BLANK, 70]
     return "".join(
         f'DCGM_FI_DEV_GPU_UTIL{{gpu="{n}",UUID="GPU-{host}-{n}",device="nvidia{n}",modelName="NVIDIA H100",'
@@ -37,9 +37,9 @@ def dcgm_text(host: str, seconds: float) -> str:
 
 
 def smartctl_text(host: str, seconds: float) -> str:
-    """There are two disks, of which sdb reports that it fails."""
-    ill = 1 if "blank" in host else 0
-    return f'smartctl_device_smart_status{{device="sda"}} 1\nsmartctl_device_smart_status{{device="sdb"}} {ill}\n'
+    """There are two disks. sdb reports that it fails, except on a machine with "blank" in its name."""
+    passed = 1 if "blank" in host else 0
+    return f'smartctl_device_smart_status{{device="sda"}} 1\nsmartctl_device_smart_status{{device="sdb"}} {passed}\n'
 
 
 TEXTS = {"node": (9100, node_text), "dcgm": (9400, dcgm_text), "smartctl": (9633, smartctl_text)}

@@ -42,7 +42,7 @@ FAILING_DISK = Scene("verdicts/failing_disk.iotop.jsonl.gz")
 IDLE = Scene("verdicts/idle_desktop.iotop.jsonl.gz")
 JOB = "48213"
 LATE = SLOW_DISK._replace(slurm=JOB)
-"""The machine of a job for which the others wait."""
+"""The machine that the other machines of its job wait for."""
 PEER = Scene("verdicts/comm_wait_network.iotop.jsonl.gz", JOB, (("compute", 330), ("collective", 670)))
 """A machine of the same job that waits."""
 

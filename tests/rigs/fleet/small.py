@@ -1,4 +1,4 @@
-"""A fleet of twelve machines, and a real Prometheus's answers about it, for tests that run without Prometheus.
+"""A fleet of eleven machines, and a real Prometheus's answers about it, for tests that run without Prometheus.
 
 ``python -m tests.rigs.fleet.small`` records the answers again.
 """

@@ -2,8 +2,9 @@
 
 It reads one command per line from stdin and prints one JSON object per line: ``read`` (the Reading as the live source
 takes it), ``sweep`` (the Reading after the next sweep), ``first`` (the Reading after the first answer), ``details``,
-``events``, ``costs``, and ``rates`` (those of the next two sweeps). A third argument names the folder that contains
-proc and sys.
+``events``, ``costs``, ``rates`` (those of the next two sweeps), and ``xid UUID NUMBER`` (note an Xid of the log).
+Its arguments are the seconds between two sweeps, the seconds between two tries to open the library, and optionally the
+folder that contains proc and sys.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def main(every_s: float, retry_s: float, folder: str) -> None:
             out: Any = {name: cost._asdict() for name, cost in collector.costs().items()}
         elif command == "details":
             out = plain(take_reading(detail, clock))
-        elif command.startswith("heard "):
+        elif command.startswith("xid "):
             _, uuid, number = command.split()
             collector.note_xid(XidEvent(uuid, int(number), 1, 1))
             out = {}

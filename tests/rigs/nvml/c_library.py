@@ -39,7 +39,7 @@ SERVER: dict[str, object] = {
     "mig": 0,
     "procs": "2001:60129542144",
 }
-"""A data-centre card under load, which answers every question but the one about its fan."""
+"""A data-centre card without a fan, under load. It answers only the questions that every data-centre card answers."""
 
 HOPPER: dict[str, object] = SERVER | {
     "gpm": 1,

@@ -1,7 +1,7 @@
-"""A child that runs the whole monitor for a while, and prints its cost and the part of it in NVML calls.
+"""A child that runs the whole monitor for a while, and prints its cost and the share of the NVML calls in it.
 
-``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: the CPU time in ms per second, in all
-and in the calls.
+``python -m tests.rigs.nvml.cost SECONDS WIDTH HEIGHT`` prints one JSON object: the number of GPUs, the CPU time in ms
+per second, in all and in the calls, and the calls per second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.sources.live.source import LiveSource
 
 WARM = 7
-"""The number of ticks that are left out, in which the library is opened and every question is first asked."""
+"""The last Frame that is left out. Until then, the library is opened and every question is first asked."""
 
 
 def main(seconds: int, width: int, height: int) -> None:

@@ -13,7 +13,7 @@ from tests.rigs.slowdisk.fuse import FuseDisk
 
 @contextmanager
 def slow_files(folder: Path, count: int) -> Iterator[Path]:
-    """Files of 32 KB on an ext4 whose disk takes 10 ms for each request, and serves several at the same time."""
+    """Files of 32 KB on an ext4 filesystem. Its disk takes 10 ms for each request, and serves several at once."""
     rig, mount = folder / "rig", folder / "set"
     rig.mkdir()
     mount.mkdir()

@@ -37,7 +37,7 @@ def why_no_fuse_disk() -> str:
 
 
 def build(target: Path, source: Path = SOURCE) -> None:
-    """Compile a FUSE filesystem, which takes about half a second."""
+    """Compile a FUSE filesystem. This takes about half a second."""
     flags = run("pkg-config", "--cflags", "--libs", "fuse3").split()
     run("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", str(target), str(source), *flags)
 
@@ -45,8 +45,8 @@ def build(target: Path, source: Path = SOURCE) -> None:
 class FuseDisk:
     """Use it as ``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
-    serial: whether the requests are served one after the other, so that they queue. If not, they take their time at the
-    same time; with libfuse 3.12 or later, up to at_once of them. source: the mount source that the server reports.
+    serial: whether the requests are served one after the other, so that they queue. If not, up to ``at_once`` are
+    served at the same time (with a libfuse before 3.12: up to 10). source: the mount's source in /proc/self/mounts.
     """
 
     def __init__(

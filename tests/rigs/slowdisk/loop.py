@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def run(*argv: str) -> str:
-    """The standard output of a command. Raises CalledProcessError, whose message has the standard error."""
+    """The standard output of a command. Raises RuntimeError, whose message has the standard error."""
     done = subprocess.run(argv, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")

@@ -39,8 +39,8 @@ def why_no_throttled_disk(folder: Path) -> str:
 class ThrottledDisk:
     """Use it as ``with ThrottledDisk(folder) as disk: disk.limit(read_iops=50); disk.popen("fio", ...)``.
 
-    node: "/dev/loopN". name: "loopN". Only processes that ``popen`` starts are slowed down. This includes what else
-    they read from the underlying disk, such as their libraries, so read these once before.
+    node: "/dev/loopN". name: "loopN". Only processes that ``popen`` starts or that ``enter`` moves are slowed down.
+    Their other reads from the underlying disk, such as those of libraries, are slow too, so read those files first.
     """
 
     def __init__(self, folder: Path, mebibytes: int = 64) -> None:

@@ -1,4 +1,4 @@
-"""Builds the shim between the real smartctl and a made-up disk."""
+"""Made-up disks: a shim answers the real smartctl for NVMe, and a script replaces it for SATA."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FAILING: dict[str, object] = {
     "err_entries": 37,
     "warn_time": 44,
 }
-"""Its spare is below the threshold, it is past its rated life, and it has 37 media errors and 84 °C."""
+"""Its spare is below the threshold, it is past its rated life, it has 37 media errors, and it is at 84 °C."""
 
 
 def why_no_smartctl() -> str:
@@ -66,7 +66,7 @@ def _shim() -> bytes:
 
 
 class Smartctl:
-    """A smartctl at ``path`` that finds the NVMe controllers of text files beside the real disks of the machine.
+    """A smartctl at ``path`` that finds made-up disks, described by files, beside the real disks of the machine.
 
     The arguments of each call are appended to ``calls``. ``tree`` is a machine tree whose sysfs names these disks.
     """
@@ -117,7 +117,7 @@ class Smartctl:
     def sata(self, name: str, attributes: Mapping[int, tuple[int, int]] = {}, **more: object) -> None:
         """Add or change a SATA disk.
 
-        attributes: (value, raw) by id. more: ``failing``, the ``seconds`` of a self-test, and whether it ``fails``.
+        attributes: (value, raw) by id. more: ``failing``, ``hours``, and of self-tests the ``seconds`` and ``fails``.
         """
         own = self.folder / name
         old = json.loads((own / "disk.json").read_text()) if own.exists() else {"log": [], "test": None}
@@ -148,7 +148,7 @@ class Smartctl:
 def sata_json(dump: str, attributes: Mapping[int, tuple[int, int]], *, failing: bool = False) -> dict[str, Any]:
     """The real smartctl's JSON for a SATA disk, from an edited dump that ``smartctl -r ataioctl,2`` printed.
 
-    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: the overall status.
+    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: whether the disk fails.
     """
     dump = edited(dump, attributes, failing=failing)
     done = subprocess.run([SMARTCTL, "--json=c", "-a", "-"], input=dump, capture_output=True, text=True, check=False)

@@ -2,7 +2,7 @@
 
 python sata.py FOLDER <smartctl's arguments> replaces smartctl. ``FOLDER/disk.json`` describes the disk (attributes,
 overall status, a self-test that runs or fails), and ``FOLDER/dump.txt`` is a dump that ``smartctl -r ataioctl,2``
-printed. The real smartctl reads it. Self-tests are started, aborted and ended here, over ``seconds``, as a disk would.
+printed. This program starts, aborts and ends self-tests, which take ``seconds``, as a disk does.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def edited(
 ) -> str:
     """The dump of a disk with these changes.
 
-    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: the overall status. status: the
-    status byte of the self-test. tests: (number, status byte, hours) of each entry in the self-test log, oldest first.
+    attributes: (value, raw) by id; an attribute that the disk lacks is added. failing: whether the disk fails. status:
+    the status byte of the self-test. tests: (number, status byte, hours) of each entry in its log, oldest first.
     """
     match = _section(dump, VALUES)
     sector = _sector(match)
@@ -95,7 +95,7 @@ class Sata:
         os.replace(beside, self._file)
 
     def settle(self) -> int | None:
-        """End a self-test whose time is over, and return the status byte of one that still runs."""
+        """End a self-test whose time is over. Return the status byte of the self-test; None without one."""
         test = self.disk.get("test")
         if test is None:
             return None
