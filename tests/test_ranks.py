@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.scenarios.causes_gpu import CAUSES
-from tests.scenarios.ranks import Trouble, shown
+from tests.scenarios.ranks import Trouble, gpu_figures
 
 REPO = Path(__file__).resolve().parent.parent
 NOTHING = Trouble("", 0.0, 0)
@@ -23,7 +23,8 @@ NOTHING = Trouble("", 0.0, 0)
 def figures(
     shares: list[float], trouble: Trouble = NOTHING, reason: int = 270, seconds: float = 1.0
 ) -> dict[str, float]:
-    return shown(shares, 0, Namespace(reason=reason), trouble, {"held": 0.0, "bytes": 0.0, "replays": 0.0}, seconds)
+    counters = {"held": 0.0, "bytes": 0.0, "replays": 0.0}
+    return gpu_figures(shares, 0, Namespace(reason=reason), trouble, counters, seconds)
 
 
 def test_a_spinning_rank_is_busy_and_draws_little_power() -> None:

@@ -68,14 +68,14 @@ class Cause(NamedTuple):
         """Return the command line of the trainer; [] without a trainer."""
         if self.program is None:
             return []
-        shown = [] if conf is None else ["--gpu", str(conf)]
+        gpu = [] if conf is None else ["--gpu", str(conf)]
         python = torch_python() if self.torch else sys.executable
         return [
-            *setting.within, python, str(self.program), str(setting.folder), "--log", str(log), *self.options, *shown
+            *setting.within, python, str(self.program), str(setting.folder), "--log", str(log), *self.options, *gpu
         ]  # fmt: skip
 
     def drawn(self, chance: random.Random) -> Cause:
-        """Return the cause with parameters that are drawn at random."""
+        """Return the cause with random parameters; the cause itself if it has no ``draw``."""
         return self if self.draw is None else self.draw(self, chance)
 
 

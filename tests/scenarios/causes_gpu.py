@@ -18,7 +18,7 @@ CARD = (
     ("fi.74", 0), ("fi.138", 4096), ("fi.139", 8192), ("fi.230", 0),
 )  # fmt: skip
 """Figures of a data-centre card, in addition to the figures from ranks.py."""
-LINK = 30.0
+LONG_S = 30.0
 """The window of the classes that need half a minute. Imbalance needs a whole minute."""
 
 
@@ -88,16 +88,16 @@ def ranks(label: str, gpus: int, *trouble: object, **more: Any) -> Cause:
 
 CAUSES: dict[str, Cause] = {
     "gpu_throttle heat": ranks(
-        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, window_s=LINK, draw=_throttled
+        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, window_s=LONG_S, draw=_throttled
     ),
     "gpu_throttle brake of 1 in 4": ranks(
-        "gpu_throttle", 4, "--trouble", "throttle", "--amount", 2, "--reason", 271, window_s=LINK, draw=_throttled,
+        "gpu_throttle", 4, "--trouble", "throttle", "--amount", 2, "--reason", 271, window_s=LONG_S, draw=_throttled,
     ),
     "gpu_throttle by mask": ranks(
-        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, "--reason", 0, window_s=LINK, draw=_throttled
+        "gpu_throttle", 1, "--trouble", "throttle", "--amount", 2, "--reason", 0, window_s=LONG_S, draw=_throttled
     ),
-    "pcie narrow": ranks("pcie", 1, "--trouble", "link", "--amount", 1, window_s=LINK, draw=_copies),
-    "pcie replays": ranks("pcie", 2, "--trouble", "replays", "--amount", 5000, window_s=LINK),
+    "pcie narrow": ranks("pcie", 1, "--trouble", "link", "--amount", 1, window_s=LONG_S, draw=_copies),
+    "pcie replays": ranks("pcie", 2, "--trouble", "replays", "--amount", 5000, window_s=LONG_S),
     "gpu_memory grows": ranks("gpu_memory", 1, "--trouble", "memory", "--amount", 40_000_000),
     "gpu_memory shared": ranks("gpu_memory", 1, "--trouble", "shared", "--amount", 1),
     "gpu_fault Xid 48": ranks("gpu_fault", 2, "--trouble", "xid", "--amount", 48, window_s=BREAKS_S + 2.0),
@@ -115,7 +115,7 @@ CAUSES: dict[str, Cause] = {
         "imbalance", 4, "--trouble", "late-step", "--amount", 3, window_s=60.0, seconds=75, draw=_late_step
     ),
     "no_gpu": Cause(
-        "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LINK, draw=_cores
+        "no_gpu", plain, (*FED, "--on-cpu"), gpu=True, card=CARD, program=RANKS, window_s=LONG_S, draw=_cores
     ),
     "spinning main thread": ranks("gpu_bound", 1, "--workers", 0, "--kind", "spin", negative=True, background=False),
     "eight GPUs spin": ranks("comm_wait", 8, "--trouble", "hang", "--with", 8, window_s=20.0, negative=True),

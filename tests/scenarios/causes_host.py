@@ -20,7 +20,7 @@ EPOCHS = ("--mode", "epochs", "--workers", "2", "--batch", "2", "--warm", "--ste
 
 
 def with_program(scene: Scene, mode: str, count: int = 1) -> Scene:
-    """Return the scene with another program beside the job. mode: what the program does. count: how much of it."""
+    """Return the scene with another program beside the job. mode: what the program does. count: how many times."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:
@@ -40,7 +40,7 @@ def one_core(folder: Path) -> Iterator[Setting]:
 
 
 def why_no_gcc() -> str:
-    """Return why nothing can be compiled here; "" when it can."""
+    """Return why C programs cannot be compiled here; "" when they can."""
     return "" if shutil.which("gcc") else "needs gcc"
 
 

@@ -23,11 +23,11 @@ UNUSUAL = Path(__file__).with_name("unusual.py")
 BTRFS = ("mkfs.btrfs", "-q", "-f", "--nodiscard")
 LOADER = ("--workers", "2", "--batch", "4", "--warm", "--cpu-ms", "1", "--step", "0.1")
 STUCK_S = 85.0
-"""How long to wait in seconds: 8 s until the job stops, a minute without movement, and most of the 10 s window."""
+"""The seconds to wait: at most 8 until the job stops, a minute without movement, the 10 s window, and a reserve."""
 
 
 def beside_full(scene: Scene) -> Scene:
-    """Return the scene with two small full filesystems that its job does not use. One of them is a /boot."""
+    """Return the scene with two small full filesystems that its job does not use. One of them is called boot."""
 
     @contextlib.contextmanager
     def both(folder: Path) -> Iterator[Setting]:

@@ -32,7 +32,7 @@ class Scored(NamedTuple):
 
 
 def scored(records: Sequence[Record]) -> list[Scored]:
-    """Return every run with its score."""
+    """Return every run that has rows, with its score."""
     return [
         Scored(r, score(r["label"], r["rows"], window_s=r["window_s"], started=r["started"], also=r["also"]))
         for r in records

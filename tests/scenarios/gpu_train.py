@@ -1,8 +1,8 @@
 """A real training on a GPU: ``python gpu_train.py --model resnet --cause healthy --seconds 40 --log FILE``.
 
 The truth comes from the GPU: a pair of CUDA events around each step's kernels gives the time for which it computed, and
-the clock around ``next()`` gives the time without data. Between two events of a launch-bound step the GPU is idle as
-well, so that only the wait is exact for such a step. With ``--device cpu`` the duration of a step stands in for the
+the clock around ``next()`` gives the time without data. Between the events of a launch-bound step the GPU is sometimes
+idle, so only the wait is exact for such a step. With ``--device cpu`` the duration of a step stands in for the
 events.
 """
 
@@ -39,7 +39,7 @@ class Block(nn.Module):
 
 
 def resnet(width: int, depth: int) -> nn.Module:
-    """Return a model that sorts images of 3x64x64 into ten classes."""
+    """Return a model that classifies images of 3x64x64 into ten classes."""
     blocks = [Block(width) for _ in range(depth)]
     return nn.Sequential(
         nn.Conv2d(3, width, 7, stride=2, padding=3),
@@ -60,7 +60,7 @@ def transformer(width: int, depth: int) -> nn.Module:
 
 
 class Images(Dataset[torch.Tensor]):
-    """Endless images. delay_s: the seconds that a worker needs for one image."""
+    """Endless images. delay_s: the CPU time that one image costs."""
 
     def __init__(self, delay_s: float) -> None:
         self.delay_s = delay_s

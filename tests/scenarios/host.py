@@ -1,4 +1,4 @@
-"""Programs around a job: ``python host.py MODE FOLDER [--log FILE] [--gpu CONF] [options of trainer.py]``.
+"""Programs around a job: ``python host.py FOLDER --mode MODE [its options] [options of trainer.py]``.
 
 epochs: a trainer that restarts its workers every --epoch steps; each worker first imports for --import-s. dies: a
 trainer that kills itself with --signal after --after seconds. serve: an inference server that waits for requests. read:
@@ -42,7 +42,7 @@ class Importing(Dataset):
 
 
 def train(a: argparse.Namespace, dataset: Dataset, epoch: int, end: float) -> None:
-    """Train until ``end``, and restart the workers after ``epoch`` steps (0: never)."""
+    """Train until ``end``, and restart the workers after every ``epoch`` steps (0: never)."""
     log = a.log.open("w", buffering=1) if a.log else None
     loader, step = Loader(dataset, a.workers, a.batch, a.prefetch, a.method), 0
     while time.monotonic() < end:
@@ -65,9 +65,9 @@ def serve(conf: Path | None) -> None:
     """Listen for HTTP requests. With a GPU, also hold the memory of a model there and leave the GPU idle."""
     if conf is not None:
         text = [line for line in conf.read_text().splitlines() if not line.startswith(("gpu0.util", "gpu0.power_mw"))]
-        shown = [*text, "gpu0.util=0", "gpu0.power_mw=75000", f"gpu0.procs={os.getpid()}:42949672960"]
+        lines = [*text, "gpu0.util=0", "gpu0.power_mw=75000", f"gpu0.procs={os.getpid()}:42949672960"]
         fresh = conf.with_suffix(".new")
-        fresh.write_text("\n".join(shown) + "\n")
+        fresh.write_text("\n".join(lines) + "\n")
         os.replace(fresh, conf)
     http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler).serve_forever()
 

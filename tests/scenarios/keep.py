@@ -36,7 +36,7 @@ from tests.scenarios.watch import row_of
 
 VERDICTS = Path(__file__).resolve().parents[1] / "data/verdicts"
 INDEX = "index.json"
-LONGEST_BYTES = 250_000
+LARGEST_BYTES = 250_000
 FALSE_ALARMS = 0.1
 
 
@@ -113,7 +113,7 @@ def keep(results: Path, target: Path) -> list[str]:
         write(slim.all(), fresh)
         size, kept = fresh.stat().st_size, entry(run, packed.name)
         trouble = (
-            f"{size} bytes" if size > LONGEST_BYTES else wrong(kept, [row(frame) for frame in frames(snapshots(fresh))])
+            f"{size} bytes" if size > LARGEST_BYTES else wrong(kept, [row(frame) for frame in frames(snapshots(fresh))])
         )
         if trouble:
             # The earlier recording is kept.

@@ -36,7 +36,7 @@ def run_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def alone(base: Path | None = None) -> Iterator[None]:
-    """Wait until no other run uses this machine. Otherwise the verdict of each run would see the other one."""
+    """Wait until no other run uses this machine, because its load would change the verdict."""
     with ((base or Path(tempfile.gettempdir())) / f"{PREFIX}lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -28,7 +28,7 @@ class Run(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The name of its result's file, without an ending."""
+        """The name of its result's file, without a suffix."""
         return f"{self.name.replace(' ', '_').replace('=', '')}-{self.number}"
 
     def cause(self, causes: Mapping[str, Cause]) -> Cause:
@@ -53,8 +53,8 @@ def plan(
 ) -> list[Run]:
     """Return all runs.
 
-    Every cause comes once before any cause comes twice, each time in a random order, and the kinds do too. So the runs
-    that are done at an early end are a fair sample.
+    Every cause comes once before any cause comes twice. The order of the causes and of their kinds is random, so even a
+    benchmark that is stopped early has a fair sample.
     """
     chance = random.Random(f"order {seed}")
     wanted = list(names)

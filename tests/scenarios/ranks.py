@@ -70,7 +70,7 @@ class Board:
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
     """Run one rank forever."""
     if a.ranks > 1:
-        # No rank is left when the other processes end, in whatever way.
+        # The rank ends with the process that started it, in whatever way that one ends.
         die_with_us()
     board.pids[rank] = os.getpid()
     mine = rank < trouble.gpus
@@ -135,7 +135,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
         for rank in range(ranks if not a.on_cpu else 0):
             after = board.seconds(rank, now)
             shares = [max(0.0, y - x) / (now - at) for x, y in zip(before[rank], after, strict=True)]
-            own = shown(
+            own = gpu_figures(
                 shares, rank, a, trouble if rank < trouble.gpus else Trouble("", 0.0, 0), counters[rank], now - at
             )
             own["procs"] = f"{board.pids[rank]}:8589934592"
@@ -152,7 +152,7 @@ def report(target: Path, board: Board, a: argparse.Namespace, trouble: Trouble, 
         os.replace(fresh, target)
 
 
-def shown(
+def gpu_figures(
     shares: list[float], rank: int, a: argparse.Namespace, trouble: Trouble, counters: dict[str, float], seconds: float
 ) -> dict[str, Any]:
     """Return the figures of one GPU after an interval. shares: the shares of the interval in each phase."""

@@ -1,8 +1,9 @@
 """The verdict on a real GPU: ``python -m tests.scenarios.real_gpu [--seconds 40] [--device cpu]``.
 
-It trains a small ResNet and a small transformer, each well fed, starved of decoded images, and launch-bound, and
-compares what the program says with CUDA events. Without a GPU or without torch it prints the reason and ends with exit
-code 2. ``--device cpu`` tries the command on a machine without a GPU; its figures prove nothing about a GPU.
+It trains a small ResNet and a small transformer, each well fed, starved of decoded images, and launch-bound. It checks
+each verdict, and prints it beside the truth from CUDA events. Without a GPU or without torch it prints the reason and
+ends with exit code 2. ``--device cpu`` tries the command on a machine without a GPU; its figures prove nothing about a
+GPU.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def why_not(device: str) -> str:
 
 
 def truth(log: Path, start: float, end: float) -> dict[str, float]:
-    """Return the shares of the time between two moments: without data, with the GPU busy, and the rest."""
+    """Return the steps between two moments, and the shares of their time: without data, with the GPU busy, the rest."""
     steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
     inside = [step for step in steps if start <= step["at"] <= end]
     whole = sum(step["all"] for step in inside) or 1.0

@@ -31,7 +31,8 @@ MEANING = """
 - **top-1**: the right class is the one most often named after the class's window. **top-3**: it is among the first
   three findings for at least half of that time.
 - **false alarms**: seconds of the negatives (nothing wrong, or easily mistaken for a fault) with a false first finding.
-- **time to the right verdict**: from the end of the class's window, and 15 s after the trainer's start.
+- **time to the right verdict**: from the end of the class's window, but at the earliest from 15 s after the trainer's
+  start.
 - **flaps**: changes of the first finding after the first right one.
 - **share lost is right**: of the seconds, those whose share of time lost over 10 s is within 0.10 of the trainer's own
   log (0.15 beside a busy core).
@@ -73,7 +74,7 @@ NAMES = (
 
 
 def run_line(run: Scored) -> str:
-    """Return a line about a run, followed by a line with the text of the screen."""
+    """Return three lines about a run: its parameters, its score, and the last text of the screen."""
     s, r = run.score, run.record
     late = "never" if s.late_s is None else f"+{s.late_s:.0f} s"
     errors = sorted(abs(e) for e in s.errors)

@@ -17,7 +17,7 @@ class OtherPlanError(Exception):
 
 
 class Results:
-    """The results of a benchmark. The folder remembers the seed and the seconds of the benchmark's plan."""
+    """The results of a benchmark. The folder also stores the settings of the benchmark's plan."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], *, resume: bool) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class Results:
         if resume and stamp.exists():
             old = json.loads(stamp.read_text())
             if old != plan:
-                raise OtherPlanError(f"{folder} was begun with {old}, not with {plan}; say the same or no --resume")
+                raise OtherPlanError(f"{folder} was begun with {old}, not with {plan}; give the same or no --resume")
         elif any(folder.glob("*.json")):
             self._set_aside()
         _write(stamp, plan)
@@ -38,9 +38,9 @@ class Results:
         self.folder.rename(other)
         self.folder.mkdir()
 
-    def file(self, run: Run, ending: str) -> Path:
-        """Return the path of a file of this run with this ending."""
-        return self.folder / f"{run.file}.{ending}"
+    def file(self, run: Run, suffix: str) -> Path:
+        """Return the path of a file of this run with this suffix."""
+        return self.folder / f"{run.file}.{suffix}"
 
     def done(self, run: Run) -> bool:
         """Whether a run has a result."""

@@ -44,7 +44,7 @@ def moment(text: str) -> datetime.datetime:
 
 
 def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run]) -> str:
-    """Return a list of the causes, of those that cannot be made here and why, and of the time that the rest takes."""
+    """Return the causes as text, with the reasons why some cannot be made here, and the time that the runs take."""
     lines = []
     for name in sorted(names):
         cause = causes[name]
@@ -60,7 +60,7 @@ def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run
 def play_all(
     runs: Sequence[Run], causes: Mapping[str, Cause], results: Results, until: datetime.datetime | None
 ) -> bool:
-    """Play the runs that have no result yet; return whether all were played."""
+    """Play these runs, and store their results. Return False if the rest would end after ``until``."""
     with tempfile.TemporaryDirectory(prefix="nvml-") as place:
         library = None if why_no_library() else build(Path(place))
         for count, run in enumerate(runs, 1):
@@ -93,9 +93,9 @@ def arguments(causes: Mapping[str, Cause]) -> argparse.ArgumentParser:
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--until", type=moment, metavar="HH:MM", help="begin no run that would end later")
     parser.add_argument("--results", type=Path, help=f"default {RESULTS.relative_to(REPO)}; with --class a new folder")
-    parser.add_argument("--first", action="store_true", help="of several causes of a class the first; all negatives")
+    parser.add_argument("--first", action="store_true", help="only the first cause of each class, and all negatives")
     parser.add_argument("--list", action="store_true")
-    parser.add_argument("--write", action="store_true", help="write docs/verdict.md, also from what is there already")
+    parser.add_argument("--write", action="store_true", help="write docs/verdict.md, also from earlier results")
     return parser
 
 
@@ -159,7 +159,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         complete = play_all(left, causes, results, a.until)
     except KeyboardInterrupt:
-        print("interrupted; --resume goes on", flush=True)
+        print("interrupted; --resume continues", flush=True)
     records = results.all()
     if not any("rows" in record for record in records):
         return 2

@@ -59,7 +59,7 @@ def plain(folder: Path) -> Iterator[Setting]:
 
 @contextlib.contextmanager
 def mounted(node: str, folder: Path, make: Sequence[str] = EXT4) -> Iterator[None]:
-    """Mount a new filesystem on a device, by default an ext4."""
+    """Mount a new filesystem on a device, by default ext4."""
     folder.mkdir()
     run(*make, node)
     run("mount", "-o", "noatime,nodiscard", node, str(folder))
@@ -219,7 +219,7 @@ def full_filesystem(folder: Path) -> Iterator[Setting]:
 
 
 def far(delay_us: int, bytes_per_s: int = 0) -> Scene:
-    """Return a scene with a folder on a FUSE filesystem that is as slow as a network's and has no block device."""
+    """Return a scene with a folder on a FUSE filesystem, which is slow and has no block device, as over a network."""
 
     @contextlib.contextmanager
     def scene(folder: Path) -> Iterator[Setting]:

@@ -53,7 +53,7 @@ class Slim:
             for key in job.members
             if key not in self._others
         }
-        self._kept = self._jobs | _busy(tables) | _above(tables, self._jobs)
+        self._kept = self._jobs | _busy(tables) | _descendants(tables, self._jobs)
         self._own = {s.own.pid for s in snapshots}
         self._infos: dict[ProcessKey, ProcessInfo] = {}
         self._same: dict[int, tuple[Any, Any]] = {}
@@ -140,7 +140,7 @@ class Slim:
         return value
 
     def _hide(self, value: T) -> T:
-        """Return the value with a shorter name for the run's folder. Equal objects give the same object."""
+        """Return the value with its texts hidden. The same object always gives the same result."""
         known = self._same.get(id(value))
         if known is None or known[0] is not value:
             known = (value, self._renamed(value))
@@ -219,7 +219,7 @@ def _busy(tables: Sequence[ProcessTable]) -> set[ProcessKey]:
     return out
 
 
-def _above(tables: Sequence[ProcessTable], keys: set[ProcessKey]) -> set[ProcessKey]:
+def _descendants(tables: Sequence[ProcessTable], keys: set[ProcessKey]) -> set[ProcessKey]:
     """Return the descendants of these processes, including those that live only briefly, as compilers do."""
     out: set[ProcessKey] = set()
     for table in tables:

@@ -1,4 +1,4 @@
-"""Finds a Python with torch: the one that runs, or the one that IOTOP_AI_TORCH_PYTHON names."""
+"""Finds a Python with torch: this one, or the one that IOTOP_AI_TORCH_PYTHON names."""
 
 from __future__ import annotations
 

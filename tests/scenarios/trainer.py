@@ -3,9 +3,9 @@
 It needs no framework; with --torch its loader is the real DataLoader.
 
 The workers are processes with index queues and one result queue. They are named pt_data_worker, as PyTorch names its
-workers (prctl PR_SET_NAME). With --workers 0 the trainer loads by itself. A step is a sleep, as in MLPerf Storage. Each
-step appends its wait for data and its length to --log as a line of JSON. This is the truth with which a verdict is
-compared.
+workers (prctl PR_SET_NAME). With --workers 0 the trainer loads by itself. By default a step is a sleep, as in MLPerf
+Storage. Each step appends its wait for data and its length to --log as a line of JSON. This is the truth with which a
+verdict is compared.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Dataset:
 
     Each read is at a random position of a random file, or with ``sweep`` at the next position, over all files again and
     again. Each read comes from the disk, unless the data is ``warm`` or ``keep`` leaves what was read in the cache.
-    With ``url`` a sample is fetched from there. Each loader also has ``anon`` bytes of memory, and each sample touches
+    With ``url`` a sample is fetched from there. Each loader also has ``anon_bytes`` of memory, and each sample touches
     some of its pages at random.
     """
 
@@ -220,9 +220,9 @@ def options(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--torch", action="store_true", help="the real DataLoader")
     parser.add_argument("--save-every", type=int, default=0)
     parser.add_argument("--save-bytes", type=int, default=60 << 20)
-    parser.add_argument("--peers", type=int, default=0, help="further ranks that spin at each step for this one")
+    parser.add_argument("--peers", type=int, default=0, help="further ranks, which always spin")
     parser.add_argument("--method", default="fork")
-    parser.add_argument("--tracker", action="store_true", help="an experiment tracker's process below it")
+    parser.add_argument("--tracker", action="store_true", help="start a process like that of an experiment tracker")
     parser.add_argument("--gpu", type=Path)
     parser.add_argument("--log", type=Path)
     return parser.parse_args(words)
@@ -281,7 +281,7 @@ def _poll() -> None:
 
 
 def rank(method: str) -> multiprocessing.process.BaseProcess:
-    """Start and return another rank, which spins in its collective until this rank arrives."""
+    """Start and return another rank, which spins all the time, as in a collective."""
     process = multiprocessing.get_context(method).Process(target=_poll, daemon=True)
     process.start()
     return process

@@ -97,7 +97,7 @@ def deadlock(a: argparse.Namespace, log: Steps, after: float) -> None:
 
 
 def rank(number: int, a: argparse.Namespace, after: float) -> None:
-    """Run one of two ranks. The second leaves the loop, like a rank that has no more batches or waits for a lock."""
+    """Run one of two ranks. The second stops for ever, like a rank that waits for a lock."""
     import torch
     from torch import distributed
 
@@ -140,7 +140,7 @@ def simulator(remote: Connection, others: list[Connection], seconds: float) -> N
 
 
 def simulate(a: argparse.Namespace, log: Steps) -> None:
-    """Train in rounds: each steps every environment --batch times, then learns for a step."""
+    """Train in rounds: each steps every environment --batch times, and then trains for a step."""
     context = multiprocessing.get_context(a.method)
     pipes = [context.Pipe() for _ in range(a.workers)]
     for i, (_, remote) in enumerate(pipes):
@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--mode", choices=MODES, required=True)
     parser.add_argument("--after", type=float, default=8.0)
     parser.add_argument("--process", action="store_true")
-    parser.add_argument("--pack-ms", type=float, default=0.0, help="CPU time by which each mebibyte is packed")
+    parser.add_argument("--pack-ms", type=float, default=0.0, help="CPU time for packing each mebibyte")
     own, rest = parser.parse_known_args()
     a = options([str(own.folder), *rest])
     tracked(a)

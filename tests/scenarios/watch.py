@@ -32,7 +32,7 @@ ALARMS = (State.STARVED, State.BLOCKED, State.SLOWED)
 
 
 def row_of(frame: Frame, pid: int) -> dict[str, Any]:
-    """Return the figures of a tick: the first findings, and the measured figures of the job of process ``pid``."""
+    """Return the figures of a tick: the classes of the findings, and the measured figures of the job of ``pid``."""
     facts = gather(frame.snapshot, frame.history)
     job = next((j for j in facts.jobs if pid in {key.pid for key in j.job.members}), None)
     verdict, sample = frame.verdict, frame.sample.jobs.value

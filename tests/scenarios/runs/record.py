@@ -1,4 +1,4 @@
-"""Records a run: ``record_run(Run(...), folder)``, or ``python -m tests.scenarios.runs.record OUT --delay-ms 20``."""
+"""Records a run: ``record_run(run, folder, ...)``, or ``python -m tests.scenarios.runs.record OUT --delay-ms 20``."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def record_run(run: Run, folder: Path, name: str, setting: Setting, library: Pat
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path, help="OUT.iotop.jsonl and OUT.log are written")
-    parser.add_argument("--delay-ms", type=float, help="of each request of the disk; without it the data is in memory")
+    parser.add_argument("--delay-ms", type=float, help="delay of each disk request; without it the data is in memory")
     parser.add_argument("--seconds", type=float, default=20.0)
     a, options = parser.parse_known_args(argv)  # the other words are options of the trainer
     delay_us = None if a.delay_ms is None else round(a.delay_ms * 1000)

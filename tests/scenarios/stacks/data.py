@@ -1,4 +1,4 @@
-"""The data set of a case. Its stack writes it once, and then it is copied, which takes less time than an import."""
+"""The data set of a case. Its stack writes it once; later runs copy it, which is faster than importing the stack."""
 
 from __future__ import annotations
 

@@ -38,9 +38,9 @@ def write_folder(folder: Path, megabytes: int) -> None:
 
 
 def augment(image: bytes, work: int) -> object:
-    """Decode an image, crop and flip it ``work`` times, and return an array of 224 x 224.
+    """Decode, crop and flip an image ``work`` times, and return the last result as an array of 224 x 224 x 3.
 
-    If ``work`` is 0, the array holds 12,288 bytes of the image as they are, without decoding.
+    If ``work`` is 0, the array holds the first 12,288 bytes of the image as they are.
     """
     import numpy
     from PIL import Image, ImageOps

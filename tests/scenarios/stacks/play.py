@@ -143,7 +143,9 @@ def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
 
 
 def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the program says about a recording now: the verdict, each second's class and stall, the account."""
+    """Return what the program says about a recording now: the verdict, the classes and stall errors of the seconds, the
+    account, and the number of other jobs.
+    """
     command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(pid)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)
     if done.returncode not in (0, 1, 2) or not done.stdout:

@@ -67,7 +67,7 @@ def percent(value: float | None) -> str:
 
 
 def line(run: Scored) -> str:
-    """Return a line about one run, for the terminal."""
+    """Return two lines about a run, for the terminal: its figures, and the last text of the screen."""
     r = run.record
     stall = r["data_stall_ratio"]
     account = r["account"]

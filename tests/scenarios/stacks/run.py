@@ -1,9 +1,9 @@
 """Runs real stacks and scores the verdicts: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40]``.
 
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
-the cases whose name, stack or cause contains the word, --list lists the cases, --again judges existing recordings with
-the current code, and --write writes docs/stacks.md. --unseen takes the stacks that no rule was made with instead, and
-their page.
+the cases whose name contains the word, or whose stack, cause or class it is. --list lists the cases, --again judges
+existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks that no
+rule was made with, and with their page.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def why_not(case: Case) -> str:
 
 
 def matching_cases(only: Sequence[str] | None, cases: Mapping[str, Case] = CASES) -> dict[str, Case]:
-    """Return the cases that contain one of the words. Raises ValueError for a word that no case contains."""
+    """Return the cases that the words select (--only). Raises ValueError for a word that selects none."""
     out = {}
     for word in only or [""]:
         found = {n: c for n, c in cases.items() if word in n or word in (c.stack, c.cause.name, c.cause.label)}

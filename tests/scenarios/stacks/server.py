@@ -1,8 +1,8 @@
 """An object store over HTTP: ``python server.py FOLDER DELAY_MS BYTES_PER_S PORT``.
 
-It answers as S3 does with addresses by path (/bucket/KEY, HEAD, ranges, ListObjectsV2). It waits DELAY_MS before each
-answer, and sends at most BYTES_PER_S over all connections together. It writes a line with its port when it is ready.
-Port 0 chooses a free port.
+It answers as S3 does with path-style addresses (/bucket/KEY, HEAD, ranges, ListObjectsV2). It waits DELAY_MS before
+each answer, and sends at most BYTES_PER_S over all connections together. It writes a line with its port when it is
+ready. Port 0 chooses a free port.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Store:
             while await self._request(reader, writer):
                 pass
         except (ConnectionError, asyncio.IncompleteReadError):
-            # The client closed the connection, as a client that is ended does.
+            # The client has closed the connection, for example because it was killed.
             return
         finally:
             writer.close()

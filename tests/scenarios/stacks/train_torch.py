@@ -1,7 +1,8 @@
 """PyTorch: a map-style data set of images, its DataLoader with processes, or torchdata's nodes with threads.
 
 --start none loads in the main thread. --task launch computes in Python between small kernels. --task save writes a
-checkpoint every --every seconds. --task ranks is one rank of torchrun, of which the rank --late augments --more times.
+checkpoint every --every seconds. --task ranks is one rank of torchrun; the rank --late augments each sample --more
+times.
 """
 
 from __future__ import annotations

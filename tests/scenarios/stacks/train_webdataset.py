@@ -33,7 +33,7 @@ def prepare(folder: Path, megabytes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--through", choices=tuple(URLS), default="file")
-    parser.add_argument("--shards", type=int, default=8, help="of a server")
+    parser.add_argument("--shards", type=int, default=8, help="the number of shards on a server")
     a = options(parser)
     if a.action == "prepare":
         prepare(Path(a.data), a.megabytes)
