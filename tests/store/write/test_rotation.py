@@ -119,7 +119,6 @@ def test_a_name_without_a_valid_time_does_not_stop_the_rotation(tmp_path: Path) 
     assert len(parts_of(str(path))) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
 def test_a_file_without_a_keyframe_is_not_packed(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
     recorder = Recorder(FileSink(str(path)), Clock(), min_free_bytes=0)
@@ -159,6 +158,7 @@ def test_the_preroll_is_of_the_newest_boot(tmp_path: Path) -> None:
     assert at_ns == sorted(at_ns)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
 def test_files_of_another_recording_do_not_count_as_parts(tmp_path: Path) -> None:
     path, reports = tmp_path / "run.iotop.jsonl", []
     for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
