@@ -279,7 +279,7 @@ def test_the_screen_starts_with_the_view_of_its_last_run(tmp_path: Path) -> None
         terminal.type("clear\n")
         terminal.type(f"{PROGRAM}; echo rc=$?\n")
         terminal.wait_for("the remembered view is unreadable")
-        terminal.wait_gone("what the screen remembered")
+        terminal.wait_gone("the remembered view is unreadable")
         terminal.keys("q")
         terminal.wait_for("rc=0")
         terminal.type("clear\n")
