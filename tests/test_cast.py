@@ -1,4 +1,4 @@
-"""The cast can be played, shows its steps in order, and has no data of its machine; the scripts of pictures import."""
+"""The cast can be played, shows its steps in order, and has no data of its machine. The scripts of pictures load."""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ def test_parts_take_no_more_instructions_than_recorded() -> None:
         pytest.skip(why)
     recorded = json.loads(RECORDED.read_text())
     if recorded["python"] != python_version():
-        pytest.skip(f"recorded with Python {recorded['python']}: `python -m tests.bench.callgrind --record` makes them")
+        pytest.skip(
+            f"recorded with Python {recorded['python']}: `python -m tests.bench.callgrind --record` renews them"
+        )
     found = instructions()
     assert found.keys() == recorded["instructions"].keys()
     costlier = {

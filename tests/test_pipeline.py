@@ -1,4 +1,4 @@
-"""The pipeline, which is the only place that compares two Snapshots."""
+"""The pipeline, which makes a Frame of each Snapshot and the one before it."""
 
 from __future__ import annotations
 

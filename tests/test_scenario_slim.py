@@ -21,7 +21,7 @@ from tests.scenarios.slim import Slim
 STARTER = ProcessKey(40000, 399000)
 """The main process of another job: the program that started the trainer, and has its own loaders."""
 STARTING = 12
-"""The number of Snapshots in which the trainer still counts as one of its loaders."""
+"""The number of Snapshots in which the trainer still counts as a loader of STARTER."""
 
 
 def _trainer() -> ProcessKey:
@@ -32,7 +32,7 @@ def _trainer() -> ProcessKey:
 
 
 def _two_jobs() -> list[Snapshot]:
-    """The run of the trainer beside a job that only computes, and of which the trainer is a loader at first."""
+    """The trainer's run beside STARTER's job, which only computes and of which the trainer is a loader at first."""
     trainer, out = _trainer(), []
     for number, frame in enumerate(slow_disk()):
         snapshot = frame.snapshot

@@ -291,7 +291,7 @@ def test_an_environment_is_created_and_then_found(tmp_path: Path, monkeypatch: p
     assert why_no_stack("small") == ""
 
 
-def test_cpu_time_of_other_processes_does_not_count_for_the_trainer() -> None:
+def test_the_cpu_time_of_the_trainer_does_not_count_as_that_of_others() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
         before, all_before = cpu_seconds(busy.pid), time.monotonic()
         ticks = psutil.Process(busy.pid).cpu_times().user

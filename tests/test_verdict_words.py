@@ -44,7 +44,7 @@ def uid_of(frame: Frame, pid: int) -> int | None:
 
 
 def cores(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """ "All cores are used" and "more workers" agree with the number of idle cores that is printed."""
+    """The texts "all cores are used" and "more workers" agree with the number of idle cores that is printed."""
     idle = re.search(r"([<\d.]+) of ([\d.]+) cores idle", beside)
     figure = None if idle is None else float(idle[1].lstrip("<"))
     if re.search(r"all [\d.]+ cores are used|the one core is used", text):
@@ -144,7 +144,7 @@ def test_each_finding_has_a_figure_that_meets_its_threshold(name: str) -> None:
 
 @each(*sorted(name for name, kept in KEPT.items() if kept["label"] in ("healthy", "idle")))
 def test_a_healthy_machine_is_not_unsure_after_the_first_window(name: str) -> None:
-    """Two seconds are excepted, for which the machine's activity has to last before it is named."""
+    """The first two seconds do not count, because an activity of the machine has to last that long to be named."""
     states = {frame.verdict.state for frame in [one for one in decided(name) if not one.verdict.measuring][2:]}
     assert states <= {State.OK, State.CALM, State.BUSY}
 

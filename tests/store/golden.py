@@ -30,7 +30,7 @@ SAMPLED = (1, 60, 63)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every scalar in a record, with the path of names that leads to it. An empty container counts as a scalar."""
+    """Every scalar in a record, with the path of names that leads to it. A set or an empty container counts as one."""
     if hasattr(value, "_fields"):
         for name in value._fields:
             yield from leaves(getattr(value, name), f"{path}.{name}")
@@ -68,7 +68,7 @@ def session() -> list[Frame]:
 def main() -> int:
     path = FOLDER / f"format-{FORMAT}.iotop.jsonl"
     if path.with_name(path.name + ".gz").exists():
-        print("there is one already; it is read for ever", file=sys.stderr)
+        print(f"format {FORMAT} already has its recording, which is never replaced", file=sys.stderr)
         return 2
     FOLDER.mkdir(exist_ok=True)
     live = session()

@@ -1,6 +1,6 @@
 """Records made-up Snapshots of many processes, as fast as the file can be written, until this process is killed.
 
-``python -m tests.store.killed FILE PROCESSES`` prints the number of each Snapshot that is written.
+``python -m tests.store.killed FILE PROCESSES`` prints "up" before the first Snapshot.
 """
 
 from __future__ import annotations

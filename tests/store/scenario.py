@@ -126,7 +126,7 @@ def session(seed: int, length: int) -> Iterator[Snapshot]:
 
 
 def clock_set_back(length: int, at: int, seconds: int) -> list[Frame]:
-    """Frames a second apart, numbered from 0. Before number ``at`` the clock is set back (if negative: ahead)."""
+    """Frames a second apart, numbered from 0. Before number ``at`` the clock is set back (seconds < 0: ahead)."""
     machine, out = Machine(5), []
     begin_ns, wall_ns = 1000 * SECOND, machine.wall
     for number in range(length):

@@ -1,9 +1,9 @@
-"""Command lines as users type them: some with a secret, which is marked in each case, and some without one."""
+"""Command lines as users type them: some with a secret, which is named beside each, and some without one."""
 
 from __future__ import annotations
 
 S = "Tr0ub4dor"
-"""The secret of the samples that show no special form; nothing about it looks like a secret."""
+"""The secret of most samples. It has no special form: only the words around it show that it is a secret."""
 
 WITH_SECRET: tuple[tuple[str, tuple[str, ...]], ...] = (
     (S, ("mysql", f"-p{S}", "-u", "root", "shop")),

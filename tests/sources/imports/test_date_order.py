@@ -28,8 +28,8 @@ def played(
     banner = f"Linux 6.1.0 (n) \t{times[0].split()[0]} \t_x86_64_\t(2 CPU)\n\n"
     path.write_text(banner + "".join(f"{when}\n{TABLE}\n" for when in times))
     os.utime(path, (written.timestamp(),) * 2)
-    heard: list[str] = []
-    return list(iostat_snapshots(str(path), ImportOptions(zone=zone or UTC), heard.append)), heard
+    messages: list[str] = []
+    return list(iostat_snapshots(str(path), ImportOptions(zone=zone or UTC), messages.append)), messages
 
 
 def day(snapshot: Snapshot) -> str:
@@ -56,14 +56,14 @@ def test_days_follow_each_other_across_midnight(
     tmp_path: Path, dates: tuple[str, str], first: str, last: str, order: str
 ) -> None:
     times = [text.format(dates[i // 2]) for i, text in enumerate(MIDNIGHT)]
-    found, heard = played(tmp_path, times, LATER)
+    found, messages = played(tmp_path, times, LATER)
     assert (day(found[0]), day(found[-1])) == (first, last)
     assert found[-1].at_ns - found[0].at_ns == 30 * S
-    assert heard == ([f"its dates are taken as {order}: in this order, the days are consecutive"] if order else [])
+    assert messages == ([f"its dates are taken as {order}: in this order, the days are consecutive"] if order else [])
 
 
 @pytest.mark.parametrize(
-    ("date", "written", "wanted", "heard"),
+    ("date", "written", "wanted", "messages"),
     [
         (
             "05/11/26",
@@ -84,11 +84,11 @@ def test_days_follow_each_other_across_midnight(
     ],
 )
 def test_the_date_of_a_single_day_is_compared_with_that_of_the_file(
-    tmp_path: Path, date: str, written: datetime, wanted: str, heard: list[str]
+    tmp_path: Path, date: str, written: datetime, wanted: str, messages: list[str]
 ) -> None:
-    found, said = played(tmp_path, [f"{date} 10:00:{i * 10:02}" for i in range(4)], written)
+    found, got = played(tmp_path, [f"{date} 10:00:{i * 10:02}" for i in range(4)], written)
     assert [day(one) for one in found] == [wanted] * 4
-    assert said == [f"its dates are taken as {text}" for text in heard]
+    assert got == [f"its dates are taken as {text}" for text in messages]
 
 
 def over_the_end_of_summer(every: int) -> list[datetime]:

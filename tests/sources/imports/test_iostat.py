@@ -228,22 +228,23 @@ def untimed(folder: Path, written_at: datetime) -> tuple[list[Frame], list[str]]
     path = folder / "log.txt"
     path.write_bytes((LOGS / "iostat-12.6-m-y.txt").read_bytes())  # the header of this log has the date 11/21/26
     os.utime(path, (written_at.timestamp(),) * 2)
-    heard: list[str] = []
-    return list(frames(iostat_snapshots(str(path), ImportOptions(None, 2.0, True, zone=UTC), heard.append))), heard
+    messages: list[str] = []
+    options = ImportOptions(None, 2.0, True, zone=UTC)
+    return list(frames(iostat_snapshots(str(path), options, messages.append))), messages
 
 
 def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> None:
-    found, heard = untimed(tmp_path, datetime(2026, 11, 21, 14, 30, tzinfo=UTC))
+    found, messages = untimed(tmp_path, datetime(2026, 11, 21, 14, 30, tzinfo=UTC))
     walls = [frame.snapshot.wall_ns for frame in found]
     assert walls[-1] == int(datetime(2026, 11, 21, 14, 30, tzinfo=UTC).timestamp()) * 10**9
     assert {b - a for a, b in pairwise(walls)} == {2 * 10**9}
-    assert heard == ["the log has no times: its end is the file's time (set its start with --start T)"]
+    assert messages == ["the log has no times: its end is the file's time (set its start with --start T)"]
 
 
 def test_the_header_dates_a_file_that_was_written_on_another_day(tmp_path: Path) -> None:
-    found, heard = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
+    found, messages = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
     assert found[1].snapshot.wall_ns == int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 10**9
-    assert "it begins at 00:00 of the day in its header" in heard[0]
+    assert "it begins at 00:00 of the day in its header" in messages[0]
 
 
 @given(

@@ -205,8 +205,8 @@ def test_of_a_flood_of_marks_the_newest_are_kept_and_the_others_counted() -> Non
     assert len(flooded.events) == MOST_EVENTS
     assert [e.text for e in flooded.events if e.kind == "mark"][-1] == str(MOST_EVENTS + 799)
     dropped = MOST_EVENTS + 800 - sum(e.kind == "mark" for e in flooded.events)
-    told = [e.text for e in flooded.events if e.kind == NOT_RECORDED]
-    assert told == [f"{dropped} events not kept: more than {MOST_EVENTS} in one snapshot"]
+    notes = [e.text for e in flooded.events if e.kind == NOT_RECORDED]
+    assert notes == [f"{dropped} events not kept: more than {MOST_EVENTS} in one snapshot"]
     assert not [e for e in after.events if e.kind in ("mark", NOT_RECORDED)]
 
 

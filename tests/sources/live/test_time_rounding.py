@@ -1,4 +1,4 @@
-"""Figures are rounded to their precision."""
+"""Times and figures of a Snapshot are rounded to their real precision."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def test_times_are_rounded_to_a_ten_thousandth_of_the_interval(interval_s: float
 
 
 def test_a_repeated_reading_stays_the_same_object() -> None:
-    coarse = TimeRounder()
+    rounder = TimeRounder()
     reading = Reading(7, Status.OK, at_ns=1_234_567, took_ns=1)
-    first = coarse.reading("x", reading, 10_000)
+    first = rounder.reading("x", reading, 10_000)
     assert (first.at_ns, first.took_ns) == (1_230_000, 1_000_000)
-    assert coarse.reading("x", reading, 10_000) is first
+    assert rounder.reading("x", reading, 10_000) is first
 
 
 def test_a_reading_of_levels_has_a_time_in_milliseconds() -> None:

@@ -1,4 +1,4 @@
-"""A wall clock that was set back: the replaced times are the same by the index of a file and one by one."""
+"""A wall clock that was set back: a file's index and a stream, which is read one by one, give the same new times."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOUR = 3600 * SECOND
 
 
 def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
-    """The Snapshots, with a clock that is changed by this many ns before the Snapshot with this index."""
+    """The Snapshots of a clock that is set. steps: the change in ns, by the index of the first Snapshot after it."""
     by, out = 0, []
     for i, frame in enumerate(live):
         by += steps.get(i, 0)

@@ -36,7 +36,7 @@ def source(path: Path | str, **options: object) -> ReplaySource:
 
 
 class Rotated:
-    """Writes Frames to a live file that is rotated at a certain size."""
+    """Writes Frames to a live file that is rotated at this size in bytes (None: never)."""
 
     def __init__(self, path: Path, size: int | None = 25_000) -> None:
         self.path = path

@@ -26,14 +26,14 @@ NS = st.integers(0, 2**63 - 1)
 
 
 def changed(data: st.DataObject, before: Snapshot) -> Snapshot:
-    """The Snapshot with other values in some of its fields, because to draw a whole one takes long."""
+    """The Snapshot with other values in some of its fields, because drawing a whole one takes long."""
     fields = dict(zip(Snapshot._fields, shape_of(Snapshot).fields.values(), strict=True))  # type: ignore[attr-defined]
     names = data.draw(st.sets(st.sampled_from(sorted(fields)), max_size=8))
     return plausible(data, before._replace(**{name: data.draw(values(fields[name])) for name in sorted(names)}))
 
 
 def plausible(data: st.DataObject, snapshot: Snapshot) -> Snapshot:
-    """The Snapshot, with what holds for each real one."""
+    """The Snapshot, changed so that what is true of every real one is true of it."""
     snapshot = snapshot._replace(
         at_ns=data.draw(NS), wall_ns=data.draw(NS), interval_s=1.0, seq=data.draw(st.integers(0, 9)), events=()
     )

@@ -149,17 +149,17 @@ def test_a_finding_about_a_path_keeps_its_whole_path() -> None:
 
 def test_a_tracked_table_is_written_like_a_plain_one() -> None:
     shape = shape_of(Mapping[ProcessKey, ProcessIo])
-    ledger: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
+    builder: TrackedDictBuilder[ProcessKey, ProcessIo] = TrackedDictBuilder()
     for pid in range(5):
-        ledger.put(ProcessKey(pid, 1), ProcessIo(pid, 0, 0, 0, 0, 0, 0))
-    old = ledger.now
-    ledger.mark_published()
-    ledger.put(ProcessKey(2, 1), ProcessIo(2, 0, 0, 0, 4096, 0, 0))
-    ledger.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
-    ledger.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
-    ledger.drop(ProcessKey(4, 1))
-    change = shape.change(ledger.now, old)
-    assert change == shape.change(dict(ledger.now), dict(old))
+        builder.put(ProcessKey(pid, 1), ProcessIo(pid, 0, 0, 0, 0, 0, 0))
+    old = builder.now
+    builder.mark_published()
+    builder.put(ProcessKey(2, 1), ProcessIo(2, 0, 0, 0, 4096, 0, 0))
+    builder.put(ProcessKey(3, 1), ProcessIo(3, 0, 0, 0, 0, 0, 0))
+    builder.put(ProcessKey(7, 9), ProcessIo(7, 0, 0, 0, 0, 0, 0))
+    builder.drop(ProcessKey(4, 1))
+    change = shape.change(builder.now, old)
+    assert change == shape.change(dict(builder.now), dict(old))
     assert change["+"].keys() == {"2/1", "7/9"}
     assert change["-"] == ["4/1"]
-    assert shape.apply(wire(change), dict(old)) == ledger.now
+    assert shape.apply(wire(change), dict(old)) == builder.now

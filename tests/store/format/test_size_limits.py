@@ -195,7 +195,7 @@ def test_memory_that_a_reader_keeps_is_counted_over_all_lines() -> None:
 
 
 def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
-    """A keyframe with ``ports`` RDMA ports, and short lines that only renew their time."""
+    """A keyframe with ``ports`` RDMA ports, and short lines that only renew the time of their reading."""
     first = Server("two", processes=0, gpus=0, disks=0, cores=1).snapshot()
     table = {f"mlx5_{i}/1": RdmaCounters(5) for i in range(ports)}
     frame = next(frames([first]))
@@ -279,7 +279,7 @@ def refused_in_one_line(error: str) -> None:
 
 
 def mutated(chance: random.Random, lines: list[bytes]) -> list[bytes]:
-    """The lines with a random damage: something is doubled, dropped or swapped, or a value in the JSON is changed."""
+    """The lines with random damage: a line is doubled, dropped or swapped, or a value in the JSON is changed."""
     lines = list(lines)
     for _ in range(chance.choice([1, 1, 2, 5])):
         at = chance.randrange(len(lines))
@@ -328,7 +328,7 @@ def fuzz(folder: Path, seed: int, seconds: float, most: int, capsys: pytest.Capt
     """Run commands on mutated recordings; return how many were tried and refused. Checks every exit code."""
     chance, until = random.Random(seed), time.monotonic() + seconds
     lines = golden()
-    whole = [*lines[:12], *lines[60:]]  # the begin, and the end with another keyframe
+    whole = [*lines[:12], *lines[60:]]  # the beginning, and the end with another keyframe
     tried = refused = 0
     file = folder / "fuzz.iotop.jsonl"
     while tried < most and time.monotonic() < until:

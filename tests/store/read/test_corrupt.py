@@ -48,7 +48,7 @@ def recording(length: int = 6, seed: int = 3) -> bytes:
     return "\n".join([*lines, to_line({"k": "end", "m": played[-1].snapshot.at_ns}), ""]).encode()
 
 
-def first_line(path: Path) -> str:
+def error_line(path: Path) -> str:
     """The error line that reading the whole file gives; "" if it can be read."""
     try:
         with corrupt_input_as_error(str(path)):
@@ -66,11 +66,11 @@ def test_a_file_that_is_cut_at_any_byte_is_read_or_refused(tmp_path: Path, step:
     messages = set()
     for length in range(0, len(whole), step):
         path.write_bytes(whole[:length])
-        line = first_line(path).replace(str(path), "FILE")
+        line = error_line(path).replace(str(path), "FILE")
         assert line.isprintable()
         messages.add(line)
     assert "" in messages, "no file that is cut after a keyframe was read"
-    assert messages - {""} == {"FILE: no complete keyframe in it"}, "a recording that begins is a recording"
+    assert messages - {""} == {"FILE: no complete keyframe in it"}, "the beginning of a recording has another error"
 
 
 QUICK_OR_SLOW = [pytest.param(100, id="quick"), pytest.param(400, marks=pytest.mark.slow, id="slow")]
@@ -92,7 +92,7 @@ def test_flipped_bits_are_read_or_refused(tmp_path: Path, packed: bool, tries: i
         for _ in range(chance.choice([1, 1, 1, 8])):
             damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
         path.write_bytes(damaged)
-        line = first_line(path)
+        line = error_line(path)
         assert line.isprintable()
         assert "cannot be evaluated" not in line, line
         failed += bool(line)
@@ -114,7 +114,7 @@ def test_flipped_digits_are_read_or_refused(tmp_path: Path, tries: int) -> None:
             )
             damaged[at : at + 1] = new if chance.random() < 0.5 else chance.choice([b"0", b"1", b"9"])
         path.write_bytes(damaged)
-        line = first_line(path)
+        line = error_line(path)
         assert line.isprintable()
         assert "cannot be evaluated" not in line, line
 
@@ -205,9 +205,9 @@ def test_a_line_may_have_16_mib(tmp_path: Path) -> None:
     unknown = b'{"k":"later","x":"' + b"x" * ((16 << 20) - 20) + b'"}\n'
     path = made(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
     assert len(unknown) == (16 << 20) + 1
-    assert first_line(path) == ""
+    assert error_line(path) == ""
     path.write_bytes(HEAD + b" " + unknown + recording(2).split(b"\n", 1)[1])
-    assert "longer than 16 MiB" in first_line(path)
+    assert "longer than 16 MiB" in error_line(path)
 
 
 def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_any_json_can_be_decoded_or_is_refused(kind: str, rest: dict[str, object
 
 
 def replaced(raw: object, steps: list[int], value: object) -> object:
-    """The JSON with one part replaced, which these steps lead to."""
+    """The JSON with this value at the place to which the steps lead."""
     if not steps or not isinstance(raw, list | dict) or not raw:
         return value
     if isinstance(raw, list):
@@ -296,7 +296,7 @@ def test_lines_with_one_part_replaced_are_decoded_or_refused(
     decoded(*lines)
     path = tmp_path_factory.mktemp("r") / "a.iotop.jsonl"
     path.write_bytes(b"\n".join(lines) + b"\n")
-    assert first_line(path).isprintable()
+    assert error_line(path).isprintable()
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8))
@@ -317,6 +317,6 @@ def test_a_block_has_a_limit_of_lines_of_any_kind(tmp_path: Path, line: bytes, m
     whole = recording(1)
     filler = (line + b"\n") * (most - whole.count(b"\n"))
     path.write_bytes(whole + filler)
-    assert first_line(path) == ""
+    assert error_line(path) == ""
     path.write_bytes(whole + filler + line + b"\n")
-    assert f"more than {most} lines" in first_line(path)
+    assert f"more than {most} lines" in error_line(path)

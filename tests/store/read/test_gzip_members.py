@@ -75,7 +75,7 @@ def test_a_gzip_file_of_another_program_is_refused(tmp_path: Path) -> None:
 
 def test_a_gzip_bomb_takes_little_memory(tmp_path: Path) -> None:
     squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
-    # After a full flush no match refers to earlier bytes, so that what one MiB was packed into can be repeated.
+    # After a full flush no match refers to earlier bytes, so the packed MiB can be repeated.
     one = squeeze.compress(b"\0" * (1 << 20)) + squeeze.flush(zlib.Z_FULL_FLUSH)
     body = one * 400 + squeeze.flush()
     honest = pack(b"", 0, 0, 1)

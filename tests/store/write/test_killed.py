@@ -20,7 +20,7 @@ PROCESSES = 1000
 
 
 def kill_once(path: Path, written: int, after_s: float) -> int:
-    """Record, kill the recorder ``after_s`` after ``written`` Snapshots, and return how many are in the file."""
+    """Record, kill the recorder ``after_s`` seconds after ``written`` Snapshots, and return how many the file has."""
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.store.killed", str(path), str(PROCESSES)], cwd=TOP, stdout=subprocess.PIPE
     )
@@ -49,7 +49,7 @@ def kill_once(path: Path, written: int, after_s: float) -> int:
 
 
 def kill_often(folder: Path, times: int, each: int = 1) -> None:
-    """Kill as many recorders, each after ``each`` more Snapshots than the one before it; every tenth time from 0 on."""
+    """Kill this many recorders, each after ``each`` more Snapshots than the one before it (modulo 10)."""
     pick = random.Random(times)
     counts = [kill_once(folder / f"{i}.iotop.jsonl", i * each % 10, pick.uniform(0.0, 0.1)) for i in range(times)]
     assert max(counts) > 5

@@ -24,7 +24,7 @@ COMMAND = ("python3", "train.py", *(f"--path=/data/shard-{i:04}-\u00e9" for i in
 
 
 def machine(processes: int, count: int = 3) -> Iterator[Frame]:
-    """Frames of a machine on which each process has a command line of 500 bytes."""
+    """Frames of a machine on which each process has a command line of about 500 bytes."""
     server = Server("two", processes=processes, gpus=1, disks=2, cores=4)
     server.info = {key: info._replace(cmdline=COMMAND) for key, info in server.info.items()}
     return frames(server.snapshot() for _ in range(count))

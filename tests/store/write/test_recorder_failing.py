@@ -46,7 +46,7 @@ def missing(path: Path) -> list[str]:
 
 
 def own(path: Path) -> list[int]:
-    """The numbers of the Snapshots in a file."""
+    """The numbers of the Snapshots in a file, without those of the minute before it."""
     return [
         item.snapshot.seq for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) and not item.pre
     ]
@@ -179,13 +179,13 @@ def test_pauses_between_tries_grow_up_to_a_limit() -> None:
 
 def test_a_full_queue_counts_dropped_frames_and_keeps_the_newest_events() -> None:
     live = next(iter(frames(session(8, 1))))
-    lane = FrameQueue(1, 3)
+    queue = FrameQueue(1, 3)
     for number in range(6):
         events = (Event(number, number, "mark", str(number)),)
-        lane.put(live._replace(snapshot=live.snapshot._replace(events=events)))
-    taken = lane.take()
+        queue.put(live._replace(snapshot=live.snapshot._replace(events=events)))
+    taken = queue.take()
     assert taken is not None
     assert [event.text for event in (*taken.orphaned_events, *taken.frame.snapshot.events)] == ["2", "3", "4", "5"]
-    assert taken.lost == lane.lost == (5, 2)
-    lane.lose(taken.frame._replace(snapshot=taken.frame.snapshot._replace(events=taken.orphaned_events)))
-    assert lane.lost == (6, 2)
+    assert taken.lost == queue.lost == (5, 2)
+    queue.lose(taken.frame._replace(snapshot=taken.frame.snapshot._replace(events=taken.orphaned_events)))
+    assert queue.lost == (6, 2)

@@ -35,7 +35,7 @@ class Fixed(Clock):
 
 
 def filled_and_rotated(rotator: Rotator, sink: Sink) -> Sink:
-    """Fill this file with a Snapshot, rotate, and return the next file."""
+    """Write a Snapshot to this file, rotate, and return the next file."""
     recorder = Recorder(sink, Clock(), min_free_bytes=0)
     recorder.put(next(frames(session(1, 2))))
     assert recorder.close()
