@@ -105,7 +105,7 @@ def test_the_lines_for_notebooks_are_those_of_their_test() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="needs the monitor's own Python")
 def test_a_gate_in_ci_answers_with_its_exit_code(tmp_path: Path) -> None:
-    """Runs the lines in docs/recipes.md with a short command as the training, beside any other trainings."""
+    """Runs the lines in docs/recipes.md with a short command as the training. Other trainings may run beside it."""
     shell = [line for block in blocks("docs/recipes.md", "yaml") for line in block.splitlines() if "- run: " in line]
     record, gate = (line.partition("- run: ")[2] for line in shell)
     script = f"{record}\n{gate}".replace("python train.py --max-steps 200", "sleep 3")

@@ -1,4 +1,4 @@
-"""The pipes of a training process to its recorder, the answers that are awaited, and the reason of its end."""
+"""The pipes of a training process to its recorder, the answers that are awaited, and the reason for its end."""
 
 from __future__ import annotations
 

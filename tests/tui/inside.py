@@ -1,4 +1,4 @@
-"""Runs the program in a terminal with separate folders for its files: started, recording, and left."""
+"""Steps of tests that run the program in a terminal with separate folders: start, record, end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up Snapshots for the screen: two disks, a loop, and processes of which some have hostile names."""
+"""Made-up Snapshots for the screen: three disks, and processes, some of which have hostile names."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -21,7 +21,7 @@ DISKS = ("sda", "sdb", "nvme0n1")
 
 
 def block(n: int) -> dict[BlockKey, BlockCounters]:
-    """sda reads 100 requests of 128 KiB per second, 20 ms each; the others are idle, sdb after a little work."""
+    """sda reads 100 requests of 128 KiB per second, 20 ms each; sdb reads 7 of 4 KiB, 1 ms each; nvme0n1 is idle."""
     busy = BlockCounters(100 * n, 0, 25_600 * n, 2_000 * n, 0, 0, 0, 0, 3, 990 * n, 2_000 * n, 0, 0, 0, 0, 0, 0)
     calm = BlockCounters(7 * n, 0, 56 * n, 7 * n, 0, 0, 0, 0, 0, 5 * n, 7 * n, 0, 0, 0, 0, 0, 0)
     still = BlockCounters(9, 0, 72, 9, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0)

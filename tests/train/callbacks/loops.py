@@ -42,7 +42,7 @@ class Truth:
         self.begin = time.monotonic()
 
     def watch_torch(self) -> None:
-        """Measure the iterators of torch itself, which every framework uses, including their start."""
+        """Measure the iterators of torch itself, which the frameworks use, including their start."""
         from torch.utils.data import DataLoader
         from torch.utils.data.dataloader import _BaseDataLoaderIter
 
@@ -66,7 +66,7 @@ class Truth:
         setattr(owner, name, timed)
 
     def stop(self) -> bool:
-        """Whether the loop has run for long enough."""
+        """Count a step, and return whether the loop has run for long enough."""
         self.steps += 1
         return time.monotonic() - self.begin > LOOP_S
 

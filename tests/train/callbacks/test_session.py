@@ -1,4 +1,4 @@
-"""What all callbacks share: waits between events, each verdict once, metrics that never stop a training."""
+"""The session that all callbacks share: waits between events, each verdict once, metrics that never stop a training."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ async def test_no_self_test_starts_on_another_disk_that_has_taken_the_name(chang
 
 
 async def test_a_self_test_of_the_same_disk_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not known of a disk for a moment does not make it another one."""
+    """A disk stays the same one while a part of its identity is unknown for a moment."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     async with showing(known(ill())) as shown:
         await shown.press("h", "T", *"short")
@@ -361,7 +361,7 @@ async def test_a_self_test_of_the_same_disk_is_not_refused(tmp_path: Path, monke
 
 
 def known(frame: Frame, **changed: str) -> Frame:
-    """The Frame with all that tells sda from another disk. changed: what is different."""
+    """The Frame with everything that distinguishes sda from another disk. changed: the parts that differ."""
     identity = {"serial": "Z1", "smart_serial": "ZC1A7F4K", "smart_wwn": "5000c500", **changed}
     snapshot = frame.snapshot
     assert snapshot.block.value is not None

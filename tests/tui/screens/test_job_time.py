@@ -25,9 +25,9 @@ def bar(frame: Frame) -> list[str]:
 
 def test_a_seek_into_a_long_recording_gives_the_bar_of_a_replay(tmp_path: Path) -> None:
     live = list(frames(snapshots()))
-    tape = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", live))])
+    cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", live))])
     for at in (100, 61, 10, 129):
-        assert bar(tape.seek(live[at].snapshot.wall_ns)) == bar(live[at])
+        assert bar(cursor.seek(live[at].snapshot.wall_ns)) == bar(live[at])
         assert bar(live[at])[0].count(" %") == 2
 
 

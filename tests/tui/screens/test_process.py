@@ -40,11 +40,11 @@ WAIT_S = 20.0
 
 @pytest.fixture
 def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that has an open file and a unique name."""
+    """A process with an open file, a pipe, and a secret in its environment."""
     path = tmp_path / "data.bin"
     path.write_bytes(b"x" * 4096)
     code = "import sys; f = open(sys.argv[1], 'rb', 0); f.read(1000); print(flush=True); sys.stdin.read()"
-    environment = {**os.environ, "SOME_TOKEN": "0123456789abcdef", "MARK_OF_TEST": "here"}
+    environment = {**os.environ, "SOME_TOKEN": "0123456789abcdef"}
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
     )
@@ -57,7 +57,7 @@ def child(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @asynccontextmanager
 async def watching(view: View) -> AsyncIterator[tuple[MonitorApp, Pilot[None], Callable[[], FrameReady]]]:
-    """Run the app on three readings of this machine. The yielded function reads the machine once more."""
+    """Run the app on two readings of this machine. The yielded function reads the machine once more."""
     source = LiveSource(Settings(smart=False))
     live = frames(MemoryRecording([source.snapshot(), source.snapshot()]))
     shown = list(live)[-1]
@@ -172,7 +172,7 @@ async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes])
         await pilot.pause(1.0)
         assert threads._changing.wait(WAIT_S)
         assert threads._changing.submit(lambda: release.wait(WAIT_S))
-        app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the read asked for last
+        app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the last read that was requested
         await until(app, pilot, "old: a read has not returned", again)
         release.set()
 

@@ -48,7 +48,7 @@ class Replay:
         end = time.monotonic() + WAIT_S
         while not seen():
             assert time.monotonic() < end, (self.shown.snapshot.seq, self.text("path"), self.text("keys"))
-            await asyncio.sleep(0.02)  # pilot.pause would give each widget a message each time
+            await asyncio.sleep(0.02)  # pilot.pause would send a message to each widget each time
 
     async def at(self, number: int) -> None:
         """Wait until the n-th Snapshot is shown with all its values."""

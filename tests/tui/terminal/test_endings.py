@@ -38,7 +38,7 @@ def test_sigterm_closes_the_recording(tmp_path: Path) -> None:
     ("way", "begun"), [("R", True), ("q", True), ("SIGTERM", True), ("hang-up", True), ("R", False), ("q", False)]
 )
 def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: str, begun: bool) -> None:
-    """The next Snapshot, which would have had the mark, is a minute away. In one case, it would even be the first."""
+    """The next Snapshot, which would have had the mark, is a minute away. If not ``begun``, it would be the first."""
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
         terminal.keys("R")

@@ -475,7 +475,7 @@ def opened(driver: Driver, screen: str, keys: tuple[str, ...]) -> None:
 
 
 def shell(terminal: Terminal) -> None:
-    """Wait until the program has ended with exit code 0 and the shell has the terminal again."""
+    """Wait until the program has ended with exit code 0, or 130 after Ctrl-C, and the shell has the terminal again."""
     terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
     terminal.type("echo rc=$? $((40+2))\n")
     terminal.wait_for_match(r"rc=(0|130) 42")

@@ -14,17 +14,17 @@ from tests.tui.screens.test_replay import replaying
 from tests.tui.shown import showing, text
 
 
-def counted() -> dict[str, int]:
+def documented_keys() -> dict[str, int]:
     """The number of keys in each row of the table, by its question."""
     rows = [line.split("|") for line in (TOP / "docs" / "screen.md").read_text().splitlines() if line.startswith("| (")]
     return {row[1].strip(): int(row[2].split()[0]) for row in rows}
 
 
-TOLD = counted()
+KEYS = documented_keys()
 
 
 async def test_most_questions_need_no_key() -> None:
-    unasked = [question[:3] for question, keys in TOLD.items() if keys == 0]
+    unasked = [question[:3] for question, keys in KEYS.items() if keys == 0]
     assert unasked == ["(a)", "(b)", "(c)", "(d)"]
     async with showing([starved_frames()[-1], starved(61)]) as (app, _):
         lines = text(app).splitlines()
@@ -41,7 +41,7 @@ async def test_most_questions_need_no_key() -> None:
 
 async def test_sorting_by_reads_alone_takes_one_key() -> None:
     keys = [">"]
-    assert TOLD["(a) the same, by what it reads alone"] == len(keys)
+    assert KEYS["(a) the same, by what it reads alone"] == len(keys)
     async with showing(starved_frames()[-1:]) as (app, pilot):
         await pilot.press("greater_than_sign")
         await pilot.pause()
@@ -50,14 +50,14 @@ async def test_sorting_by_reads_alone_takes_one_key() -> None:
 
 def test_going_back_ten_minutes_takes_one_key() -> None:
     (leap,) = (action for action in MAIN_ACTIONS if action.command == "leap(-1)")
-    assert TOLD["(e) ten minutes ago, live"] == len(leap.keys) == 1
+    assert KEYS["(e) ten minutes ago, live"] == len(leap.keys) == 1
     assert LEAP_S == 600
 
 
 async def test_going_to_a_time_of_yesterday_takes_the_documented_keys(tmp_path: Path) -> None:
     live = stalling(90)
     keys = ["at", "0", "8", "colon", "5", "4", "enter"]
-    assert TOLD["(f) yesterday at 14:30, a recording being open"] == len(keys)
+    assert KEYS["(f) yesterday at 14:30, a recording being open"] == len(keys)
     async with replaying(record(tmp_path / "a.iotop.jsonl", live)) as replay:
         await replay.press(*keys)
         await replay.until(lambda: "08:54:00" in replay.text("path"))

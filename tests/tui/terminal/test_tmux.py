@@ -81,7 +81,7 @@ def rows_of(text: str, title: str) -> list[str]:
     return lines[first:last]
 
 
-def chosen(text: str) -> str:
+def marked_disk(text: str) -> str:
     """The name of the device that is marked as selected."""
     return next((row[1:].split()[0] for row in rows_of(text, "disk") if row.startswith(">")), "")
 
@@ -163,19 +163,19 @@ def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_dis
         names = [row[1:].split()[0] for row in rows_of(text, "disk") if re.match(r"[>! ]\w", row)]
         assert len(names) >= 2
         for forth, back in (("n", "b"), ("Right", "Left")):
-            here = chosen(terminal.text())
+            here = marked_disk(terminal.text())
             terminal.keys(forth)
-            there = chosen(wait_changed(terminal, chosen, here))
+            there = marked_disk(wait_changed(terminal, marked_disk, here))
             terminal.keys(back)
-            assert chosen(terminal.wait_until(lambda text, there=there: chosen(text) != there)) == here
+            assert marked_disk(terminal.wait_until(lambda text, there=there: marked_disk(text) != there)) == here
         # a verdict would move the disk that it names to the first row, so that the click would hit another
         terminal.keys("Space")
         text = terminal.wait_for("paused")
-        other = next(name for name in names if name != chosen(text))
+        other = next(name for name in names if name != marked_disk(text))
         row = next(n for n, line in enumerate(text.splitlines()) if line[1:].startswith(other + " "))
         assert row > sections(text)["disk"]
         terminal.click(2, row)
-        terminal.wait_until(lambda text: chosen(text) == other, what=f"{other} chosen")
+        terminal.wait_until(lambda text: marked_disk(text) == other, what=f"{other} selected")
         leave(terminal)
 
 

@@ -262,10 +262,10 @@ def test_the_verdict_from_before_the_kept_part_is_known() -> None:
     assert held is not None
     assert not any(b'"k":"verdict"' in line for block in held.blocks for line in held.raw_lines(block))
     begin = held.blocks[1]
-    outline = TimelineReader([held], begin.wall_ns)
-    while outline.step():
+    reader = TimelineReader([held], begin.wall_ns)
+    while reader.step():
         pass
-    line = outline.timeline(live[-1].snapshot.wall_ns)
+    line = reader.timeline(live[-1].snapshot.wall_ns)
     assert line.changes == ((begin.wall_ns, "STARVED"),)
     assert line.known_ns == live[-1].snapshot.wall_ns
     ring.close()

@@ -161,7 +161,7 @@ CHANGES = {
     ),
     "fleet_jobs": ("down", "up", "last", "first", "page_down", "page_up", "pause"),
 }
-"""The actions of which each key changes what is shown, in the order in which they are pressed."""
+"""The actions each of whose keys changes the view, in the order in which they are pressed."""
 ELSEWHERE = {
     "fleet": {"open", "jobs", "find", "clear", "refresh", "help"},
     "fleet_jobs": {"back", "help"},

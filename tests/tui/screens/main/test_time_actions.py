@@ -84,7 +84,7 @@ class Session:
         end = time.monotonic() + WAIT_S
         while not seen():
             assert time.monotonic() < end, (self.shown.snapshot.seq, self.screen())
-            await asyncio.sleep(0.02)  # pilot.pause would give each widget a message each time
+            await asyncio.sleep(0.02)  # pilot.pause would send a message to each widget each time
 
 
 @asynccontextmanager
@@ -224,7 +224,7 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
         assert closed.close()
 
         def send() -> None:
-            """Send what it would have sent, had it been slower."""
+            """Send what the closed playback would have sent if it had been slower."""
             closed._closing = False
             closed._post()
             closed._past_for, closed._samples = None, ("", [])

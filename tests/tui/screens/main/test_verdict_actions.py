@@ -55,7 +55,7 @@ async def until(true: Callable[[], object]) -> None:
         if true():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("it never came")
+    raise AssertionError("the condition did not become true")
 
 
 @pytest.mark.parametrize("size", SIZES)
