@@ -186,6 +186,16 @@ def test_the_list_shows_causes_and_durations(capsys: pytest.CaptureFixture[str])
     assert "minutes" in out
 
 
+def test_the_list_counts_only_causes_that_can_be_made() -> None:
+    causes = {
+        "no": Cause("cpu_prep", plain, negative=True, why_not=lambda: "needs a disk"),
+        "yes": Cause("healthy", plain, negative=True),
+    }
+    text = scenarios.listed(causes, list(causes), [])
+    assert "needs a disk" in text
+    assert "\n1 causes, 1 classes and 1 negatives can be made here\n" in text
+
+
 def test_an_unknown_name_is_a_one_line_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         scenarios.main(["--class", "nothing"])

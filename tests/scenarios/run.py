@@ -50,9 +50,9 @@ def listed(causes: Mapping[str, Cause], names: Sequence[str], runs: Sequence[Run
         cause = causes[name]
         mark = "negative" if cause.negative else "captured" if cause.captured else ""
         lines.append(f"{name:28} {cause.label:18} {mark:9} {why_not(cause)}".rstrip())
-    classes = {causes[name].label for name in names if not why_not(causes[name])}
-    negatives = [name for name in names if causes[name].negative and not why_not(causes[name])]
-    lines.append(f"{len(names)} causes, {len(classes)} classes and {len(negatives)} negatives can be made here")
+    made = [causes[name] for name in names if not why_not(causes[name])]
+    classes, negatives = {cause.label for cause in made}, [cause for cause in made if cause.negative]
+    lines.append(f"{len(made)} causes, {len(classes)} classes and {len(negatives)} negatives can be made here")
     lines.append(f"{len(runs)} runs to do, about {estimate_s(runs) / 60:.0f} minutes")
     return "\n".join(lines)
 
