@@ -22,7 +22,7 @@ FILES_IN_A_FOLDER = 20
 LINES_IN_A_FILE = 500
 LINES_IN_A_FUNCTION = 65
 NOT_MIRRORED = {Path("bench"), Path("rigs"), Path("scenarios"), Path("tui/terminal")}
-"""The folders in tests/ that mirror no folder of the package: measurements, test rigs, and tests in a real terminal."""
+"""The folders in tests/ without a counterpart in the package: measurements, rigs, scenarios, real terminals."""
 
 ONE_IMPORTER = {
     "pynvml": "collectors.gpu.nvml.library",

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(900),
 ]
 LONG_S = 120.0
-"""The seconds to wait for a program. Without KVM, it takes ten times as long."""
+"""The seconds to wait for a program. The guest runs without KVM, where programs take ten times as long."""
 
 
 @pytest.fixture(scope="module")

@@ -164,7 +164,7 @@ def short_of_cache(limit_mb: int, delay_us: int, bytes_per_s: int, files: tuple[
 
 @contextlib.contextmanager
 def memory_group(folder: Path, limit_mb: int) -> Iterator[Path]:
-    """Provide a control group with this much memory. It may swap."""
+    """Provide a control group with this much memory. Its processes may swap."""
     group = MEMORY / group_name(folder)
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(f"{limit_mb}M")

@@ -17,12 +17,12 @@ Row = Mapping[str, Any]
 class Score(NamedTuple):
     """The score of one run.
 
-    got: the class that came first most often in the scored ticks, which begin when the class's window has passed. top3:
-    whether the label was among the first three classes in at least half of them. late_s: the seconds from the end of
-    the window to the first tick with the right class; None if that never came. right: the share of the scored ticks in
-    which the right class came first. flaps: the number of changes of the first class after the first right tick, in
-    ``watched_s`` seconds. errors: for each tick, the error of the share of time lost, against the trainer's log.
-    alarms: the number of ticks that raise a false alarm, of ``decided`` ticks.
+    The scored ticks are those after the class's window and SETTLED_S. got: the class that came first most often in
+    them. top3: whether ``got`` is the label, or the label was among the first three classes in at least half of them.
+    late_s: the seconds from their beginning to the first tick with the right class; None if that never came. right: the
+    share of the scored ticks in which the right class came first. flaps: the number of changes of the first class after
+    the first right tick, in ``watched_s`` seconds. errors: for each tick, the error of the share of time lost, against
+    the trainer's log. alarms: the number of ticks that raise a false alarm, of ``decided`` ticks.
     """
 
     got: str

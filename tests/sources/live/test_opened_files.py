@@ -24,7 +24,7 @@ pytestmark = [
 ]
 INSIDE = ("/proc", "/sys", "/dev")
 ALLOWED: tuple[str, ...] = ()
-"""Further paths that may be opened, with their reasons; there are none yet."""
+"""Further calls that are allowed, such as "openat /etc/x", each with its reason; there are none yet."""
 _CALL = re.compile(r"(\d+) +([\d.]+) (\w+)\((.*)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _FOLDER = re.compile(r"(?:AT_FDCWD|\d+)<([^>]*)>, ")
