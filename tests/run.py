@@ -105,7 +105,7 @@ def install_packages(wanted: Sequence[str]) -> None:
         say(f"skipped Debian packages: not root; missing {', '.join(lacks)} (sudo apt-get install {' '.join(lacks)})")
         return
     say(f"installing Debian packages: {', '.join(lacks)}")
-    # In runlevel 1 invoke-rc.d starts no service, which the package of Prometheus would otherwise do.
+    # In runlevel 1 invoke-rc.d starts no service; otherwise the package of Prometheus would start it.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     install = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *lacks]
     for command in (["apt-get", "update", "-q"], install):
@@ -149,7 +149,7 @@ def run_tests(python: Path, arguments: list[str]) -> int:
             return subprocess.run([*command, "-m", *words, *arguments], cwd=TOP, env=environment).returncode
 
         pure = start("pure", out=output)
-        # This compiles the tests that run side by side, which otherwise each worker would do.
+        # This compiles the tests that run side by side; otherwise each worker would compile them.
         compiles = start(TOGETHER, "--collect-only", "-qq", out=unread) if writable else None
         try:
             codes = [run("alone")]

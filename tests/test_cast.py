@@ -1,4 +1,4 @@
-"""The cast can be played, shows its steps in order, and has no data of its machine. The scripts of pictures load."""
+"""The cast can be played, shows its steps in order, and has no data of its machine. The picture scripts import."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from tests.scenarios.keep import snapshots, write
 from tests.scenarios.slim import Slim
 
 STARTER = ProcessKey(40000, 399000)
-"""The main process of another job: the program that started the trainer, and has its own loaders."""
+"""The main process of another job: the program that started the trainer."""
 STARTING = 12
 """The number of Snapshots in which the trainer still counts as a loader of STARTER."""
 

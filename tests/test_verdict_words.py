@@ -84,7 +84,7 @@ def there(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """There is no command about another user's process, and for root none with sudo."""
+    """No command is about another user's process, and none has sudo if root watches."""
     if "sudo" in text and frame.snapshot.host.euid == 0:
         return False
     table = frame.snapshot.jobs.value

@@ -6,5 +6,5 @@ import threading
 
 
 def no_thread(thread: threading.Thread) -> None:
-    """Stand for ``Thread.start`` when the limit of threads is reached."""
+    """Replace ``Thread.start`` as if the limit of threads were reached."""
     raise RuntimeError("can't start new thread")

@@ -1,4 +1,4 @@
-"""A filesystem without locks, for a program that runs below it."""
+"""Code that runs a program as on a filesystem without locks."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Board:
 def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> None:
     """Run one rank forever."""
     if a.ranks > 1:
-        # The rank ends with the process that started it, in whatever way that one ends.
+        # The rank ends with the process that started it, however that process ends.
         die_with_us()
     board.pids[rank] = os.getpid()
     mine = rank < trouble.gpus

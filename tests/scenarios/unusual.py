@@ -45,7 +45,7 @@ class Steps:
     def add(self, start: float, ready: float, saved: float = 0.0) -> None:
         """Add a step to the log.
 
-        start, ready: the times at which it began to wait, and had what it waited for. saved: the seconds of its save.
+        start, ready: the times at which the trainer began to wait for data, and had it. saved: the seconds of its save.
         """
         if self._log:
             row = {"at": ready, "wait": ready - start, "all": time.monotonic() - start, "save": saved}

@@ -1,7 +1,7 @@
 """Watches the machine as iotop-ai does, with a line of JSON per tick: ``python -m tests.scenarios.watch SECONDS PID``.
 
 It is a separate process, because a GPU library is found through LD_LIBRARY_PATH, which is read when a program starts.
-With --record FILE it also writes what it has seen as a recording.
+With --record FILE it also writes a recording.
 """
 
 from __future__ import annotations

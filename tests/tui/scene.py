@@ -1,6 +1,5 @@
 """Made-up Snapshots for the screen: three disks, and processes, some of which have hostile names."""
 
-from collections.abc import Iterator
 from functools import cache
 
 from iotop_ai.model.block.counters import BlockCounters, BlockInfo, BlockKey, Mount
@@ -101,8 +100,3 @@ def _made_frames(count: int) -> tuple[Frame, ...]:
 def starved_frames() -> tuple[Frame, ...]:
     """The Frames of 20 seconds of a large machine, whose GPUs wait for data from the fifth second on."""
     return tuple(frames(starved_snapshots(20, onset=5)))
-
-
-def iterate(count: int = 5) -> Iterator[Frame]:
-    """The Frames of ``count`` seconds, one at a time."""
-    return iter(made_frames(count))

@@ -85,7 +85,7 @@ def exporter(machines: Mapping[str, Scene], others: Sequence[str] = ()) -> Itera
 
 
 def scrape_configs(port: int, machines: Mapping[str, Scene], others: Sequence[str]) -> list[dict[str, Any]]:
-    """Every machine has its name as its instance, as if it had a separate address."""
+    """The scrape configurations. The instance of a machine is its name, as if it had a separate address."""
 
     def job(name: str, kind: str, hosts: Sequence[str], number: int) -> dict[str, Any]:
         configs = [

@@ -1,4 +1,4 @@
-"""What the machines of the fleet do: recordings are replayed for ever, with counters that always grow."""
+"""The scenes of the fleet's machines: recordings that are replayed for ever, with counters that always grow."""
 
 from __future__ import annotations
 

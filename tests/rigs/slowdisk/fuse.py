@@ -112,7 +112,7 @@ class FuseDisk:
             if subprocess.run(["fusermount3", "-u", str(self._mount)], capture_output=True).returncode == 0:
                 break
             time.sleep(0.05)
-        self._server.terminate()  # a mount namespace that another program made meanwhile still holds the mount
+        self._server.terminate()  # another program's new mount namespace may still hold the mount
         self._server.wait(10)
 
     def __exit__(
@@ -181,5 +181,5 @@ class FailingFolder:
             if subprocess.run(["fusermount3", "-u", str(self.folder)], capture_output=True).returncode == 0:
                 break
             time.sleep(0.05)
-        self._server.terminate()  # a mount namespace that another program made meanwhile still holds the mount
+        self._server.terminate()  # another program's new mount namespace may still hold the mount
         self._server.wait(10)

@@ -28,7 +28,7 @@ from tests.scenarios.stacks.gpu import Gpus
 
 READY_S = 120.0
 MARK = "IOTOP_AI_STACK_RUN"
-"""An environment variable of every process that a run starts. By it, processes that a stack leaves are found."""
+"""An environment variable of every process that a run starts. It identifies processes that a stack leaves behind."""
 LEFT_OUT = ("util", "power_mw", "energy_mj", "procs", "samples", "events")
 CARD = {k: v for k, v in HOPPER.items() if k not in LEFT_OUT and not k.startswith(("gpm", "fi."))}
 

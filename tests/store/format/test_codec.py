@@ -33,7 +33,7 @@ def changed(data: st.DataObject, before: Snapshot) -> Snapshot:
 
 
 def plausible(data: st.DataObject, snapshot: Snapshot) -> Snapshot:
-    """The Snapshot, changed so that what is true of every real one is true of it."""
+    """The Snapshot, with the properties that every real one has."""
     snapshot = snapshot._replace(
         at_ns=data.draw(NS), wall_ns=data.draw(NS), interval_s=1.0, seq=data.draw(st.integers(0, 9)), events=()
     )

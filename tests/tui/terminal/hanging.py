@@ -49,6 +49,6 @@ def started(terminal: Terminal, command: str = COMMAND) -> None:
 
 
 def renewed(terminal: Terminal) -> None:
-    """Wait until the first picture, which is shown before the app runs, was replaced by one of a later second."""
+    """Wait until a picture of a later second has replaced the first one, which is shown before the app runs."""
     first = seconds_shown(terminal.text())
     terminal.wait_until(lambda text: seconds_shown(text) - first, what="another second")

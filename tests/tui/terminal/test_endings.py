@@ -74,7 +74,7 @@ def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: st
 
 @pytest.mark.parametrize("keys", [("R", "R"), ("R", "q"), ("R", "R", "R", "q")])
 def test_a_recording_that_ends_as_soon_as_it_begins_is_whole(tmp_path: Path, keys: tuple[str, ...]) -> None:
-    """Every file that was begun is complete, and has at least what the screen shows."""
+    """Every file that was begun is complete, and has at least one Frame."""
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path, f"{PROGRAM} -d 60")
         terminal.keys(*keys)

@@ -267,7 +267,7 @@ def matches(pattern: str, text: str) -> set[str]:
 
 
 def focused(text: str) -> tuple[str, ...]:
-    """What shows the focus: the first word of a panel's rule, and what Enter does, because the banner has no rule."""
+    """The words that show the focus: the first of a panel's rule, and what Enter does, as the banner has no rule."""
     return (*re.findall(r"^━+ (\w+)", text, re.MULTILINE), *re.findall(r"Enter:\S+", text.splitlines()[-1]))
 
 

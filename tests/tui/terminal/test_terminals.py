@@ -138,7 +138,7 @@ def test_a_terminal_gets_only_the_colours_and_glyphs_that_it_has(
 
 
 def test_a_linux_console_shows_no_rubbish(tmp_path: Path) -> None:
-    """It is simulated by a bare pseudo-terminal: no byte or sequence may be sent that such a console does not know."""
+    """A bare pseudo-terminal stands for the console: it may get no byte or sequence that a console does not know."""
     tmp_path.chmod(0o700)
     environment = {**os.environ, "TERM": "linux", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
     environment.pop("COLORTERM", None)
@@ -311,7 +311,7 @@ def test_keys_of_the_settings_file_work_and_the_mouse_can_be_off(own_folder: Pat
 
 @pytest.mark.alone
 def test_a_refresh_takes_few_bytes(tmp_path: Path) -> None:
-    """On a slow link most seconds take under 6 KB. A new verdict may paint all, so it is not counted."""
+    """Most seconds take under 6 KB, for slow links. A new verdict may paint all rows, so two seconds may take more."""
     with opened(tmp_path) as terminal:
         written = tmp_path / "bytes"
         terminal.record(written)

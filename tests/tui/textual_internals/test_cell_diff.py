@@ -58,7 +58,7 @@ class Screen:
 
 
 def _family(code: str) -> str:
-    """Which colour a code replaces, that of the letters or of the ground; "" if the code adds to others."""
+    """The colour that a code sets, "letters" or "ground"; "" if the code sets another attribute."""
     first = int(code.split(";")[0])
     if first == 38 or 30 <= first <= 37 or 90 <= first <= 97:
         return "letters"

@@ -1,4 +1,4 @@
-"""The alerts of the screen, without the app: a hang or a failure while they are read delays nothing."""
+"""The alerts of the screen, without the app: a hang or a failure while the rules are read delays nothing."""
 
 from __future__ import annotations
 
