@@ -44,7 +44,7 @@ def record(path: Path, live: Sequence[Frame], **options: Any) -> str:
 
 
 def stalling(count: int = 130, stall: tuple[int, int] = (70, 100)) -> list[Frame]:
-    """Frames, one per second, of a machine whose sda is slow between ``stall``. There are marks at 20 and 90."""
+    """Frames, one per second, of a machine whose sda is slow in the seconds ``stall``. Marks are at 20 and 90."""
     return list(_stalling(count, stall))
 
 

@@ -45,8 +45,8 @@ def build(target: Path, source: Path = SOURCE) -> None:
 class FuseDisk:
     """Use it as ``with FuseDisk(folder) as disk: disk.set(delay_us=10_000)``. node: "/dev/loopN". name: "loopN".
 
-    serial: whether the requests are served one after the other, so that they queue. If not, up to ``at_once`` are
-    served at the same time (with a libfuse before 3.12: up to 10). source: the mount's source in /proc/self/mounts.
+    serial: whether the requests are served one after the other, so that they queue. If not, they are served at
+    the same time; with libfuse 3.12 or later, at most ``at_once``. source: the mount's source in /proc/self/mounts.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from tests.scenarios.stacks.case import ALONE, CPU, DISK, HEALTHY, HOST, MIXED, 
 from tests.scenarios.stacks.places import server, slow_disk, slow_writes
 
 RATE = 8.0
-"""The rate of the slow disk in MB/s. It is so low that all that a case reads fits into the page cache."""
+"""The rate of the slow disk in MB/s. It is so low that what a case reads fits into the page cache and is read once."""
 COLD = 640
 """The megabytes of data for the slow disk. A case does not reach the end of that much data."""
 
