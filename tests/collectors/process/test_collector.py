@@ -419,8 +419,8 @@ class NoDescriptorFree(Root):
 
 
 def test_a_denied_process_does_not_end_for_lack_of_a_descriptor(tmp_path: Path) -> None:
-    made(tmp_path, 5, 50)
-    made(tmp_path, 6, 60)
+    add_process(tmp_path, 5, 50)
+    add_process(tmp_path, 6, 60)
     root, six = NoDescriptorFree(str(tmp_path)), ProcessKey(6, 60)
     collector = ProcessCollector(root, Clock(), fd_cap=0)
     assert collector.read().denied == {six}
