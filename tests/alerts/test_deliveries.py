@@ -302,15 +302,15 @@ def test_a_name_mentions_no_user_of_the_chat() -> None:
 
 
 @contextlib.contextmanager
-def server_that_answers(text: bytes) -> Iterator[str]:
-    """The address of a server that answers every connection with this text and then closes it."""
+def server_that_answers(text: bytes, reads: int = 65536) -> Iterator[str]:
+    """The address of a server that reads up to this many bytes, answers with this text and closes the connection."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listener.accept()
                 with connection:
-                    connection.recv(65536)
+                    connection.recv(reads)
                     connection.sendall(text)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -328,8 +328,10 @@ def test_a_server_of_another_protocol_is_a_one_line_error() -> None:
     assert error.value.again
 
 
-def test_a_server_that_closes_without_an_answer_is_named() -> None:
-    with server_that_answers(b"") as url, pytest.raises(NotDelivered) as error:
+@pytest.mark.parametrize("reads", [65536, 1])
+def test_a_server_that_closes_without_an_answer_is_named(reads: int) -> None:
+    """The kernel resets the connection if a part of the request is unread."""
+    with server_that_answers(b"", reads) as url, pytest.raises(NotDelivered) as error:
         WebhookDelivery("web", url, "json", 10.0, 2).send(alert(), threading.Event())
     assert error.value.again
     assert str(error.value) == "the server closed the connection without an answer"

@@ -22,6 +22,7 @@ from iotop_ai.model.errors import UsageError
 FORMATS = ("json", "slack", "discord")
 _RETRY_CODES = (408, 429)
 """HTTP status codes for a timeout and for too many requests; the same request may succeed later."""
+_CLOSED = "the server closed the connection without an answer"
 _SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 _LONGEST = 1900
 """The maximum number of characters in the text of a message to Slack or Discord. Discord accepts 2,000."""
@@ -74,13 +75,15 @@ class WebhookDelivery:
             after_s = float(retry_after[0]) if again and retry_after else 0.0
             raise NotDelivered(f"the server answered {error.code}", again=again, after_s=after_s) from None
         except http.client.RemoteDisconnected:  # also an HTTPException
-            raise NotDelivered("the server closed the connection without an answer", again=True) from None
+            raise NotDelivered(_CLOSED, again=True) from None
         except http.client.HTTPException:  # the error's text may contain the address, which is a secret
             raise NotDelivered("the server's answer is not HTTP", again=True) from None
         except ValueError:  # the error's text may contain the address too
             raise NotDelivered("the address cannot be used") from None
         except OSError as error:
             why = getattr(error, "reason", error)
+            if isinstance(why, ConnectionResetError | BrokenPipeError):  # it closed before it had read the request
+                raise NotDelivered(_CLOSED, again=True) from None
             raise NotDelivered(clean(getattr(why, "strerror", None) or str(why), 200), again=True) from None
 
 
