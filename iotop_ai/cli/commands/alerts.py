@@ -26,12 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("list", "test"),
         help="list: print the rules (default); test: send one message to each delivery",
     )
-    parser.add_argument("names", nargs="*", metavar="DELIVERY", help="only these deliveries")
+    parser.add_argument("names", nargs="*", metavar="DELIVERY", help="test: only these deliveries")
     add_alerts_flag(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """List the rules or send a test message; return 0, or 1 if a test message was not delivered."""
+    if args.what == "list" and args.names:
+        raise UsageError(f"alerts list accepts no names; remove {clean(args.names[0])!r}")
     unanswered: list[str] = []
     config = load_alerts(args.alerts, unanswered.append)
     if unanswered and args.what != "list":

@@ -34,6 +34,12 @@ def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     assert done.stdout.splitlines()[0] == "--alerts none: the rules are off"
 
 
+def test_a_name_after_list_is_refused() -> None:
+    done = iotop_here("alerts", "list", "zzz")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "usage: alerts list accepts no names; remove 'zzz'\n"
+
+
 def test_a_file_may_begin_with_a_byte_order_mark_as_the_settings_may(own_folder: Path) -> None:
     done = iotop_here("alerts", "--alerts", written(own_folder, '\ufeffenable = ["gpu_hot"]'))
     assert "on     gpu_hot" in done.stdout
