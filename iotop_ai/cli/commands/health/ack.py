@@ -36,10 +36,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         acknowledged = call_with_timeout(HOME_TIMEOUT_S, store.path, store.read)
         if args.undo:
-            return _undo(store, acknowledged, args.id)
-        print_status("reading the health of disks and GPUs ...")
-        frame = take_frame(LiveSource(settings_of(args)._replace(devices=(), path="")))
-        findings = lasting_findings(frame)
+            return _undo(store, acknowledged, args)
+        findings = _findings_now(args)
         if args.id is None:
             print_lines(_list_lines(findings, acknowledged))
             return 0
@@ -52,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
         raise UnknownError(f"{store.path}: {error.strerror}") from None
     print_lines([f"acknowledged {name} until it gets worse (undo: iotop-ai ack --undo {name})"])
     return 0
+
+
+def _findings_now(args: argparse.Namespace) -> dict[str, Finding]:
+    print_status("reading the health of disks and GPUs ...")
+    return lasting_findings(take_frame(LiveSource(settings_of(args)._replace(devices=(), path=""))))
 
 
 def lasting_findings(frame: Frame) -> dict[str, Finding]:
@@ -70,10 +73,15 @@ def matching_id(word: str, findings: dict[str, Finding]) -> str:
     raise UsageError(f"{clean(word)!r} is not a finding to acknowledge; findings: {ids}")
 
 
-def _undo(store: Acknowledged, acknowledged: dict[str, str], word: str | None) -> int:
+def _undo(store: Acknowledged, acknowledged: dict[str, str], args: argparse.Namespace) -> int:
+    word = args.id
     if word is None:
         raise UsageError("--undo needs an ID; iotop-ai ack lists them")
-    name = next((name for name in acknowledged if word in (name, name.partition(":")[2])), word)
+    plain = word.removeprefix("/dev/")
+    name = next((name for name in acknowledged if plain in (name, name.partition(":")[2])), "")
+    if not name and acknowledged:  # only a finding of now has the name of its disk
+        findings = _findings_now(args)
+        name = next((name for name in acknowledged if name in findings and findings[name].subject == plain), "")
     if not store.remove(name):
         raise UsageError(f"{clean(word)!r} is not acknowledged; acknowledged: {', '.join(acknowledged) or 'none'}")
     print_lines([f"{name}: acknowledgement removed"])

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.health import ack
 from iotop_ai.cli.commands.health.ack import lasting_findings, matching_id
 from iotop_ai.collectors.state.acknowledged import Acknowledged
 from iotop_ai.model.errors import UsageError
-from tests.cli.program import iotop, iotop_started
+from tests.cli.program import iotop, iotop_here, iotop_started
 from tests.diagnosis.build import play
 from tests.diagnosis.verdict.test_acknowledge import ill
 
@@ -43,11 +44,26 @@ def test_acknowledgements_are_listed_and_withdrawn(tmp_path: Path) -> None:
     refused = iotop("ack", "sdz", "--no-smart", "-d", "0.2", **environment)
     assert refused.returncode == 2
     assert refused.stderr.startswith("usage: 'sdz' is not a finding to acknowledge")
-    for words in (("ack", "--undo"), ("ack", "--undo", "sdz")):
+    for words in (("ack", "--undo"), ("ack", "--undo", "sdz", "--no-smart", "-d", "0.2")):
         assert iotop(*words, **environment).stderr.startswith("usage: ")
     undone = iotop("ack", "--undo", "WD_1_2", **environment)
     assert (undone.returncode, undone.stdout) == (0, f"{NAME}: acknowledgement removed\n")
     assert kept.read() == {}
+
+
+@pytest.mark.parametrize("word", ["sda", "/dev/sda"])
+def test_an_acknowledgement_is_withdrawn_by_the_name_of_its_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(ack, "LiveSource", lambda settings: None)
+    monkeypatch.setattr(ack, "take_frame", lambda source: play((ill(), 12))[-1])
+    kept = Acknowledged(tmp_path / "iotop-ai")
+    kept.add("failing_disk:other", "critical reallocated=312", 1)
+    kept.add(NAME, "critical reallocated=312", 1)
+    undone = iotop_here("ack", "--undo", word)
+    assert (undone.returncode, undone.stdout) == (0, f"{NAME}: acknowledgement removed\n")
+    assert list(kept.read()) == ["failing_disk:other"]
 
 
 def test_a_broken_file_is_reported_and_kept(tmp_path: Path) -> None:
