@@ -47,9 +47,15 @@ class Parser(argparse.ArgumentParser):
     """A sentence that names the command to use for a flag that this command lacks."""
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
-        """Refuse an empty value, as of an unset shell variable. Otherwise the flag would count as not given."""
+        """Refuse an empty value, as of an unset shell variable.
+
+        Otherwise the flag would count as not given, and an error of a path would not name the path.
+        """
         if arg_strings == [""] and action.option_strings and action.dest not in _MAY_BE_EMPTY:
             self.error(f"{action.option_strings[-1]} is empty")
+        # Not for the words after a command's name or of record's command, which may hold an empty argument.
+        if "" in arg_strings and action.metavar and not action.option_strings and action.nargs in (None, "?", "*"):
+            self.error(f"{action.metavar} is empty")
         return super()._get_values(action, arg_strings)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:

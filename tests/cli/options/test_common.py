@@ -64,6 +64,11 @@ def test_a_list_of_devices_without_a_name_is_refused() -> None:
         parse("--device", " , ")
 
 
+def test_words_of_a_recorded_command_may_be_empty() -> None:
+    argv = ["record", "--", "sh", "-c", ""]
+    assert build_parser(argv).parse_args(argv).words[-3:] == ["sh", "-c", ""]
+
+
 @pytest.mark.parametrize("words", ["--dev sda", "cache drop --ye", "assets install all /tmp --fo"])
 def test_abbreviated_flags_are_refused(words: str) -> None:
     with pytest.raises(UsageError, match="unrecognized arguments"):

@@ -134,8 +134,6 @@ def check(args: argparse.Namespace, clock: Clock) -> Report:
 
     Raises IotopError for a path that cannot be checked at all.
     """
-    if not args.path:  # an unset shell variable must not mean the current folder
-        raise UsageError("PATH is empty")
     rate, root = wanted_rate(args), Root("/")
     place = read_place(args.path, root, clock)
     phases = plan(args.seconds, args.workers, int(args.sample_size or FILE_BYTES), args.dataset)
