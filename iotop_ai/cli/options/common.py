@@ -29,6 +29,8 @@ exit codes: 0 fine; 1 a check found a problem; 2 no answer, stderr says why in o
 """
 
 
+MOST_DIGITS = 18
+"""The most digits of a whole number. int() raises ValueError for more than 4300."""
 _MAY_BE_EMPTY = ("procfs", "sysfs", "smartctl", "find", "host_name")
 """The flags whose empty value stands for the default."""
 
@@ -84,11 +86,21 @@ def parse_interval(text: str) -> float:
     return seconds
 
 
+def whole_number(text: str) -> int | None:
+    """Return the whole number in a text; None for another text, or for more digits than MOST_DIGITS."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS else None
+
+
+def quoted(text: str) -> str:
+    """Return the text in quotes, shortened, because the end of a very long message is not printed."""
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
 def parse_count(text: str) -> int:
     """Return the whole number in a text; it must be at least 1. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; write 1 or more")
-    return int(text)
+    if not (number := whole_number(text)):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a count; write 1 or more")
+    return number
 
 
 def add_source_flags(parser: argparse.ArgumentParser, *, sub: bool) -> None:
@@ -150,9 +162,10 @@ def add_job_flag(parser: argparse._ActionsContainer) -> None:
 
 def parse_pid(text: str) -> int:
     """Return the process id in a text. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 31):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a process id")
-    return int(text)
+    number = whole_number(text)
+    if number is None or not 0 < number < 1 << 31:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a process id")
+    return number
 
 
 def add_smart_type(parser: argparse.ArgumentParser) -> None:

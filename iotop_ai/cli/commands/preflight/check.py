@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from iotop_ai.cli.options.common import parse_count, settings_of
+from iotop_ai.cli.options.common import parse_count, quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
@@ -231,9 +231,10 @@ def _parse_await(text: str) -> float:
 
 
 def _parse_workers(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) <= MOST_WORKERS):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of workers; write 0 to {MOST_WORKERS}")
-    return int(text)
+    number = whole_number(text)
+    if number is None or number > MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of workers; write 0 to {MOST_WORKERS}")
+    return number
 
 
 def _parse_size(text: str) -> int:

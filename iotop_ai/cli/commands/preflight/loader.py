@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 
-from iotop_ai.cli.options.common import settings_of
+from iotop_ai.cli.options.common import quoted, settings_of, whole_number
 from iotop_ai.cli.prompt import Progress
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
@@ -136,9 +136,11 @@ def _explain(report: Report) -> None:
 
 def _parse_numbers(text: str, least: int, most: int) -> list[int]:
     words = text.split(",")
-    if not all(word.isascii() and word.isdecimal() and least <= int(word) <= most for word in words):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers from {least} to {most}, such as 2,4,8")
-    return list(dict.fromkeys(int(word) for word in words))
+    numbers = [number for word in words if (number := whole_number(word)) is not None and least <= number <= most]
+    if len(numbers) < len(words):
+        why = f"is not a list of numbers from {least} to {most}, such as 2,4,8"
+        raise argparse.ArgumentTypeError(f"{quoted(text)} {why}")
+    return list(dict.fromkeys(numbers))
 
 
 def _parse_workers(text: str) -> list[int]:

@@ -7,7 +7,7 @@ import contextlib
 import importlib.util
 import os
 
-from iotop_ai.cli.options.common import add_source_flags, settings_of
+from iotop_ai.cli.options.common import add_source_flags, quoted, settings_of, whole_number
 from iotop_ai.cli.options.devices import resolve_devices
 from iotop_ai.cli.start.logging import quiet_log
 from iotop_ai.cli.stderr import print_notice
@@ -33,9 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def parse_port(text: str) -> int:
     """Return a port from 1024 to 65535; lower ports are privileged. Raises ArgumentTypeError."""
-    if not (text.isascii() and text.isdecimal() and 1024 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port; write 1024 to 65535")
-    return int(text)
+    number = whole_number(text)
+    if number is None or not 1024 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a port; write 1024 to 65535")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
