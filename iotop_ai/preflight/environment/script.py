@@ -36,7 +36,8 @@ def read_script(path: str) -> ScriptFacts:
     """Return the facts of a .py or .ipynb file. Never raises: ``error`` of the facts holds the reason for a failure."""
 
     def read() -> bytes:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        # Unlike os.fdopen, open() closes the descriptor of a folder, which it refuses.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
             return file.read(LARGEST_BYTES + 1) or b""
 
     name = clean(path)

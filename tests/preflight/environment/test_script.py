@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -165,7 +166,15 @@ def test_notebooks_are_parsed_and_other_files_are_an_error(tmp_path: Path) -> No
     wrong.write_bytes(b"\0" * 100)
     assert read_script(str(wrong)).error.endswith(("not Python", "source code string cannot contain null bytes"))
     assert read_script(str(tmp_path / "missing.py")).error == "No such file or directory"
-    assert read_script(str(tmp_path)).error
+    pipe = tmp_path / "pipe.py"
+    os.mkfifo(pipe)
+    assert read_script(str(pipe)) == ScriptFacts(str(pipe))
+
+
+def test_a_folder_is_an_error_and_is_closed(tmp_path: Path) -> None:
+    assert read_script(str(tmp_path)).error == "Is a directory"
+    opened = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert str(tmp_path) not in opened
 
 
 def states(script: ScriptFacts | None, default: str = "fork", *, jupyter: bool = False) -> dict[str, State]:
