@@ -35,6 +35,11 @@ def user_python(given: str | None) -> str:
     return find_user_program("python3")
 
 
+def last_line(out: bytes) -> bytes:
+    """Return the last line of a child's output, its answer. The user's sitecustomize may print lines before it."""
+    return out.rstrip().rpartition(b"\n")[2]
+
+
 def without_user_site(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variable that stops a Python from loading modules of ~/.local; {} unless root acts for another user.
 

@@ -14,7 +14,7 @@ from iotop_ai.collectors.io.spawn import run
 from iotop_ai.collectors.io.trust import invoking_user
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.python import CondaPackage, Package, PythonFacts, Torch, Unmet
-from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
+from iotop_ai.preflight.user_python import NO_PYTHON, last_line, without_user_site
 
 TIMEOUT_S = 30.0
 OLD_LOCK_S = 600
@@ -45,7 +45,7 @@ def read_python(python: str, folder: str, clock: Clock, environ: Mapping[str, st
     except OSError as error:
         return PythonFacts(name, f"it does not run: {clean(error.strerror or str(error))}")
     try:
-        return parse_python(name, json.loads(result.stdout), clock.wall_ns() // 10**9)
+        return parse_python(name, json.loads(last_line(result.stdout)), clock.wall_ns() // 10**9)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         if _SOURCE.read_bytes().splitlines()[0] in result.stderr:  # a program that is not a Python may print the source
             return PythonFacts(name, "it is not a Python")

@@ -1,7 +1,7 @@
 """Describes the Python that runs this file (3.8 or newer) from the files of its environment; imports no framework.
 
-Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which training starts. It writes one JSON object to
-standard output.
+Run it as ``python -c SOURCE FOLDER``, where FOLDER is the folder in which training starts. The last line that it
+writes to standard output is a JSON object.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ def libstdcxx() -> list[list[Any]]:
 
 
 def main() -> None:
-    """Write the facts to standard output as one JSON object."""
+    """Write the facts to standard output as a JSON object in a line of its own."""
     start = sys.argv[1] if len(sys.argv) > 1 else ""
     entries = distributions()
     try:
@@ -320,7 +320,7 @@ def main() -> None:
         "libstdcxx": libstdcxx(),
         "unmet": unmet(entries),
     }
-    sys.stdout.write(json.dumps(out))
+    sys.stdout.write("\n" + json.dumps(out))  # a sitecustomize may have printed an incomplete line
 
 
 if __name__ == "__main__":

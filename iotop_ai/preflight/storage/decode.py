@@ -15,7 +15,7 @@ from iotop_ai.collectors.io.spawn import start
 from iotop_ai.model.clean import clean
 from iotop_ai.model.job.exits import how_it_ended
 from iotop_ai.model.preflight.dataset import Decoding
-from iotop_ai.preflight.user_python import NO_PYTHON, without_user_site
+from iotop_ai.preflight.user_python import NO_PYTHON, last_line, without_user_site
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm")
 MOST_FILES, MOST_BYTES = 32, 32 << 20
@@ -61,7 +61,7 @@ def decode(python: str, files: Sequence[bytes], clock: Clock, proceed: Callable[
                     return Decoding(why=f"decoding took more than {_TIMEOUT_S:g} s" if proceeds else "stopped")
         if child.returncode < 0:
             return Decoding(why=f"decoding was ended by {how_it_ended(child.returncode)}")
-        decoding = Decoding(**json.loads(out))
+        decoding = Decoding(**json.loads(last_line(out)))
     except (OSError, ValueError, TypeError, RecursionError):
         return Decoding(why=f"{clean(python)} does not run")
     return decoding._replace(decoder=clean(decoding.decoder, 40), why=clean(decoding.why, 200))

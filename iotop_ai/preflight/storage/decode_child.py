@@ -1,7 +1,7 @@
 """Decodes images in the user's Python (3.8 or newer) with Pillow, if that Python has it.
 
 Run it as ``python -c SOURCE``. Standard input holds, for each file, its length (4 bytes, big-endian) and its bytes.
-Standard output gets one JSON object.
+The last line of standard output is a JSON object.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def main() -> None:
             cpu_s += time.process_time() - start
         except Exception:
             failed += 1
-    sys.stdout.write(json.dumps({"decoder": decoder, "files": files, "failed": failed, "cpu_s": cpu_s, "why": why}))
+    answer = {"decoder": decoder, "files": files, "failed": failed, "cpu_s": cpu_s, "why": why}
+    sys.stdout.write("\n" + json.dumps(answer))  # a sitecustomize may have printed an incomplete line
 
 
 if __name__ == "__main__":

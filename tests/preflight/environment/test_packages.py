@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,14 @@ def test_a_package_from_a_url_is_required_from_that_url(with_origins: PythonFact
     assert requirements_text(only).splitlines()[1:] == [line]
     quoted = f'"{line}"' if " " in line else line
     assert environment_text(only, "e").splitlines()[-1] == f"      - {quoted}"
+
+
+@pytest.mark.parametrize("end", ["\\n", ""])
+def test_a_python_that_prints_when_it_starts_is_read(tmp_path: Path, end: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"print('{{}}', 'hello', sep='\\n', end='{end}')\n")
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    found = read_python(sys.executable, str(tmp_path), Clock(), environ)
+    assert (found.error, found.version) == ("", platform.python_version())
 
 
 def test_damaged_metadata_of_one_package_hides_no_other_fact(tmp_path: Path) -> None:

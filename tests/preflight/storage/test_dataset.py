@@ -388,6 +388,13 @@ def test_a_python_without_pillow_is_reported() -> None:
     assert "Pillow does not load in this Python" in found.why
 
 
+@pytest.mark.parametrize("end", ["\\n", ""])
+def test_a_python_that_prints_when_it_starts_is_read(tmp_path: Path, end: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(f"print('{{}}', 'hello', sep='\\n', end='{end}')\n")
+    python = stand_in(tmp_path, f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    assert "Pillow does not load in this Python" in decoded(python).why
+
+
 @pytest.mark.parametrize("python", ["", "/bin/false", "/nonexistent/python"])
 def test_a_python_that_does_not_run_is_reported(python: str) -> None:
     assert decoded(python) == Decoding(
