@@ -112,7 +112,8 @@ class Rotator:
     def next_file(self, full: FullSink) -> FileSink:
         """Rename the full file and create PATH again.
 
-        Raises OSError or IotopError, after which the full file still has its name.
+        Raises OSError or IotopError, after which the full file still has its name. If another program has created PATH
+        meanwhile, the full file keeps its new name, which is then the sink's path.
         """
         path = absolute_path(full.path)
         if not full.is_named():
@@ -121,9 +122,11 @@ class Rotator:
         os.rename(path, part)
         try:
             sink = FileSink(full.path)
-        except BaseException:
-            os.rename(part, path)
-            raise
+        except BaseException as error:
+            if _renamed_back(part, path):
+                raise
+            full.path = part
+            raise InputError(f"another program has created {clean(path)}") from error
         full.close()
         self._closed.put((part, path))
         return sink
@@ -212,6 +215,21 @@ class Rotator:
             raise
         finally:
             self._child = None
+
+
+def _renamed_back(part: str, path: str) -> bool:
+    """Rename the full file back to PATH; return False if PATH exists, which is then left as it is. Raises OSError."""
+    try:
+        os.link(part, path, follow_symlinks=False)  # unlike a rename, a link never replaces a file
+    except FileExistsError:
+        return False
+    except OSError:  # the filesystem may lack hard links
+        if os.path.lexists(path):
+            return False
+        os.rename(part, path)
+    else:
+        os.unlink(part)
+    return True
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:

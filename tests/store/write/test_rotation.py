@@ -16,6 +16,7 @@ from iotop_ai.sources.recorded.rotated_parts import parts_of as shown_parts
 from iotop_ai.store.format.line_head import parse_head
 from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write import compress as compress_module
+from iotop_ai.store.write import rotation
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.recorder import Recorder, Rotation, Sink
 from iotop_ai.store.write.rotation import Rotator, part_name, parts_of
@@ -195,6 +196,43 @@ def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
     assert asked
     assert recorder.state().trouble == ""
     assert list(frames(FileRecording(str(path)).items())) == live
+
+
+def test_a_file_that_another_program_creates_under_the_name_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "run.iotop.jsonl"
+
+    def open_late(name: str) -> FileSink:
+        Path(name).write_text("theirs")
+        return FileSink(name)
+
+    monkeypatch.setattr(rotation, "FileSink", open_late)
+    rotator, sink = Rotator(Fixed(), print), FileSink(str(path))
+    with pytest.raises(InputError, match=f"another program has created {path}"):
+        filled_and_rotated(rotator, sink)
+    assert path.read_text() == "theirs"
+    assert sink.path == str(tmp_path / "run.20261121T120000.iotop.jsonl")
+    assert sink.is_named()
+    monkeypatch.undo()
+    rotator.next_file(sink).close()
+    assert rotator.finish(None, 60)
+    assert path.read_text() == "theirs"
+
+
+def test_the_full_file_gets_its_name_back_if_there_is_no_next_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(name: str) -> FileSink:
+        raise InputError("no room")
+
+    monkeypatch.setattr(rotation, "FileSink", fail)
+    rotator, sink = Rotator(Fixed(), print), FileSink(str(tmp_path / "run.iotop.jsonl"))
+    with pytest.raises(InputError, match="no room"):
+        rotator.next_file(sink)
+    assert sink.is_named()
+    assert os.listdir(tmp_path) == ["run.iotop.jsonl"]
+    assert rotator.finish(None, 60)
 
 
 def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> None:
