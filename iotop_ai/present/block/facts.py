@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotop_ai.model.block.counters import BlockInfo
+from iotop_ai.model.block.counters import UNKNOWN_BLOCK_RATES, BlockInfo
 from iotop_ai.model.frame import Frame
 from iotop_ai.present.block import devices
 from iotop_ai.present.block.devices import BlockDevice
@@ -42,7 +42,8 @@ def peak_fields(frame: Frame, view: View, device: BlockDevice) -> list[Field]:
         Field("w/s", count(peaks.writes_per_s)),
         Field("aqu-sz", figure(peaks.queue_size)),
     ]
-    now = device.rates
+    # device.rates are those since the base while the user accumulates.
+    now = (frame.sample.block.value or {}).get(device.key, UNKNOWN_BLOCK_RATES)
     out.append(Field("size of a read now", mean_size_text(now.read_size_bytes, now.reads_per_s)))
     out.append(Field("of a write", mean_size_text(now.write_size_bytes, now.writes_per_s)))
     return out

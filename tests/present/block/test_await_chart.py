@@ -16,7 +16,7 @@ from iotop_ai.present.screen.view import View
 from iotop_ai.present.text.line import cells
 from iotop_ai.present.text.theme import TOKENS
 from tests.present import scenes
-from tests.present.make import MIB, Disk, Machine, disk, frame, snapshots
+from tests.present.make import KIB, MIB, Disk, Machine, disk, frame, snapshots
 
 VIEW = View(utc_offset_s=0)
 STARVED = scenes.starved()
@@ -55,8 +55,23 @@ def test_a_figure_that_is_not_known_yet_is_not_0() -> None:
     (top,) = (line for line in shown if line.startswith(" await ms"))
     assert top.rstrip().endswith("peak ?")
     device = next(one for one in all_devices(STARVED, VIEW) if one.name == "sda")
-    sizes = peak_fields(STARVED, VIEW, device._replace(rates=UNKNOWN_BLOCK_RATES))[-2:]
+    block = STARVED.sample.block
+    unknown = block._replace(value={**(block.value or {}), device.key: UNKNOWN_BLOCK_RATES})
+    sizes = peak_fields(STARVED._replace(sample=STARVED.sample._replace(block=unknown)), VIEW, device)[-2:]
     assert [one.value for one in sizes] == ["?", "?"]
+
+
+def test_the_sizes_now_are_those_of_the_latest_interval_while_the_user_accumulates() -> None:
+    def machine(i: int) -> Machine:
+        size = MIB if i == 10 else 4 * KIB
+        moved = {"read_bytes": 10 * size, "write_bytes": 10 * size}
+        return Machine((Disk(disk("sda"), reads=10, writes=10, read_await=1.0, write_await=1.0, **moved),), procs=())
+
+    taken = snapshots(machine, 11)
+    made = frame(taken)
+    for view in (VIEW, VIEW._replace(base=taken[0])):
+        (device,) = all_devices(made, view)
+        assert [one.value for one in peak_fields(made, view, device)[-2:]] == ["1M", "1M"]
 
 
 def test_equal_ratios_have_equal_heights_on_the_logarithmic_scale() -> None:
