@@ -146,8 +146,8 @@ def test_wear_is_shown_with_its_forecast() -> None:
     assert worn().reasons == ("92 % of its rated life used, about 5 months at this rate",)
     shown = everything(ill(), LIST._replace(disk="nvme0n1"), 100)
     assert "92 % of its rated life used, about 5 months at this rate" in shown
-    assert "wear" in shown
-    assert "starts an NVMe's" not in shown
+    assert " rated life used   92 %, about 5 months at this rate\n" in shown
+    assert " wear       92 %    " in shown
     assert "attribute" not in shown
 
 
