@@ -40,13 +40,13 @@ MEASURING = "measuring"
 NO_STATE = {"state": "?", "lost": "", "headline": "?", "because": "", "do": "", "job": "?", "colour": "default"}
 """The verdict's fields when the requested job is not found."""
 _COLOURS = {"bad": "red", "warn": "yellow", "ok": "green", "info": "cyan", "unsure": "magenta"}
-_TMUX_FORMAT = pattern(r"#(?=[{\[(])")
+_TMUX_FORMAT = pattern(r"#(?! )")
 _FIELD = pattern(r"\{\{|\}\}|\{(\w*)\}|[{}]")
 
 
 def status_fields(frame: Frame, view: View = View()) -> dict[str, str]:  # noqa: B008 - a frozen record
-    """The value of each field of FIELD_MEANINGS. tmux would interpret a format such as #{pane_id} in a name from
-    outside, so a blank after the # makes it plain text.
+    """The value of each field of FIELD_MEANINGS. tmux would interpret a format such as #{pane_id} or #S in a name
+    from outside, so a blank after each # makes it plain text.
     """
     return {name: _TMUX_FORMAT.sub("# ", value) for name, value in _fields(frame, view).items()}
 

@@ -25,9 +25,9 @@ STARVED = play((JOB_STARVED, 30))
 
 def test_a_name_is_not_a_format_of_tmux() -> None:
     last = STARVED[-1]
-    host = last.snapshot.host._replace(name="a#[fg=red]#{pid}#(reboot)##b")
+    host = last.snapshot.host._replace(name="a#[fg=red]#{pid}#(reboot)##b#S c# d#")
     fields = status_fields(last._replace(snapshot=last.snapshot._replace(host=host)))
-    assert fields["host"] == "a# [fg=red]# {pid}# (reboot)##b"
+    assert fields["host"] == "a# [fg=red]# {pid}# (reboot)# # b# S c# d# "
     assert formatted("#[fg={colour}]{host}", fields).startswith("#[fg=red]a# [")
 
 
