@@ -80,8 +80,8 @@ def make_venv(folder: Path) -> Path:
 def report_torch(python: Path) -> None:
     """Report a missing torch: it is large and has several builds, so the user has to install it."""
     check = subprocess.run([str(python), "-c", "import torch"], capture_output=True, check=False)
-    if check.returncode and "IOTOP_AI_TORCH" not in os.environ:
-        say("skipped tests with torch: install it into the venv, or set IOTOP_AI_TORCH to a Python with it")
+    if check.returncode and "IOTOP_AI_TORCH_PYTHON" not in os.environ:
+        say("skipped tests with torch: install it into the venv, or set IOTOP_AI_TORCH_PYTHON to a Python with it")
 
 
 def missing_packages(wanted: Sequence[str]) -> list[str]:

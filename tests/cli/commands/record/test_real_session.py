@@ -1,12 +1,11 @@
 """A real training on a disk that becomes slow: recorded with its command, then replayed at 80x24 up to the stall.
 
 A DataLoader with two worker processes reads from an ext4 whose disk answers at once in the beginning and later takes 40
-ms for each request. torch comes from this Python, else from the Python in IOTOP_AI_TORCH.
+ms for each request. torch comes from this Python, else from the Python in IOTOP_AI_TORCH_PYTHON.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -28,9 +27,9 @@ from tests.rigs.slowdisk import FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.loop import run
 from tests.rigs.tmux import Terminal, why_no_tmux
 from tests.scenarios.causes import write_files
+from tests.scenarios.torch_python import torch_python, why_no_torch
 
-TORCH = sys.executable if importlib.util.find_spec("torch") else os.environ.get("IOTOP_AI_TORCH", "")
-WHY_NOT = why_no_fuse_disk() or why_no_tmux() or ("" if TORCH else "needs torch; IOTOP_AI_TORCH names a Python with it")
+WHY_NOT = why_no_fuse_disk() or why_no_tmux() or why_no_torch()
 TRAINER = str(TOP / "tests" / "scenarios" / "torch_train.py")
 LONG_S = 120.0
 CALM_STEPS, SLOW_S = 200, 12.0
@@ -100,7 +99,8 @@ def stall(disk: tuple[FuseDisk, Path], tmp_path_factory: pytest.TempPathFactory)
     slow, data = disk
     folder = tmp_path_factory.mktemp("session")
     path, csv, log, stop = (folder / name for name in ("run.iotop.jsonl", "disk_io_log.csv", "log", "stop"))
-    trainer = [TORCH, TRAINER, str(data), "--seconds", "300", "--until", str(stop), "--log", str(log), "--exit", "3"]
+    trainer = [torch_python(), TRAINER, str(data), "--seconds", "300", "--until", str(stop)]
+    trainer += ["--log", str(log), "--exit", "3"]
     running = started("-o", str(path), "--csv", str(csv), "--path", str(data), "--", *trainer)
     try:
         until(lambda: len(steps(log)) > CALM_STEPS, "the trainer does not train")
@@ -173,7 +173,7 @@ def test_pandas_reads_the_plain_log(stall: Recorded) -> None:
 @pytest.mark.parametrize(("ending", "code"), [(0, 0), (signal.SIGTERM, 143), (signal.SIGKILL, 137)])
 def test_other_exit_codes_pass_through(disk: tuple[FuseDisk, Path], tmp_path: Path, ending: int, code: int) -> None:
     path, log, stop = tmp_path / "run.iotop.jsonl", tmp_path / "log", tmp_path / "stop"
-    trainer = [TORCH, TRAINER, str(disk[1]), "--seconds", "300", "--until", str(stop), "--log", str(log)]
+    trainer = [torch_python(), TRAINER, str(disk[1]), "--seconds", "300", "--until", str(stop), "--log", str(log)]
     running = started("-o", str(path), "-d", "0.5", "--", *trainer)
     try:
         until(lambda: len(steps(log)) > 20, "the trainer does not train")
