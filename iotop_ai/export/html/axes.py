@@ -39,13 +39,17 @@ class TimeAxis(NamedTuple):
         return LEFT + PLOT * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[tuple[float, str]]:
-        """The x coordinates of the ticks with their clock times, at most _MOST_TICKS + 1 of them."""
+        """The x coordinates of the ticks with their clock times, at most _MOST_TICKS + 1 of them.
+
+        A midnight has its date instead if the axis covers more than one day: otherwise the clock times would repeat.
+        """
         step = next((s for s in _STEPS_S if self.seconds / s <= _MOST_TICKS), _STEPS_S[-1])
         while self.seconds / step > _MOST_TICKS:
             step *= 2
         zone = self.zone_s
         local_s = -(-(self.begin_ns / 1e9 + zone) // step) * step
         pattern = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86400 else "%d %b"
+        several_days = clock(self.begin_ns, pattern="%F") != clock(self.end_ns, pattern="%F")
         out: list[tuple[float, str]] = []
         while True:
             # Convert each tick on its own: a day on which summer time begins or ends has 23 or 25 hours.
@@ -55,7 +59,8 @@ class TimeAxis(NamedTuple):
             if wall_ns > self.end_ns:
                 return out
             if wall_ns >= self.begin_ns:
-                out.append((self.x(wall_ns), clock(wall_ns, pattern=pattern)))
+                is_date = several_days and clock(wall_ns) == "00:00:00"
+                out.append((self.x(wall_ns), clock(wall_ns, pattern="%d %b" if is_date else pattern)))
             local_s += step
 
 
