@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 NAME = "iotop-ai-test"
@@ -57,8 +57,9 @@ def _init_of(nspawn: int) -> int | None:
     except OSError:
         return None
     for pid in map(int, children):
-        if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
-            return pid
+        with suppress(OSError):  # the child may have ended
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "systemd":
+                return pid
     return None
 
 
