@@ -51,6 +51,14 @@ class Home:
     def __enter__(self) -> Home:
         for place in (self.behind, self.path):
             place.mkdir(parents=True)
+        try:
+            self._mount()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def _mount(self) -> None:
         if self._hidden:
             holding = ["unshare", "-m", "--propagation", "private", "sh", "-c", "echo && exec sleep infinity"]
             self._holder = subprocess.Popen(holding, stdout=subprocess.PIPE)
@@ -67,7 +75,19 @@ class Home:
                 raise RuntimeError("bindfs does not mount")
             time.sleep(0.02)
         self._number = os.minor(seen.stat().st_dev)
-        return self
+
+    def _end(self) -> None:
+        """End what was started, in any state."""
+        if self._server is not None:
+            self._server.kill()
+            self._server.wait(10)
+            subprocess.run([*self.inside, "fusermount3", "-u", "-z", str(self.path)], capture_output=True)
+        self._end_holder()
+
+    def _end_holder(self) -> None:
+        if self._holder is not None:
+            self._holder.kill()
+            self._holder.communicate()
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -112,6 +132,4 @@ class Home:
         self.release()
         subprocess.run([*self.inside, "fusermount3", "-u", "-z", str(self.path)], check=True)
         self._server.wait(10)
-        if self._holder is not None:
-            self._holder.kill()
-            self._holder.communicate()
+        self._end_holder()

@@ -153,14 +153,19 @@ class FailingFolder:
         before = self.folder.stat().st_dev
         argv = [str(self._program), str(self.behind), str(self._control), str(self.folder), "-f"]
         self._server = subprocess.Popen(argv)
-        for _ in range(1000):
-            if self.folder.stat().st_dev != before:
-                return self
-            if self._server.poll() is not None:
-                break
-            time.sleep(0.01)
-        self._server.kill()
-        raise RuntimeError("failfs does not come up")
+        try:
+            for _ in range(1000):
+                if self.folder.stat().st_dev != before:
+                    return self
+                if self._server.poll() is not None:
+                    break
+                time.sleep(0.01)
+            raise RuntimeError("failfs does not come up")
+        except BaseException:
+            self._server.kill()
+            self._server.wait(10)
+            subprocess.run(["fusermount3", "-u", "-z", str(self.folder)], capture_output=True)
+            raise
 
     def stop(self) -> None:
         """Answer nothing at all until ``go_on``, like a dead server."""
