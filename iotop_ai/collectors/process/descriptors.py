@@ -115,6 +115,17 @@ def read_stat_once(root: Root, pid: int) -> bytes | OSError:
     return raw if len(raw) < STAT_USUAL else read_once(root, f"proc/{pid}/stat", STAT_SIZE)
 
 
+def read_io_once(root: Root, pid: int) -> bytes | OSError:
+    """Return the io of a process whose io file is not kept open, or the error.
+
+    The error is EACCES if a living process lacks the file because the kernel has no task I/O accounting.
+    """
+    raw = read_once(root, f"proc/{pid}/io", IO_SIZE)
+    if isinstance(raw, OSError) and raw.errno == errno.ENOENT and isinstance(read_stat_once(root, pid), bytes):
+        return PermissionError(errno.EACCES, "no task I/O accounting")
+    return raw
+
+
 def open_kept(root: Root, relative: str, size: int) -> KeptFile | OSError:
     """Open a file that is to be kept open; return the file or the error."""
     try:

@@ -15,8 +15,8 @@ from iotop_ai.collectors.process.descriptors import (
     STAT_USUAL,
     ProcessEntry,
     open_kept,
+    read_io_once,
     read_kept,
-    read_once,
     read_stat_once,
 )
 from iotop_ai.model.process.records import ProcessIo
@@ -122,7 +122,7 @@ class IoSweep:
             loose = [entry for entry in only if entry.io is None and not (entry.ended or entry.denied)]
             self._raws = None
         for entry in loose:
-            raw = read_once(self._root, f"proc/{entry.key.pid}/io", IO_SIZE)
+            raw = read_io_once(self._root, entry.key.pid)
             if raw != entry.io_raw:
                 changed.append((entry, raw))
         for entry, raw in changed:

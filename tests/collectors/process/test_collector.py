@@ -434,6 +434,17 @@ def test_a_denied_process_does_not_end_for_lack_of_a_descriptor(tmp_path: Path) 
     collector.close()
 
 
+def test_a_process_without_io_does_not_end_for_lack_of_a_descriptor(tmp_path: Path) -> None:
+    add_process(tmp_path, 5, 50)
+    add_process(tmp_path, 6, 60, io=None)
+    collector, six = ProcessCollector(Root(str(tmp_path)), Clock(), fd_cap=0), ProcessKey(6, 60)
+    for _ in range(COHORTS):
+        table = collector.read()
+        assert (set(table.stat), table.denied, table.gone) == ({ProcessKey(5, 50), six}, {six}, ())
+    shutil.rmtree(tmp_path / "proc" / "6")
+    assert collector.read().gone == (six,)
+
+
 def test_without_proc_processes_are_unavailable(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="no process is listed"):
         ProcessCollector(Root(str(tmp_path)), Clock()).read()
