@@ -155,8 +155,9 @@ class Forecast(NamedTuple):
     workers: the number of workers that would keep the GPU busy; None if the GPU is busy already, if workers would not
     help, or without workers
     cached: the share of the dataset that counts as read from the page cache
-    at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached and reading from memory
-    was not measured
+    at_least: whether ``samples_per_s`` and ``first`` are lower limits, because a part is cached, and reading
+    from memory was not measured or the dataset does not fit into memory
+    most: the upper limit of ``first`` if it is a lower limit because the dataset does not fit; otherwise None
     """
 
     samples_per_s: float
@@ -166,6 +167,7 @@ class Forecast(NamedTuple):
     workers: int | None = None
     cached: float = 0.0
     at_least: bool = False
+    most: float | None = None
 
 
 def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
@@ -174,7 +176,14 @@ def forecast(demand: Demand, supply: Supply, fits: bool | None) -> Forecast:
     The workers share the storage (at most ``together``), the page cache (at most the rate of one reader, because that
     of several is not measured) and the cores, and each handles one sample at a time. Without workers, the GPU waits for
     each sample. If reading from memory was not measured, all is read from the storage, which is not faster.
+
+    If the dataset does not fit into memory, nothing counts as cached: the reads of the first epoch push cached files
+    out, and any of them may go before it is read. If all is cached, nothing is pushed out.
     """
+    if fits is False and supply.memory_s is not None and LEAST_CACHED <= supply.cached < 1.0:
+        least = forecast(demand, supply._replace(cached=0.0), None)
+        most = forecast(demand, supply, None).first
+        return least._replace(at_least=True, most=most) if most > least.first else least
     unmeasured = supply.memory_s is None and supply.cached >= LEAST_CACHED
     if supply.memory_s is None:
         supply = supply._replace(cached=0.0)

@@ -100,7 +100,10 @@ def forecast_text(report: Report) -> list[str]:
     out = [f"{text}; {_given(demand, forecast)}: expect {share}"]
     if forecast.later is not None and percent(forecast.later) != percent(forecast.first):
         out[0] += f" in the first epoch, then {percent(forecast.later)} % from memory"
-    if forecast.at_least:
+    if forecast.most is not None:
+        most = f"at most {percent(forecast.most)} %, if all that is cached stays in memory until it is read"
+        out.append(f"the dataset does not fit into memory: the forecast counts nothing as cached; {most}")
+    elif forecast.at_least:
         out.append("reading from memory was not measured: the forecast counts all files as read from the storage")
     if forecast.workers is not None:
         out.append(f"{plural(forecast.workers, 'worker')} would keep the GPU busy")

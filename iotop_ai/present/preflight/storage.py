@@ -204,6 +204,8 @@ def missing_text(report: Report) -> str:
     unknown = [one.flag for one in report.thresholds if one.met is None]
     if unknown == ["--min-gpu"] and report.forecast is not None and report.decoding.unmeasured and not report.failed:
         return "--min-gpu: the time to decode the images is unknown"
+    if unknown == ["--min-gpu"] and report.forecast is not None and report.forecast.most and not report.failed:
+        return "--min-gpu: the dataset does not fit into memory, and how much of it stays cached is unknown"
     if report.failed or unknown:
         return report.failed or f"{', '.join(unknown)}: not measured here"
     if report.dataset is not None and not report.dataset.files:

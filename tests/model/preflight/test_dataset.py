@@ -69,7 +69,7 @@ def test_without_workers_the_gpu_waits_for_each_sample() -> None:
 
 
 def test_files_in_memory_cost_the_time_of_reading_memory() -> None:
-    half = forecast(demand(400, 8), Supply(60, 100, cached=0.5, memory_s=0.0001), fits=False)
+    half = forecast(demand(400, 8), Supply(60, 100, cached=0.5, memory_s=0.0001), fits=None)
     assert half.first == pytest.approx(1 / (0.5 / 100 + 0.5 * 0.0001) / 400)
     assert (half.bound, half.cached) == ("storage", 0.5)
     all_of_it = forecast(demand(400, 8), Supply(60, 100, cached=1.0, memory_s=0.0001), fits=True)
@@ -94,6 +94,19 @@ def test_without_the_rate_of_memory_a_cached_dataset_has_a_lower_limit() -> None
     assert (unknown.first, unknown.at_least, unknown.later) == (pytest.approx(0.25), True, None)
     assert not forecast(demand(50, 8), Supply(60, 100, cached=0.75), fits=True).at_least
     assert not forecast(demand(400, 8), Supply(60, 100, cached=0.001), fits=True).at_least
+
+
+@pytest.mark.parametrize("workers", [0, 8])
+def test_of_a_dataset_that_does_not_fit_nothing_counts_as_cached(workers: int) -> None:
+    supply = Supply(60, 100, cached=0.5, memory_s=0.0001)
+    asked = demand(400, workers)
+    cold, half = (forecast(asked, supply._replace(cached=cached), fits=None) for cached in (0.0, 0.5))
+    assert forecast(asked, supply, fits=False) == cold._replace(at_least=True, most=half.first)
+    # If all of it is cached, nothing is read that could push it out; and a GPU that is busy anyway has no limits.
+    assert not forecast(asked, supply._replace(cached=1.0), fits=False).at_least
+    assert not forecast(asked, supply._replace(cached=0.0), fits=False).at_least
+    busy = forecast(demand(50, 8), supply, fits=False)
+    assert (busy.first, busy.at_least, busy.most) == (1.0, False, None)
 
 
 def test_a_dataset_that_was_not_scanned_to_its_end_fits_only_if_it_may() -> None:

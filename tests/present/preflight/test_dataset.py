@@ -66,9 +66,19 @@ def test_without_the_time_of_decoding_the_forecast_is_an_upper_limit(decoding: D
 )
 def test_the_source_of_the_samples_is_named(supply: Supply, words: str) -> None:
     demand = Demand(1000, 8, 1 << 20, 8.0)
-    lines = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=forecast(demand, supply, fits=False)))
+    lines = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=forecast(demand, supply, fits=None)))
     assert lines[0].endswith(words)
     assert ("reading from memory was not measured" in lines[-1]) is ("at least" in words)
+
+
+def test_a_dataset_that_does_not_fit_has_a_lower_and_an_upper_limit() -> None:
+    demand = Demand(1000, 8, 1 << 20, 8.0)
+    found = forecast(demand, Supply(100, 100, cached=0.5, memory_s=1 / 400), fits=False)
+    line, note = forecast_text(Report(Place("/data"), 0, demand=demand, forecast=found))
+    assert line.endswith("this storage gives 100 MB/s: expect at least 10 % of the GPU")
+    assert note.startswith(
+        "the dataset does not fit into memory: the forecast counts nothing as cached; at most 16 %, "
+    )
 
 
 def test_an_upper_and_a_lower_limit_together_tell_nothing() -> None:

@@ -182,7 +182,8 @@ def wanted_rate(args: argparse.Namespace) -> float:
 def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
     results, forecast, min_gpu = report.results, report.forecast, args.min_gpu or 0.0
     share = None if forecast is None else forecast.first
-    if forecast is not None and forecast.at_least and forecast.first < min_gpu:
+    most = 1.0 if forecast is None or forecast.most is None else forecast.most
+    if forecast is not None and forecast.at_least and forecast.first < min_gpu <= most:
         share = None  # the share may be above or below the threshold
     elif forecast is not None and report.decoding.unmeasured and forecast.first >= min_gpu:
         share = None  # images take time to decode, so the share may be below the threshold

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -12,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from iotop_ai.cli.commands.preflight.check import _thresholds
+from iotop_ai.model.preflight.dataset import Forecast
+from iotop_ai.model.preflight.place import Place
+from iotop_ai.model.preflight.report import Report
 from iotop_ai.preflight.storage import gather
 from iotop_ai.preflight.storage.own_file import own_name
+from iotop_ai.present.preflight.storage import missing_text
 from tests.cli.program import PLAIN, TOP, command, iotop, iotop_here
 from tests.preflight.storage.places import ext4, needs_root
 from tests.rigs.nobody import UID, as_nobody, why_not_nobody
@@ -114,6 +120,16 @@ def test_images_that_cannot_be_decoded_do_not_meet_a_share_of_the_gpu(
     done = iotop("check", str(tmp_path), *QUICK, *words, "--python", "/bin/true")
     assert done.returncode == code, done.stdout
     assert done.stderr == ("unknown: --min-gpu: the time to decode the images is unknown\n" if stderr else "")
+
+
+@pytest.mark.parametrize(("min_gpu", "met"), [(0.4, True), (0.7, None), (0.9, False)])
+def test_the_limits_of_a_dataset_that_does_not_fit_decide_where_they_can(min_gpu: float, met: bool | None) -> None:
+    report = Report(Place("/data"), 0, forecast=Forecast(200, 0.5, None, "storage", at_least=True, most=0.8))
+    args = argparse.Namespace(min_read=None, min_files=None, max_await=None, min_gpu=min_gpu)
+    report = report._replace(thresholds=_thresholds(args, report))
+    assert [one.met for one in report.thresholds] == [met]
+    if met is None:
+        assert missing_text(report).startswith("--min-gpu: the dataset does not fit into memory, ")
 
 
 @needs_root
