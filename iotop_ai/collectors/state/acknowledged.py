@@ -37,7 +37,7 @@ class Acknowledged:
     def __init__(self, folder: Path | str) -> None:
         self._folder = folder
         self._file = os.path.join(folder, FILE)
-        self._version_read: tuple[int, int, int] | None = None
+        self._version_read: tuple[int, int, int, int] | None = None
         self._entries_read: dict[str, str] = {}
 
     @property
@@ -87,14 +87,14 @@ class Acknowledged:
 
         The value of a removed entry is None.
 
-        A file that cannot be read counts as unchanged; the next call tries again unless the file's content is the
-        reason. Without a change, the call costs one stat() of the file.
+        A file that cannot be read counts as unchanged. The next call tries again, but if the file's content or owner is
+        the reason, only once that has changed. Without a change, the call costs one stat() of the file.
         """
         try:
             status = os.stat(self._file, follow_symlinks=False)
-            version = (status.st_ino, status.st_mtime_ns, status.st_size)
+            version = (status.st_ino, status.st_mtime_ns, status.st_size, status.st_uid)
         except OSError:
-            version = (0, 0, 0)
+            version = (0, 0, 0, 0)
         if version == self._version_read:
             return []
         try:

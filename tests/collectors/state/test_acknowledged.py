@@ -14,6 +14,7 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.sources.live.source import LiveSource
 from iotop_ai.sources.live.state_files import READ_EVERY_NS
 from tests.clocks import ShiftedClock
+from tests.rigs.nobody import UID
 from tests.waiting import until
 
 
@@ -60,6 +61,16 @@ def test_each_change_is_reported_once(tmp_path: Path) -> None:
     assert watcher.changes() == [("a:1", None)]
     kept.path.unlink()
     assert watcher.changes() == [("b:2", None)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file to another user")
+def test_a_file_is_read_after_its_owner_has_become_the_user(tmp_path: Path) -> None:
+    kept, watcher = Acknowledged(tmp_path), Acknowledged(tmp_path)
+    kept.add("a:1", "critical", 1)
+    os.chown(kept.path, UID, UID)
+    assert watcher.changes() == []
+    os.chown(kept.path, os.geteuid(), os.getegid())
+    assert watcher.changes() == [("a:1", "critical")]
 
 
 @pytest.mark.parametrize(
