@@ -136,7 +136,7 @@ class Prometheus:
                 raise self._no_answer(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._no_answer(error) from None
-        try:  # the server had closed the kept connection, so try once more
+        try:  # the server may have closed the kept connection, so try once more
             return self._ask(target)
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._no_answer(error) from None
@@ -188,7 +188,7 @@ class Prometheus:
         if isinstance(error, TimeoutError):
             why = f"no answer within {self._timeout_s:g} s"
         elif isinstance(error, http.client.RemoteDisconnected):
-            why = "it closes the connection without an answer"
+            why = "it closes the connection before the answer is complete"
         elif isinstance(error, http.client.HTTPException | ValueError):
             why = "its answer is not HTTP"
         else:

@@ -72,7 +72,7 @@ def test_a_server_that_does_not_answer_is_one_line_and_exit_code_2() -> None:
     ("fault", "words"),
     [
         (b"<html>login</html>", "the answer is not Prometheus's JSON"),
-        (b"", "it closes the connection without an answer"),
+        (b"", "it closes the connection before the answer is complete"),
     ],
 )
 def test_a_garbled_answer_is_one_line_and_exit_code_2(fault: bytes, words: str) -> None:
