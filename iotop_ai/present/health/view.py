@@ -50,7 +50,7 @@ class DiskRow(NamedTuple):
 
     name: str
     reading: Reading[SmartState] | None
-    """The disk's SMART Reading; None if the disk is not queried."""
+    """The disk's SMART Reading; None if there is none."""
     health: Health
     cure: str = ""
     """The advice, if the verdict names the disk as failing; otherwise ""."""
@@ -140,8 +140,12 @@ def why_no_test(row: DiskRow | None, view: HealthView) -> str:
         name = view.disk or view.cursor
         return f"{name} is gone" if name else "this machine has no disk"
     if row.reading is None or row.state is None or row.reading.status is not Status.OK:
-        asleep = row.reading is not None and row.reading.status is Status.ASLEEP
-        return f"{row.name} {'sleeps' if asleep else 'does not answer'}: {row.health.reason}"
+        status = None if row.reading is None else row.reading.status
+        if status is Status.ASLEEP:
+            return f"{row.name} sleeps: {row.health.reason}"
+        if status is Status.FAILED:
+            return f"{row.name} does not answer: {row.health.reason}"
+        return f"no SMART data of {row.name}: {row.health.reason}"
     if row.state.self_tests is False and not row.state.self_test_runs:
         nvme = row.state.protocol == "nvme"
         return f"{row.name} has no self-test" + (" with this smartctl: an NVMe disk needs version 7.4" if nvme else "")

@@ -221,7 +221,10 @@ def test_the_reason_why_there_is_no_self_test_is_shown() -> None:
     assert "--readonly" in why_no_test(disk_row(shown, "sda"), HealthView())
     assert "an NVMe disk needs version 7.4" in why_no_test(disk_row(shown, "nvme1n1"), LIST)
     assert why_no_test(disk_row(shown, "sdb"), LIST).startswith("sdb sleeps: ")
-    assert why_no_test(disk_row(shown, "nvme3n1"), LIST).startswith("nvme3n1 does not answer: ")
+    assert why_no_test(disk_row(shown, "nvme3n1"), LIST) == "no SMART data of nvme3n1: reading SMART needs root"
+    assert why_no_test(disk_row(shown, "vda"), LIST).startswith("no SMART data of vda: a virtio disk has no SMART")
+    failed = frame([snapshot(Machine(disks=(Disk(disk("sda")),), smart={"sda": Reading(None, Status.FAILED)}))])
+    assert why_no_test(disk_row(failed, "sda"), LIST) == "sda does not answer: smartctl failed"
     assert why_no_test(None, LIST._replace(disk="sdz")) == "sdz is gone"
     assert why_no_test(None, LIST) == "this machine has no disk"
 
