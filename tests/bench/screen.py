@@ -125,12 +125,13 @@ def compared(trees: tuple[Path, Path], seconds: float, folder: Path, size: tuple
 
 HEAD = """# What a refresh of the screen costs
 
-`python -m tests.bench.screen --before {commit}` (as root): both versions of the whole program run at the same time,
-each in a tmux of its own at one refresh a second and in its own CPU control group. CPU: milliseconds of one core a
-second, the median of blocks of {block:.0f} s in {seconds:.0f} s after start-up. Ratio: the median of the blocks and its
-95 % interval (block bootstrap): what else the machine does concerns both alike. Bytes: those sent to the terminal a
-second. "Before" is the version before the screen's second look: culprits in colour, zoom, tall graphs, process pages,
-plain words. Busy: 8 programs write 5 MB/s each and flush.
+`python -m tests.bench.screen --before {commit} --seconds {seconds:.0f}` (as root): both versions of the whole program
+run at the same time, each in a tmux of its own at one refresh a second and in its own CPU control group. CPU:
+milliseconds of one core a second, the median of blocks of {block:.0f} s in {seconds:.0f} s after start-up. Ratio: in
+each block, the CPU time now is divided by that before; the table has the median of these ratios, with its 95 % interval
+(block bootstrap), so it differs from the ratio of the two columns. Other load on the machine affects both versions
+alike. Bytes: those sent to the terminal a second. "Before" is the version before the redesign, which added culprits in
+colour, zoom, tall graphs, process pages and plain words. Busy: 8 programs write 5 MB/s each and flush.
 
 Measured {date} on {machine}.
 
