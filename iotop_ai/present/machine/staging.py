@@ -79,8 +79,9 @@ def refusal(plan: Plan, speed: Speed | None, *, update: bool, anyway: bool) -> s
         return f"{plural(plan.unreadable, 'file')} could not be read, the first: {plain(plan.first_unreadable)}"
     if plan.differing and not update:
         first = plain(plan.first_differing)
-        verb = "differs" if plan.differing == 1 else "differ"
-        return f"{plural(plan.differing, 'file')} of the target {verb}, the first: {first}; --update replaces them"
+        if plan.differing == 1:
+            return f"{first} differs; --update replaces it"
+        return f"{plural(plan.differing, 'file')} of the target differ, the first: {first}; --update replaces them"
     if plan.same_disk and not anyway:
         return f"same disk, no gain: both lie on {plan.same_disk}; use --anyway to copy"
     if speed is not None and speed.speedup is not None and not plan.same_disk and speed.speedup < FASTER and not anyway:

@@ -1,4 +1,4 @@
-"""What a storage gives and what limits it, in words, for a check that does not know a training's need."""
+"""What a storage gives and what limits it, in words, for a check that does not know a training run's need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MORE = 1.5
 
 
 def supply_text(report: Report) -> list[str]:
-    """What the storage gives, its limit, the samples per second that it feeds, and the option for a training's need.
+    """What the storage gives, its limit, the samples per second that it feeds, and the option for a run's need.
 
     [] if the need is known, or without the figures.
     """
@@ -36,7 +36,7 @@ def supply_text(report: Report) -> list[str]:
         out.append(f"of the dataset's own files: {count(most_files(report.results, report.dataset))}/s")
     if not report.thresholds:
         size = "" if report.dataset is not None else " --sample-size 128k (or --dataset)"
-        out.append(f"to compare it with a training: --samples-per-s RATE{size}")
+        out.append(f"to compare it with a training run: --samples-per-s RATE{size}")
     return out
 
 

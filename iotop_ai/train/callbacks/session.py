@@ -119,7 +119,7 @@ class TrainingSession:
             return None
         self._metrics_due_ns = now + METRICS_NS
         metrics = self.metrics(now)
-        with contextlib.suppress(Exception):  # a logger must not end a training
+        with contextlib.suppress(Exception):  # a logger must not end a training run
             (emit or self._emit)(metrics, number)
         return metrics
 
@@ -168,7 +168,7 @@ class TrainingSession:
         if current != self._written_verdict:
             self._written_verdict = current
             line = f"iotop-ai: {verdict}"
-            with contextlib.suppress(Exception):  # standard error may be closed, which must not end a training
+            with contextlib.suppress(Exception):  # standard error may be closed, which must not end a training run
                 self._log(line if self.data_wait != NOT_SEPARABLE else f"{line}; data wait of a step: {NOT_SEPARABLE}")
 
 

@@ -17,7 +17,7 @@ from iotop_ai.train.callbacks.session import TrainingSession
 
 
 class TransformersCallback(import_module("transformers").TrainerCallback):  # type: ignore[misc]
-    """Records a training, writes its verdict into the log when it changes, and gives metrics to loggers.
+    """Records a training run, writes its verdict into the log when it changes, and gives metrics to loggers.
 
     With "tensorboard" in report_to and without a writer, the metrics go into the run ``iotop_ai`` beside the Trainer's
     run. session: the arguments of ``TrainingSession``.

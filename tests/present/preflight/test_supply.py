@@ -29,7 +29,7 @@ def test_the_samples_of_common_sizes_and_the_flags_for_a_need_are_named() -> Non
     assert supply_text(report(*files(1000, 3000))) == [
         "this storage gives at most 500 MB/s; what limits files of 128 KB: its bandwidth",
         "samples/s that it feeds, before decoding: 4000 of 4 KB, 3000 of 128 KB or 500 of 1 MB",
-        "to compare it with a training: --samples-per-s RATE --sample-size 128k (or --dataset)",
+        "to compare it with a training run: --samples-per-s RATE --sample-size 128k (or --dataset)",
     ]
     faster = Measured(RANDOM, 64 * KIB, 16, 9600, 600 * MIB, 1.0)
     assert supply_text(report(faster))[0] == "this storage gives at most 600 MB/s"

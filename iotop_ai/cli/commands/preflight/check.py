@@ -207,7 +207,10 @@ def _parse_rate(text: str) -> float:
     """Return the bytes per second of a rate that has a unit."""
     if text.removesuffix("/s").replace(".", "", 1).isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} has no unit; write 500MB/s")
-    return float(_parse_argument(parse_size_bytes, text.removesuffix("/s")))
+    try:
+        return float(parse_size_bytes(text.removesuffix("/s")))
+    except UsageError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write 500MB/s") from None
 
 
 def _parse_per_s(text: str) -> float:
@@ -232,9 +235,11 @@ def _parse_await(text: str) -> float:
 
 
 def _parse_workers(text: str) -> int:
-    number = whole_number(text)
-    if number is None or number > MOST_WORKERS:
+    number = whole_number(text.removeprefix("-"))
+    if number is None:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of workers; write 0 to {MOST_WORKERS}")
+    if text.startswith("-") or number > MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is outside 0 to {MOST_WORKERS} workers")
     return number
 
 

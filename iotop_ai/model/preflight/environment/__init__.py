@@ -1,1 +1,1 @@
-"""Facts about the environment in which a training starts, and the checks of these facts."""
+"""Facts about the environment in which a training run starts, and the checks of these facts."""

@@ -46,7 +46,7 @@ def test_without_a_need_the_last_lines_show_what_the_storage_feeds(tmp_path: Pat
     gives, feeds, compare = done.stdout.splitlines()[-3:]
     assert gives.startswith("this storage gives at most ")
     assert feeds.startswith("samples/s that it feeds, before decoding: ")
-    assert compare.startswith("to compare it with a training: --samples-per-s RATE")
+    assert compare.startswith("to compare it with a training run: --samples-per-s RATE")
 
 
 def test_the_help_mentions_the_test_file() -> None:
@@ -110,16 +110,16 @@ def test_a_dataset_of_one_small_file_gets_a_forecast(tmp_path: Path) -> None:
     assert found["findings"][-1] == note
 
 
-@pytest.mark.parametrize(("rate", "code", "stderr"), [("1", 2, True), ("100M", 1, False)])
-def test_images_that_cannot_be_decoded_do_not_meet_a_share_of_the_gpu(
-    tmp_path: Path, rate: str, code: int, stderr: bool
+@pytest.mark.parametrize(("rate", "code", "is_unknown"), [("1", 2, True), ("100M", 1, False)])
+def test_min_gpu_is_never_met_if_images_cannot_be_decoded(
+    tmp_path: Path, rate: str, code: int, is_unknown: bool
 ) -> None:
     for number in range(8):
         (tmp_path / f"{number}.jpg").write_bytes(os.urandom(300_000))
     words = ("--dataset", "--samples-per-s", rate.replace("M", "000000"), "--min-gpu", "50%")
     done = iotop("check", str(tmp_path), *QUICK, *words, "--python", "/bin/true")
     assert done.returncode == code, done.stdout
-    assert done.stderr == ("unknown: --min-gpu: the time to decode the images is unknown\n" if stderr else "")
+    assert done.stderr == ("unknown: --min-gpu: the time to decode the images is unknown\n" if is_unknown else "")
 
 
 @pytest.mark.parametrize(("min_gpu", "met"), [(0.4, True), (0.7, None), (0.9, False)])
@@ -161,11 +161,12 @@ def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.Monk
         (("", "--seconds", "2"), "usage: PATH is empty"),
         (("/tmp", "--seconds", "1"), "usage: argument --seconds: 1 is outside 2 to 600 seconds"),
         (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
-        (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a size"),
+        (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a rate; write 500MB/s"),
         (("/tmp", "--min-read", "500"), "usage: argument --min-read: '500' has no unit; write 500MB/s"),
         (("/tmp", "--min-files", "-1/s"), "usage: "),
-        (("/tmp", "--workers", "-1"), "usage: "),
-        (("/tmp", "--workers", "300"), "usage: argument --workers: '300' is not a number of workers"),
+        (("/tmp", "--workers", "-1"), "usage: argument --workers: -1 is outside 0 to 256 workers"),
+        (("/tmp", "--workers", "x"), "usage: argument --workers: 'x' is not a number of workers; write 0 to 256"),
+        (("/tmp", "--workers", "300"), "usage: argument --workers: 300 is outside 0 to 256 workers"),
         (("/tmp", "--min-gpu", "90%"), "usage: --min-gpu needs --samples-per-s"),
         (("/tmp", "--batch", "32"), "usage: --step-time and --batch go together"),
         (("/tmp", "--samples-per-s", "240"), "usage: a forecast needs --dataset or --sample-size"),
@@ -216,7 +217,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
 
 
 def written(path: Path) -> int:
-    # the check first creates a file and deletes it, only to count these operations
+    # the check first creates and deletes a file, to measure how fast the storage does that
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size
     return 0
