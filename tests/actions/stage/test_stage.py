@@ -246,7 +246,9 @@ def test_files_of_the_target_are_not_replaced_without_a_flag(dataset: Path, tmp_
     (fast / "data" / "kept").write_bytes(b"also mine")
     found = planned(dataset, fast)
     assert (found.differing, found.first_differing) == (1, "sub/1.bin")
-    assert "--update replaces" in refusal(found, None, update=False, anyway=False)
+    assert refusal(found, None, update=False, anyway=False) == "sub/1.bin differs; --update replaces it"
+    more = "2 files of the target differ, the first: sub/1.bin; --update replaces them"
+    assert refusal(found._replace(differing=2), None, update=False, anyway=False) == more
     assert refusal(found, None, update=True, anyway=False) == ""
     copy("own", dataset, fast)
     assert (fast / "data" / "kept").read_bytes() == b"also mine"
