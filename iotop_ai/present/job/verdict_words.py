@@ -318,7 +318,7 @@ def _because_respawn(a: Args) -> Spans:
 
 
 def _because_died(a: Args) -> Spans:
-    pid = [COMMA, _plain("pid "), _strong(whole(a, "pid"))]
+    pid = [SEMI, _plain("the dead process had pid "), _strong(whole(a, "pid"))]
     if number(a, "oom"):
         return [_plain("killed by the kernel: out of memory"), *pid]
     end, crashed = word(a, "end"), "it crashed in native code"
@@ -329,7 +329,7 @@ def _because_died(a: Args) -> Spans:
         "SIGILL": crashed,
         "SIGFPE": crashed,
         "SIGKILL": "killed from outside: the kernel counted no out-of-memory kill",
-        "SIGBUS": "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank",
+        "SIGBUS": "it accessed memory without backing: /dev/shm filled up, or a mapped file shrank",
         "SIGSEGV": crashed,
         "SIGABRT": "it aborted in native code",
         "SIGTERM": "it received a request to stop",

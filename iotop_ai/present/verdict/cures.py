@@ -245,7 +245,7 @@ def _to_all(a: Args, command: str) -> str:
 
 
 def _calm_neighbour(a: Args) -> str:
-    elsewhere = f"give it another disk than {word(a, 'device')}"
+    elsewhere = f"give it a disk other than {word(a, 'device')}"
     if word(a, "scheduler") in _WITH_PRIORITIES:
         return f"{_to_all(a, 'ionice -c3 -p')}, or {elsewhere}"
     count = number(a, "others") or 1
@@ -312,7 +312,7 @@ def _use_gpu(a: Args) -> str:
 
 
 def _save(a: Args) -> str:
-    other = f", or to another disk than {word(a, 'device')}" if word(a, "device") else ""
+    other = f", or to a disk other than {word(a, 'device')}" if word(a, "device") else ""
     return f"save in the background{_by(a, _SAVES, '')}{other}"
 
 
@@ -343,7 +343,7 @@ def _ask_owner(a: Args) -> str:
     pid = f"pid {whole(a, 'other_pid')}"
     if wanted == "end_sharer":
         return f"ask {user} whether {pid} is needed, or use another GPU than {word(a, 'worst')}"
-    elsewhere = f"another disk than {word(a, 'device')}" if wanted == "calm_neighbour" else "other cores"
+    elsewhere = f"a disk other than {word(a, 'device')}" if wanted == "calm_neighbour" else "other cores"
     return f"ask {user} to run {word(a, 'other')} ({pid}) later, at low priority, or on {elsewhere}"
 
 

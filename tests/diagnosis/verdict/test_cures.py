@@ -396,7 +396,7 @@ def test_the_advice_names_what_fills_the_mount() -> None:
 def test_another_users_process_is_left_to_that_user() -> None:
     shared = replace(SHARED, tasks=(TRAINER_OLD, *SLOWED_LOADERS, *BOBS_FIO))
     assert cure_text("ask_owner", shared) == (
-        "ask bob to run fio (pid 702) later, at low priority, or on another disk than sda"
+        "ask bob to run fio (pid 702) later, at low priority, or on a disk other than sda"
     )
     assert cure_text("ask_owner", STOPPED) == "ask alice to continue it: kill -CONT 50, or thaw its cgroup"
 

@@ -24,7 +24,7 @@ WORDS = {
     "noisy_neighbour": (
         "train.py waits for data 80 % of the time",
         "fio x3 takes 65 % of sda: 57 MB/s, the job 30 MB/s; r_await 87 ms (typical ≤ 1.3); 8 workers blocked 97 %",
-        "ionice -c3 -p 700 701 702 (fio), or give it another disk than sda",
+        "ionice -c3 -p 700 701 702 (fio), or give it a disk other than sda",
     ),
     "noisy_neighbour cores": (
         "train.py waits for data 80 % of the time",
@@ -38,7 +38,7 @@ WORDS = {
     ),
     "job_died": (
         "train.py died: SIGKILL",
-        "killed from outside: the kernel counted no out-of-memory kill, pid 50",
+        "killed from outside: the kernel counted no out-of-memory kill; the dead process had pid 50",
         "find what killed it: the scheduler's log (memory limit, time limit), dmesg",
     ),
 }
@@ -58,10 +58,10 @@ def test_a_narrow_banner_shows_why_a_job_died_and_when() -> None:
 @pytest.mark.parametrize(
     ("scheduler", "count", "cure"),
     [
-        ("none", 3, "stop fio x3, limit it (io.max), or give it another disk than sda"),
-        ("none", 1, "stop fio (pid 700), limit it (io.max), or give it another disk than sda"),
-        ("bfq", 1, "ionice -c3 -p 700 (fio), or give it another disk than sda"),
-        ("bfq", 5, "ionice -c3 -p 704 (fio, and the same for all 5), or give it another disk than sda"),
+        ("none", 3, "stop fio x3, limit it (io.max), or give it a disk other than sda"),
+        ("none", 1, "stop fio (pid 700), limit it (io.max), or give it a disk other than sda"),
+        ("bfq", 1, "ionice -c3 -p 700 (fio), or give it a disk other than sda"),
+        ("bfq", 5, "ionice -c3 -p 704 (fio, and the same for all 5), or give it a disk other than sda"),
     ],
 )
 def test_ionice_is_advised_for_every_process_and_where_the_scheduler_obeys_it(
@@ -93,10 +93,12 @@ def test_a_worker_that_ran_out_of_shared_memory_has_its_words() -> None:
     frame = play((GONE, 12), (replace(GONE, events=(dead,)), 1))[-1]
     headline, because, advice = lines(frame)
     assert headline == "a worker of train.py died: SIGBUS"
-    assert because == "it accessed memory without backing: /dev/shm ran full, or a mapped file shrank, pid 101"
+    assert because == (
+        "it accessed memory without backing: /dev/shm filled up, or a mapped file shrank; the dead process had pid 101"
+    )
     assert "/dev/shm" in advice
     killed = play((GONE, 12), (replace(GONE, events=(OOM, ended("trainer", -9))), 1))[-1]
-    assert lines(killed)[1] == "killed by the kernel: out of memory, pid 50"
+    assert lines(killed)[1] == "killed by the kernel: out of memory; the dead process had pid 50"
 
 
 @pytest.mark.parametrize("name", HOST_SCENES)

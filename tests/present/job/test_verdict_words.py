@@ -90,7 +90,7 @@ def test_every_sentence_is_shortened_by_whole_clauses(name: str, width: int) -> 
             "checkpoint_write",
             "train.py waits for its checkpoint 48 % of the time",
             "sda writes 24 MB/s; blocked in 5 s of the last 10 s",
-            "save in the background (torch.distributed.checkpoint.async_save), or to another disk than sda",
+            "save in the background (torch.distributed.checkpoint.async_save), or to a disk other than sda",
         ),
         (
             "host_bound",
@@ -213,7 +213,7 @@ def test_the_job_that_the_verdict_is_about_is_shown() -> None:
 )
 def test_a_death_has_the_cause_that_its_exit_code_shows(code: int, cause: str) -> None:
     frame = last(replace(GONE, events=(ended("trainer", code),)))
-    assert sentence(headline.because, frame) == f"{cause}, pid 50"
+    assert sentence(headline.because, frame) == f"{cause}; the dead process had pid 50"
 
 
 def test_without_a_disk_of_the_job_no_disk_is_named() -> None:
