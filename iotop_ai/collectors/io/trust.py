@@ -32,7 +32,7 @@ UNTRUSTED_VARIABLES: Mapping[str, str] = {
     "TEXTUAL_SCREENSHOT_LOCATION": "",
     "TEXTUAL_SCREENSHOT_FILENAME": "",
 }
-"""Variables that name a program, a file or key presses, each with the flag to use instead; "" for none."""
+"""Variables that name code to run, a path or key presses, each with the flag to use instead; "" if there is none."""
 _IN_BROWSER = "textual.drivers.web_driver:WebDriver"
 """The driver that ``iotop-ai web`` sets in its own sessions."""
 
@@ -95,7 +95,7 @@ def path_components(path: str) -> Iterator[str]:
 
 
 def invoking_user(environ: Mapping[str, str]) -> int | None:
-    """Return the UID of the user who became root; None after a login as root, and when we are not root."""
+    """Return the UID of the user who became root; None if we are not root, after a login as root, and if unknown."""
     if os.geteuid() != 0:
         return None
     for name in ("SUDO_UID", "PKEXEC_UID"):
@@ -122,4 +122,5 @@ def drop_untrusted_variables(environ: MutableMapping[str, str]) -> str:
         del environ[name]
     flags = [f"{UNTRUSTED_VARIABLES[name]} in place of {name}" for name in named if UNTRUSTED_VARIABLES[name]]
     use = f"; use {', '.join(flags)}" if flags else ""
-    return f"warning: ignored as root, since user {uid} may have set it: {', '.join(named)}{use}"
+    reason = f"because user {uid} may have set them"
+    return f"warning: running as root, so these are ignored, {reason}: {', '.join(named)}{use}"

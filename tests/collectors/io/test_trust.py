@@ -126,7 +126,7 @@ def test_under_sudo_the_users_variables_are_dropped(own_folder: Path) -> None:
     assert "interval = 7" not in out
     assert str(evil) not in out
     assert err.count("\n") == 1
-    assert err.startswith("warning: ignored as root, since user 1000 may have set it: ")
+    assert err.startswith("warning: running as root, so these are ignored, because user 1000 may have set them: ")
     assert "--smartctl in place of IOTOP_AI_SMARTCTL" in err
     assert "--config in place of XDG_CONFIG_HOME" in err
     assert loaded(path, **environment, SUDO_UID="1000")[0] == 0
@@ -155,7 +155,7 @@ def test_every_setting_that_names_a_program_or_a_tree_is_dropped() -> None:
 @as_root
 def test_under_sudo_the_users_ssh_is_not_run() -> None:
     environ = {SSH_VARIABLE: "/home/a/ssh", "SUDO_UID": "1000"}
-    assert drop_untrusted_variables(environ).endswith(f"user 1000 may have set it: {SSH_VARIABLE}")
+    assert drop_untrusted_variables(environ).endswith(f"user 1000 may have set them: {SSH_VARIABLE}")
     assert SSH_VARIABLE not in environ
 
 
