@@ -84,5 +84,5 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
     listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]
     # A process that is not found has its pid in another PID namespace; in ours, another process may have that pid.
     on_gpu = frozenset(p.pid for p in listed if p.found)
-    pids = tree().below(on_gpu) if on_gpu else frozenset()
+    pids = tree().with_descendants(on_gpu) if on_gpu else frozenset()
     return GpuFacts(True, False, len(reading.value), len(used), busy, mean(power), pids or None, on_gpu, tuple(used))

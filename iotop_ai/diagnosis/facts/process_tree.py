@@ -19,7 +19,7 @@ class Family(NamedTuple):
     keys: Mapping[int, ProcessKey]
     children: Mapping[int, Collection[int]]
 
-    def below(self, roots: Iterable[int]) -> frozenset[int]:
+    def with_descendants(self, roots: Iterable[int]) -> frozenset[int]:
         """Those pids of ``roots`` that exist, and the pids of all their descendants."""
         pids: set[int] = set()
         todo = [pid for pid in roots if pid in self.keys]
@@ -70,7 +70,7 @@ def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
 class MonitorPids:
     """Finds the monitor's processes in a table.
 
-    It keeps the last answer, because most tables differ by only a few processes.
+    It keeps the last answer, because most tables differ from the one before by only a few processes.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class MonitorPids:
         self._children, self._pids = children, frozenset(pids)
 
     def _still_valid(self, table: ProcessTable) -> bool:
-        """Whether the monitor's children and their descendants are the same as in the last table."""
+        """Whether the last answer holds for this table too: the monitor has the same children and descendants."""
         stat, before, pids = table.stat, self._stat, self._pids
         if stat is not before:
             if not isinstance(stat, TrackedDict) or not follows(stat, before):

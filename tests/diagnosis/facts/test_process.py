@@ -40,8 +40,8 @@ def test_the_monitor_and_its_helpers_are_left_out() -> None:
     table = play((Machine(tasks=(helper, tool, recorded)), 1))[0].snapshot.processes.value
     assert table is not None
     assert MonitorPids().of(table, OWN_PID) == {OWN_PID, 70, 71}
-    assert ProcessTrees().of(table).below((72, 12345)) == {72}
-    assert ProcessTrees().of(None).below((1,)) == frozenset()
+    assert ProcessTrees().of(table).with_descendants((72, 12345)) == {72}
+    assert ProcessTrees().of(None).with_descendants((1,)) == frozenset()
 
 
 def test_with_a_known_job_on_known_gpus_not_all_processes_are_read() -> None:
