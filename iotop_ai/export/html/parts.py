@@ -54,9 +54,9 @@ def section(title: str, *parts: Markup, small: str = "") -> Markup:
 
 def table(content: ReportTable, heading: str = "h2") -> Markup:
     """A table with its title and its note."""
-    rows = [tag("tr", *(_cell("th", cell, i < content.texts) for i, cell in enumerate(content.columns)))]
+    rows = [tag("tr", *(_cell("th", cell, i < content.text_columns) for i, cell in enumerate(content.columns)))]
     for number, row in enumerate(content.rows):
-        cells = [_cell("td", cell, i < content.texts) for i, cell in enumerate(row)]
+        cells = [_cell("td", cell, i < content.text_columns) for i, cell in enumerate(row)]
         rows.append(tag("tr", *cells, class_="bad" if number in content.bad else None))
     few = "few" if len(content.columns) < _FEW else None
     parts = [tag(heading, content.title), tag("div", tag("table", *rows, class_=few), class_="tables")]

@@ -48,7 +48,7 @@ def _table(table: ReportTable) -> Iterator[str]:
     yield f"## {escaped(table.title)}"
     yield ""
     yield _row(table.columns)
-    yield "|" + "|".join("---" if i < table.texts else "---:" for i in range(len(table.columns))) + "|"
+    yield "|" + "|".join("---" if i < table.text_columns else "---:" for i in range(len(table.columns))) + "|"
     for row in table.rows:
         yield _row(row)
     yield ""

@@ -38,7 +38,7 @@ _BUSY_BYTES = 1 << 20
 class ReportTable(NamedTuple):
     """A table of the report.
 
-    texts: the number of leading columns that contain text and are left-aligned; the others are right-aligned figures.
+    text_columns: the number of leading columns that contain text, left-aligned; the others are right-aligned figures.
     note: a sentence below the table. bad: the rows to mark. drop: the columns that a narrow page omits, in this order.
     wraps: the column of sentences, which a narrow page wraps before it omits a column; -1 without one.
     """
@@ -46,7 +46,7 @@ class ReportTable(NamedTuple):
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    texts: int = 1
+    text_columns: int = 1
     note: str = ""
     bad: frozenset[int] = frozenset()
     drop: tuple[int, ...] = ()

@@ -129,11 +129,11 @@ def table_lines(table: ReportTable, width: int) -> list[str]:
             break
         columns.remove(column)
     widths = [max(len(row[c]) for row in (table.columns, *table.rows)) for c in columns]
-    widest = max((c for c in columns if c < table.texts), key=lambda c: widths[columns.index(c)])
+    widest = max((c for c in columns if c < table.text_columns), key=lambda c: widths[columns.index(c)])
     at, whole = columns.index(widest), sum(widths) + _GAP * (len(columns) - 1)
     widths[at] = min(widths[at], max(_LEAST_CELL, widths[at] + width - whole))
     rows = [part for row in (table.columns, *table.rows) for part in _wrapped(row, widest, widths[at])]
-    lines = [table.title, *(_row(row, columns, widths, table.texts) for row in rows)]
+    lines = [table.title, *(_row(row, columns, widths, table.text_columns) for row in rows)]
     return [*lines, *wrap(table.note, width)]
 
 
@@ -154,6 +154,8 @@ def _width(table: ReportTable, columns: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(columns) - 1)
 
 
-def _row(row: Sequence[str], columns: Sequence[int], widths: Sequence[int], texts: int) -> str:
-    cells = [row[c].ljust(size) if c < texts else row[c].rjust(size) for c, size in zip(columns, widths, strict=True)]
+def _row(row: Sequence[str], columns: Sequence[int], widths: Sequence[int], text_columns: int) -> str:
+    cells = [
+        row[c].ljust(size) if c < text_columns else row[c].rjust(size) for c, size in zip(columns, widths, strict=True)
+    ]
     return (" " * _GAP).join(cells).rstrip()
