@@ -16,8 +16,8 @@ from iotop_ai.collectors.io.spawn import run
 from iotop_ai.collectors.state.folder import keep_file, state_folder
 
 FILE = "copied.txt"
-LARGEST = 74_000
-"""The largest number of bytes that terminals accept by OSC 52."""
+LARGEST_BYTES = 74_000
+"""The largest text that is copied. Common terminals accept this much by OSC 52."""
 _TERMS_WITHOUT_OSC52 = ("linux", "vt100", "vt102", "vt220", "vt320", "dumb")
 _TMUX_S = 2.0
 
@@ -40,7 +40,7 @@ def copy_text(
 
 def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -> bool:
     """Send the text to the clipboard by tmux or by OSC 52; returns whether it was sent."""
-    if len(text.encode()) > LARGEST:
+    if len(text.encode()) > LARGEST_BYTES:
         return False
     if environ.get("TMUX") and _by_tmux(text):
         return True
@@ -51,7 +51,7 @@ def _send(text: str, osc52: Callable[[str], None], environ: Mapping[str, str]) -
 
 
 def _why_not_copied(text: str) -> str:
-    return "too long for the clipboard" if len(text.encode()) > LARGEST else "no clipboard in this terminal"
+    return "too long for the clipboard" if len(text.encode()) > LARGEST_BYTES else "no clipboard in this terminal"
 
 
 def _by_tmux(text: str) -> bool:

@@ -16,7 +16,7 @@ from iotop_ai.model.frame import Frame
 from iotop_ai.present.screen.view import View
 from iotop_ai.store.source import MemoryRecording
 from iotop_ai.tui.app import MonitorApp
-from iotop_ai.tui.clipboard import LARGEST, copy_text
+from iotop_ai.tui.clipboard import LARGEST_BYTES, copy_text
 from iotop_ai.tui.messages import FrameReady
 from iotop_ai.tui.screens.jobs import JobsScreen
 from iotop_ai.tui.screens.main.verdict_actions import NOTHING_TO_ACKNOWLEDGE
@@ -228,7 +228,7 @@ def test_copying_uses_osc_52_or_names_a_file(tmp_path: Path) -> None:
     sent.clear()
     answer = copy_text("x\n", sent.append, {"TERM": "linux"}, tmp_path)
     assert (sent, answer) == ([], f"done: the text is in {tmp_path / 'copied.txt'} (no clipboard in this terminal)")
-    big = "y" * (LARGEST + 1)
+    big = "y" * (LARGEST_BYTES + 1)
     assert copy_text(big, sent.append, {"TERM": "xterm"}, tmp_path).endswith("(too long for the clipboard)")
     assert (tmp_path / "copied.txt").read_text() == big
     nowhere = tmp_path / "file" / "below"
