@@ -114,7 +114,7 @@ class Limit(NamedTuple):
 
 
 class ProcessIdentity(NamedTuple):
-    """The facts of a process that rarely change.
+    """The facts of a process that rarely change, except for what is in use of its limits.
 
     started_s: the start time as Unix time in seconds
     io_class: none, realtime, best or idle; "" if unknown

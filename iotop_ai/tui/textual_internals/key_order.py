@@ -45,15 +45,19 @@ class KeyOrder:
         self._follow(path, key)
 
     def _follow(self, path: Sequence[DOMNode], key: Key) -> None:
-        """Queue a call after the key at each node that the key reaches; closed nodes are skipped."""
+        """Queue a call behind the key at the first open node of the path.
+
+        The call does the same for the nodes after it; at the last node it settles the key.
+        """
         for i, node in enumerate(path):
             rest = path[i + 1 :]
             if node.call_later(self._follow, rest, key) if rest else node.call_later(self._settled, key):
                 return
 
     async def _settled(self, key: Key) -> None:
-        """Handle the next key, once this one has been handled by all nodes and the screens that it changed are open or
-        closed.
+        """Handle the next key.
+
+        Called when every node has handled this key and has opened or closed its screens, or after LOST_S.
         """
         if key is not self._current:
             return

@@ -1,4 +1,4 @@
-"""The protocol of Textual's web driver, and of the page that textual-serve shows.
+"""The protocol of Textual's web driver, with which the monitor runs in a browser, and of the page of textual-serve.
 
 The driver writes packets (textual/drivers/web_driver.py, 8.2): a letter, the length in four bytes, the payload. The
 page sends JSON lists (static/js/textual.js of textual-serve 1.1). Any other input ends the session with a reason.
@@ -16,7 +16,7 @@ START_LINE = b"__GANGLION__\n"
 """The line that the driver writes before the first packet."""
 LARGEST_PACKET = 1 << 26
 """The largest size in bytes of a packet from the monitor."""
-_MOST_LINES_BEFORE = 10
+_MOST_FIRST_LINES = 10
 """START_LINE must be among this many first lines."""
 
 
@@ -25,7 +25,7 @@ class MessageError(Exception):
 
 
 class Packet(NamedTuple):
-    """A packet between the web driver and the page.
+    """A packet to or from the web driver.
 
     letter: "D" for typed or painted data, "M" for a message about the screen or the session, in JSON.
     """
@@ -76,7 +76,7 @@ def is_exit(payload: bytes) -> bool:
 
 async def skip_to_packets(out: asyncio.StreamReader) -> bool:
     """Read up to and including START_LINE; returns False if that line does not come."""
-    for _ in range(_MOST_LINES_BEFORE):
+    for _ in range(_MOST_FIRST_LINES):
         try:
             line = await out.readline()
         except ValueError:  # longer than the reader's limit

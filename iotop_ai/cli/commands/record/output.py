@@ -80,7 +80,7 @@ class Output:
         )
 
     def announce(self) -> None:
-        """Print the file's name. Call this after the command has started: if it cannot start, no file is left."""
+        """Print the file's name. Call this once the command has started, because no file is left if it cannot start."""
         if self.path != STREAM:
             self._say(f"to {clean(self.path)}")
 
@@ -89,7 +89,8 @@ class Output:
         self._on_end()
 
     def _open_file(self) -> FileSink:
-        if self._options.control and not self._options.append:  # the program cannot retry with another name
+        # A program that controls the recording does not choose another name if this one exists, so a free one is taken.
+        if self._options.control and not self._options.append:
             return FileSink.new(self.path)
         return FileSink(self.path, append=self._options.append)
 
@@ -161,8 +162,8 @@ class Output:
     def _print_summary(self) -> None:
         """Print the file's duration and size, and what is missing in it.
 
-        Only what is missing is printed for a stream, for a recording without a Snapshot, with rotation (several files
-        have no common size), and if a program controls the recording.
+        Only what is missing is printed if the recording goes to a stream, has no Snapshot, is controlled by a program,
+        or is rotated: several files have no common size.
         """
         state, options = self._recorder.state(), self._options
         if self.path == STREAM or not state.snapshots or options.control or options.rotation != (None, None):
