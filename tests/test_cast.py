@@ -1,4 +1,7 @@
-"""The cast can be played, shows its steps in order, and has no data of its machine. The picture scripts import."""
+"""The cast can be played, shows its steps in order, and names no path of the machine that recorded it.
+
+Each script that makes a picture can be imported.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that return why this machine cannot make a cause; "" when it can."""
+"""Functions that return why the cause of a scenario cannot be produced on this machine; "" when it can."""
 
 from __future__ import annotations
 

@@ -35,14 +35,14 @@ def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
     assert block[1].split()[1 + COLUMNS.index("r_await")] == "-"
 
 
-def test_each_time_of_a_reading_begins_a_block() -> None:
+def test_a_device_that_occurs_again_begins_a_block() -> None:
     row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
     made = list(_tables((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
     assert [len(block) - 1 for block in made] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(("last", "tables"), [("08:46:06.117", 2), ("08:46:07.217", 3)])
-def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -> None:
+def test_a_last_block_after_less_than_half_an_interval_is_left_out(last: str, tables: int) -> None:
     row = dict.fromkeys(COLUMNS, "1")
     times = ("08:46:03.117", "08:46:05.117", last)
     made = [row | {"timestamp": f"2026-11-21T{at}Z", "device": name} for at in times for name in ("a", "b")]
@@ -50,7 +50,7 @@ def test_a_last_interval_shorter_than_half_is_left_out(last: str, tables: int) -
     assert len(list(_tables(made[-2:], 2.1))) == 1, "not exactly one block"
 
 
-def test_an_invalid_interval_is_refused() -> None:
+def test_an_invalid_interval_or_an_unknown_device_is_refused() -> None:
     with pytest.raises(UsageError, match="interval"):
         iotop_ai.monitor_disk(interval=5, duration=2)
     for devices in (["no-such-disk"], "no-such-disk"):

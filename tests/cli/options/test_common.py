@@ -19,7 +19,7 @@ def test_without_flags_all_settings_have_their_defaults() -> None:
     assert parse() == Settings()
 
 
-def test_every_flag_reaches_its_setting() -> None:
+def test_each_flag_sets_its_setting() -> None:
     flags = (
         *("-d", "0.5", "--device", "sda,md0", "--device", "sdb", "--path", "/data", "-o", "-a", "--theme", "cvd"),
         *("--ascii", "--no-mouse", "--readonly", "--no-smart", "--smartctl", "/opt/smartctl"),
@@ -102,12 +102,12 @@ def test_record_accepts_each_switch() -> None:
 
 
 @pytest.mark.parametrize("words", [["snapshot"], ["-b"], ["-t"], ["why"]])
-def test_of_another_machine_only_the_screen_can_be_shown(words: list[str]) -> None:
+def test_only_the_screen_of_another_machine_can_be_shown(words: list[str]) -> None:
     with pytest.raises(UsageError, match="ssh HOST iotop-ai"):
         run(["--host", "box", *words])
 
 
-def test_devices_in_the_file_apply_only_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_of_the_environment_apply_only_to_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IOTOP_AI_DEVICES", "nvme0n1")
     for argv, here, elsewhere in (([], ("nvme0n1",), ()), (["--device", "sda"], ("sda",), ("sda",))):
         args = build_parser(argv).parse_args(argv)
@@ -118,7 +118,7 @@ def test_devices_in_the_file_apply_only_to_this_machine(monkeypatch: pytest.Monk
 BEFORE = """--procfs /p --sysfs /s --no-smart --smartctl /c --smart-type a=b --ascii --sort cpu --theme mono --no-mouse
  --readonly -d 7 -n 5 --device sdq --exact -a -o --config /k --job 77 --alerts /a"""
 OWN_MEANING = {"check": {"path", "batch"}, "cache": {"path"}}
-"""The arguments of a command that have the name of a screen's flag and another meaning."""
+"""The arguments of each command that have the name of a flag of the screen but another meaning."""
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_a_folder_of_this_machine_does_not_select_disks_of_another(words: list[s
 @pytest.mark.parametrize(
     "argv", [[], ["-d", "1"], ["--delay", "0.1"], ["-d", "1m"], ["-d", "3600"], ["-d", "1h"], ["-d", "0.5s"]]
 )
-def test_a_start_without_arguments_equals_the_parsers_result(argv: list[str]) -> None:
+def test_a_start_without_the_parser_has_the_flags_that_the_parser_finds(argv: list[str]) -> None:
     args = build_parser(argv).parse_args(argv)
     assert plain_flags(argv) == flags_of(args)
     assert (args.command, args.batch, args.host, args.config, getattr(args, "job", 0)) == (None, False, None, None, 0)

@@ -40,7 +40,7 @@ def image(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def loop(image: Path) -> Iterator[str]:
-    """A loop device on the image. Other tests take the lowest free number, so its number stays free."""
+    """A loop device on the image. Its number is high, because other tests take the lowest free number."""
     number = 1000 + os.getpid() % 9000
     device = f"/dev/loop{number}"
     try:
@@ -93,7 +93,7 @@ def test_a_loop_that_is_attached_again_is_another_device(loop: str, image: Path)
     rates_again = block_rates(after, replugged, 1.0)
     assert key not in rates_again
     assert rates_again[again].read_bytes_per_s is None
-    # The kernel kept the old totals: without diskseq, these bytes would count as read in this interval.
+    # The kernel keeps the old device's totals: without diskseq in the key, both would count as one device, with a rate.
     assert replugged[again].rd_sectors >= after[key].rd_sectors
 
     read_directly(loop, 3)

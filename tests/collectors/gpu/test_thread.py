@@ -1,4 +1,4 @@
-"""The GPU thread with an NVML that the test controls: its interval, a hang, and its end."""
+"""The GPU thread with an NVML that the test controls: its interval, hangs, faults, AMD cards beside it, its end."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_each_tick_finds_the_result_of_a_new_sweep() -> None:
         times.append(reading.at_ns)
         ages.append(clock.monotonic_ns() - reading.at_ns)
     collector.close()
-    # In the first ticks the thread finds its interval; on a busy machine one more tick may find an old sweep.
+    # In the first two ticks the thread finds its interval; on a busy machine two more ticks may find an old sweep.
     assert len(set(times[2:])) >= 8
     assert statistics.median(ages[2:]) < 0.1e9
 
@@ -139,7 +139,7 @@ def shown(collector: GpuCollector) -> dict[str, tuple[Status, str, int | None]]:
     return {uuid: (one.status, one.reason, one.value and one.value.number) for uuid, one in table.items()}
 
 
-def test_nvidias_gpus_stay_with_the_reason_beside_a_card_of_amd(tmp_path: Path) -> None:
+def test_nvidia_gpus_stay_listed_with_the_reason_beside_an_amd_card(tmp_path: Path) -> None:
     clock = Clock()
     root = build(parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text()), tmp_path)
     card = FailingCard(clock)
@@ -157,7 +157,9 @@ def test_nvidias_gpus_stay_with_the_reason_beside_a_card_of_amd(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lack", [MISMATCH, Unavailable(Status.ABSENT, "no NVIDIA driver")])
-def test_beside_a_card_of_amd_one_entry_says_why_nvml_never_answered(tmp_path: Path, lack: Unavailable) -> None:
+def test_beside_an_amd_card_one_entry_says_why_nvml_fails_but_none_that_it_is_absent(
+    tmp_path: Path, lack: Unavailable
+) -> None:
     clock = Clock()
     root = build(parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text()), tmp_path)
     card = FailingCard(clock)
@@ -169,7 +171,7 @@ def test_beside_a_card_of_amd_one_entry_says_why_nvml_never_answered(tmp_path: P
     collector.close()
 
 
-def test_the_limits_of_amds_cards_have_the_time_at_which_they_were_read(tmp_path: Path) -> None:
+def test_the_limits_of_amd_cards_have_the_time_at_which_they_were_read(tmp_path: Path) -> None:
     tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
     clock = Clock()
     collector = GpuCollector(clock, ForeignNvml(clock), every_s=0.02, root=build(parse(tree.read_text()), tmp_path))
@@ -184,7 +186,7 @@ def test_the_limits_of_amds_cards_have_the_time_at_which_they_were_read(tmp_path
     collector.close()
 
 
-def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_amd_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
     clock = Clock()
     root = build(parse(tree.read_text()), tmp_path)
@@ -207,7 +209,7 @@ def test_amds_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, mon
     assert not any(missing[1:])
 
 
-def test_a_vanished_card_of_amd_disappears_before_nvidias_driver_is_tried_again(tmp_path: Path) -> None:
+def test_a_vanished_amd_card_disappears_before_nvidias_driver_is_tried_again(tmp_path: Path) -> None:
     tree = Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree"
     clock = Clock()
     root = build(parse(tree.read_text()), tmp_path)
@@ -275,8 +277,8 @@ class Awakening(Card):
         return {"GPU-0": None} | ({"gpu 1": lack} if self.unnamed else {"GPU-1": None}) | {"GPU-2": None}
 
 
-def test_a_gpu_has_its_place_once_its_uuid_is_known() -> None:
-    """A lost GPU is named by its place in the table: the third place would be the name of another GPU."""
+def test_a_gpu_keeps_its_place_when_its_uuid_becomes_known() -> None:
+    """A lost GPU is named by its place in the table: in the third place, it would have the name of another GPU."""
     clock = Clock()
     card = Awakening(clock)
     collector = GpuCollector(clock, card, every_s=0.02, retry_s=0.02)
@@ -288,7 +290,7 @@ def test_a_gpu_has_its_place_once_its_uuid_is_known() -> None:
     collector.close()
 
 
-def test_a_thread_that_could_not_start_is_started_by_the_next_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_cannot_start_is_reported_and_the_next_wait_starts_it(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     collector = GpuCollector(clock, Card(clock), every_s=0.05)
     with monkeypatch.context() as full:
@@ -306,7 +308,9 @@ def test_a_thread_that_could_not_start_is_started_by_the_next_reading(monkeypatc
     collector.close()
 
 
-def test_the_gpus_are_read_without_their_xids_when_that_thread_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gpus_are_read_even_if_the_thread_that_watches_for_xids_cannot_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     clock = Clock()
     card = Card(clock)
     watch = XidWatch(clock, None, {})

@@ -55,7 +55,7 @@ def test_the_cpu_is_ruled_out_only_if_the_job_does_not_wait_for_a_core() -> None
     assert "cpu_prep" not in classes_ruled_out(replace(JOB_HEALTHY, cpu=0.98))
 
 
-def test_unexplained_time_is_not_called_nothing_slow() -> None:
+def test_the_headline_of_unexplained_time_names_a_wait_for_a_core() -> None:
     verdict = verdict_of(UNEXPLAINED)
     assert verdict.state is State.UNSURE
     text = headline.text_of(headline.headline(verdict))

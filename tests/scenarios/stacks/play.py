@@ -36,7 +36,7 @@ CARD = {k: v for k, v in HOPPER.items() if k not in LEFT_OUT and not k.startswit
 def truth_of(rows: Sequence[dict[str, Any]], start: float, end: float) -> dict[str, Any]:
     """Return the shares of each state between two moments, for each rank and for the slowest rank.
 
-    They come from the rows that are nearest to the two moments.
+    They come from the first and the last row between 0.6 s before ``start`` and 0.6 s after ``end``.
     """
     inside = [row for row in rows if start - 0.6 <= row["at"] <= end + 0.6 and None not in row["ranks"]]
     if len(inside) < 2:
@@ -96,16 +96,16 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
         machine(conf, [CARD] * case.ranks)
         with case.place(folder, partial(fill, case)) as data, Gpus(conf, clocks, truth), log.open("wb") as output:
             command = case.train(data, clocks[0], seconds + READY_S + 60)
-            mark = {**os.environ, MARK: folder.name}
+            environment = {**os.environ, MARK: folder.name}
             with (
                 leaving_none(folder.name),
-                running(command, stdout=output, stderr=output, cwd=folder, env=mark) as trainer,
+                running(command, stdout=output, stderr=output, cwd=folder, env=environment) as trainer,
             ):
                 assert trainer is not None
                 pid = _ready(clocks, trainer, log)
-                start, before = time.monotonic(), cpu_seconds(trainer.pid)
+                start, before = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 _record(recording, seconds, conf, library)
-                end, after = time.monotonic(), cpu_seconds(trainer.pid)
+                end, after = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 if trainer.poll() is not None:
                     raise RuntimeError(f"the trainer ended: {log.read_text(errors='replace')[-600:]}")
     rows = [json.loads(line) for line in truth.read_text().splitlines()]
@@ -120,15 +120,15 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
     }
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time of all processes of this machine, except one process and its descendants."""
+def cpu_seconds_of_others(pid: int) -> float:
+    """Return the CPU time of all processes of this machine, except this process and its descendants."""
     now = psutil.cpu_times()
-    mine = 0.0
+    own = 0.0
     root = psutil.Process(pid)
     for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
-            mine += sum(process.cpu_times()[:4])
-    return float(sum(now) - now.idle - now.iowait - getattr(now, "guest", 0.0) - mine)
+            own += sum(process.cpu_times()[:4])
+    return float(sum(now) - now.idle - now.iowait - getattr(now, "guest", 0.0) - own)
 
 
 def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
@@ -143,8 +143,9 @@ def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
 
 
 def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the program says about a recording now: the verdict, the classes and stall errors of the seconds, the
-    account, and the number of other jobs.
+    """Return what this version of the program says about a recording.
+
+    That is the verdict, the verdicts of the seconds, the account of the job's time, and the number of other jobs.
     """
     command = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(pid)]
     done = subprocess.run(command, cwd=REPO, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Lists from which the user selects: devices, columns to sort by, columns to show; and the tree of processes."""
+"""Lists of devices, of columns to sort by and of columns to show; the process tree; a panel that fills the window."""
 
 import pytest
 
@@ -92,7 +92,7 @@ async def test_a_panel_can_fill_the_window_and_be_reduced_again(back: str) -> No
             assert len([line for line in shown.screen() if line[:2] in ("──", "━━")]) == len(before)
 
 
-async def test_keys_do_not_act_on_hidden_processes() -> None:
+async def test_hidden_processes_get_neither_the_focus_nor_the_window() -> None:
     async with showing() as shown:
         await shown.press("6", "down")
         assert shown.view.focus == "banner"
@@ -104,7 +104,7 @@ async def test_keys_do_not_act_on_hidden_processes() -> None:
         assert shown.view.message.startswith("nothing to show alone")
 
 
-async def test_the_zoomed_disks_keep_their_cursor() -> None:
+async def test_zoomed_disks_have_a_cursor_and_keep_the_focus() -> None:
     async with showing(size=(160, 48)) as shown:
         shown.app.main.panels["disk"].focus()
         await shown.press("z", "down", "down")
