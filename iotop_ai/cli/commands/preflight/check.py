@@ -239,7 +239,7 @@ def _parse_workers(text: str) -> int:
     if number is None:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of workers; write 0 to {MOST_WORKERS}")
     if text.startswith("-") or number > MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is outside 0 to {MOST_WORKERS} workers")
+        raise argparse.ArgumentTypeError(f"{text} is outside 0 to {MOST_WORKERS} workers")
     return number
 
 
