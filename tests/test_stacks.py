@@ -26,7 +26,7 @@ from tests.scenarios.stacks.data import fill_from_cache
 from tests.scenarios.stacks.gpu import Gpus
 from tests.scenarios.stacks.install import STACKS, VARIABLE, install, why_no_stack
 from tests.scenarios.stacks.places import SERVER
-from tests.scenarios.stacks.play import CARD, cpu_seconds, truth_of
+from tests.scenarios.stacks.play import CARD, cpu_seconds_of_others, truth_of
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.run import matching_cases
 from tests.scenarios.stacks.score import account_outcome, false_alarm, false_ok, outcome, scored, wilson
@@ -293,11 +293,11 @@ def test_an_environment_is_created_and_then_found(tmp_path: Path, monkeypatch: p
 
 def test_the_cpu_time_of_the_trainer_does_not_count_as_that_of_others() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-        before, all_before = cpu_seconds(busy.pid), time.monotonic()
+        before, all_before = cpu_seconds_of_others(busy.pid), time.monotonic()
         ticks = psutil.Process(busy.pid).cpu_times().user
         time.sleep(1.5)
         own = psutil.Process(busy.pid).cpu_times().user - ticks
-        others, took = cpu_seconds(busy.pid) - before, time.monotonic() - all_before
+        others, took = cpu_seconds_of_others(busy.pid) - before, time.monotonic() - all_before
         busy.kill()
     assert own > 0.1
     assert -0.1 <= others <= (psutil.cpu_count() or 1) * took - own + 0.2
