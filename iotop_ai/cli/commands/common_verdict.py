@@ -74,7 +74,8 @@ class SelectedJob:
     def judge(self, frame: Frame) -> Frame:
         """Return the Frame with the verdict on the selected job. With --job, findings about other jobs are left out.
 
-        They stay if there is no other finding. Until a Frame has contained the job, the verdict is on the leading job.
+        If there are no other findings, they are kept. Until the job first appears in a Frame, the verdict is about the
+        leading job.
         """
         if self.pid:
             selected = self._job_in(frame)

@@ -20,7 +20,7 @@ _STATES = (
     ("WASTED", "a GPU that is free, or held by a process, is not used"),
     ("STARTING", "a job loads or compiles, and has not trained yet"),
     ("OK", "a job trains, and nothing holds it up"),
-    ("CALM", "nothing is slow: there is no training job, or it is not seen to be healthy yet"),
+    ("CALM", "nothing is slow, but no training job was seen, or too little to call it healthy"),
     ("BUSY", "there is no training job, but a disk, the CPUs or the memory is at its limit"),
     ("UNSURE", "something waits or cannot be seen, and no cause is found; or less than 10 s were watched"),
 )
