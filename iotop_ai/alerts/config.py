@@ -17,6 +17,7 @@ from iotop_ai.alerts.deliveries.outbox import Delivery
 from iotop_ai.alerts.deliveries.service import ServiceDelivery, is_installed
 from iotop_ai.alerts.deliveries.webhook import FORMATS, WebhookDelivery
 from iotop_ai.alerts.rules import CLEAR_S, COOLDOWN_S, Rule, default_rules
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.secret_file import read_secret
 from iotop_ai.collectors.io.trust import why_untrusted
 from iotop_ai.model.clean import clean
@@ -61,9 +62,8 @@ def read_alerts(path: str) -> AlertConfig:
     display_path = clean(path)
     owner = os.geteuid()
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
+        with open_input(path) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UsageError(f"{display_path} is not a regular file")
             if why := why_untrusted(path, owner):
                 file_is_writable = why.endswith(f"can write to {clean(os.path.realpath(path))}")

@@ -18,6 +18,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.with_timeout import call_with_timeout
 from iotop_ai.collectors.state.folder import open_folder, put_file
 from iotop_ai.lazy.namedtuple import NamedTuple
@@ -218,11 +219,10 @@ class HealthHistory:
     def _read(self, folder: int, name: str) -> DiskHistory | None:
         """Return the content of a file; None when it is missing. Raises OSError, and ValueError for other content."""
         try:
-            handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            with open_input(name, folder=folder, flags=os.O_NOFOLLOW) as file:
+                raw = file.read(_LARGEST + 1) or b""  # a named pipe without data gives None
         except FileNotFoundError:
             return None
-        with os.fdopen(handle, "rb") as file:
-            raw = file.read(_LARGEST + 1)
         if len(raw) > _LARGEST:
             raise ValueError("too large")
         return parse_history(raw)

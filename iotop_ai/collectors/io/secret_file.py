@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.model.clean import clean
 from iotop_ai.model.errors import InputError
 
@@ -23,9 +24,8 @@ def read_secret(path: str, flag: str, description: str = "a token") -> str:
     """
     named = f"{flag} {clean(path)}"
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            status = os.fstat(fd)
+        with open_input(path) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{named} is not a regular file")
             if status.st_uid not in (0, os.geteuid()) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH | stat.S_IROTH):

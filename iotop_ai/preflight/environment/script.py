@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import warnings
 from collections.abc import Iterator
 
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.model.clean import clean
 from iotop_ai.model.preflight.environment.script import ScriptFacts
@@ -36,8 +36,7 @@ def read_script(path: str) -> ScriptFacts:
     """Return the facts of a .py or .ipynb file. Never raises: ``error`` of the facts holds the reason for a failure."""
 
     def read() -> bytes:
-        # Unlike os.fdopen, open() closes the descriptor of a folder, which it refuses.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open_input(path) as file:
             return file.read(LARGEST_BYTES + 1) or b""
 
     name = clean(path)

@@ -10,6 +10,7 @@ from typing import Any
 from iotop_ai.cli.options.common import add_machine_flags, settings_of
 from iotop_ai.cli.stderr import print_notice
 from iotop_ai.collectors.io.clock import Clock
+from iotop_ai.collectors.io.input_file import open_input
 from iotop_ai.collectors.io.with_timeout import HOME_TIMEOUT_S, call_with_timeout
 from iotop_ai.export.atomic_file import OutFile
 from iotop_ai.export.json.doctor import render_differences_json, render_doctor_json
@@ -127,8 +128,7 @@ def _read_saved(path: str) -> dict[str, Any]:
     """Return the object that ``doctor --json`` saved, with its texts made safe to print. Raises InputError."""
 
     def read() -> bytes:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
+        with open_input(path) as file:
             return file.read(_LARGEST_BYTES + 1) or b""  # a pipe without data gives None
 
     try:
