@@ -21,6 +21,10 @@ class NotStarted(UsageError):  # noqa: N818 - its exit codes are those of a shel
     """The command could not be started. exit_code: the code that a shell returns in this case."""
 
     def __init__(self, name: str, error: OSError) -> None:
+        if not name:  # a shell does not find it; exec finds the first folder of PATH and is not permitted to run it
+            super().__init__("cannot run '': the command is empty")
+            self.exit_code = NOT_FOUND
+            return
         hint = f"; to record into it: -o {clean(name)}" if name.endswith((*RECORDING_SUFFIXES, ".gz", ".zst")) else ""
         super().__init__(f"cannot run {clean(name)}: {error.strerror}{hint}")
         self.exit_code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE

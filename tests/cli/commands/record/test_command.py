@@ -177,6 +177,8 @@ def test_a_command_that_cannot_run_leaves_no_file(tmp_path: Path) -> None:
     assert done.returncode == 127
     assert done.stderr == "usage: cannot run /no/such/program: No such file or directory\n"
     assert not path.exists()
+    empty = iotop("record", *FAST, "-o", str(path), "--", "")
+    assert (empty.returncode, empty.stderr) == (127, "usage: cannot run '': the command is empty\n")
     for name in ("run.iotop.jsonl", "run.gz"):
         named = iotop("record", *FAST, "--", name)
         assert named.stderr.endswith(f"; to record into it: -o {name}\n")
