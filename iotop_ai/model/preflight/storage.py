@@ -216,12 +216,14 @@ class Threshold(NamedTuple):
 
     at_most: whether the limit is an upper limit; otherwise it is a lower limit
     value: the measured value; None if unknown
+    why: why the value is unknown; "" if it was not measured
     """
 
     flag: str
     limit: float
     value: float | None
     at_most: bool = False
+    why: str = ""
 
     @property
     def met(self) -> bool | None:

@@ -113,6 +113,8 @@ def forecast_text(report: Report) -> list[str]:
 def why_no_forecast(report: Report) -> str:
     """Why a forecast that was asked for is missing."""
     dataset = report.dataset
+    if dataset is not None and not dataset.files:
+        return "the dataset has no file with content"
     if dataset is not None and any(is_uneven(one, dataset) for one in report.results):
         return "the sizes of its files are too mixed to tell what the storage gives"
     return "what the storage gives was not measured"

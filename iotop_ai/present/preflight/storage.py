@@ -201,18 +201,29 @@ def _threshold_text(threshold: Threshold) -> str:
 
 def missing_text(report: Report) -> str:
     """Why a check has no answer, for standard error. The check must be one that has none."""
-    unknown = [one.flag for one in report.thresholds if one.met is None]
-    if unknown == ["--min-gpu"] and report.forecast is not None and report.decoding.unmeasured and not report.failed:
-        return "--min-gpu: the time to decode the images is unknown"
-    if unknown == ["--min-gpu"] and report.forecast is not None and report.forecast.most and not report.failed:
-        return "--min-gpu: the dataset does not fit into memory, and how much of it stays cached is unknown"
-    if report.failed or unknown:
-        return report.failed or f"{', '.join(unknown)}: not measured here"
+    if report.failed:
+        return report.failed
+    flags_of: dict[str, list[str]] = {}
+    for one in report.thresholds:
+        if one.met is None:
+            flags_of.setdefault(_why_unknown(one, report), []).append(one.flag)
+    if flags_of:
+        return "; ".join(f"{', '.join(flags)}: {why}" for why, flags in flags_of.items())
     if report.dataset is not None and not report.dataset.files:
         return "the dataset has no file with content"
     if report.demand is not None and report.forecast is None:
-        return f"no forecast: {why_no_forecast(report)}"
+        return _without_forecast(report)
     return "nothing could be measured"
+
+
+def _why_unknown(threshold: Threshold, report: Report) -> str:
+    if threshold.flag == "--min-gpu" and report.forecast is None:
+        return _without_forecast(report)
+    return threshold.why or "not measured here"
+
+
+def _without_forecast(report: Report) -> str:
+    return f"no forecast: {why_no_forecast(report)}"
 
 
 def earlier_text(report: Report) -> str:

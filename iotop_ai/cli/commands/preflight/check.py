@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 from collections.abc import Callable
@@ -180,20 +181,28 @@ def wanted_rate(args: argparse.Namespace) -> float:
 
 
 def _thresholds(args: argparse.Namespace, report: Report) -> tuple[Threshold, ...]:
-    results, forecast, min_gpu = report.results, report.forecast, args.min_gpu or 0.0
-    share = None if forecast is None else forecast.first
-    most = 1.0 if forecast is None or forecast.most is None else forecast.most
-    if forecast is not None and forecast.at_least and forecast.first < min_gpu <= most:
-        share = None  # the share may be above or below the threshold
-    elif forecast is not None and report.decoding.unmeasured and forecast.first >= min_gpu:
-        share = None  # images take time to decode, so the share may be below the threshold
+    results = report.results
     thresholds = (
         Threshold("--min-read", args.min_read or 0.0, fastest_read(results)),
         Threshold("--min-files", args.min_files or 0.0, most_files(results, report.dataset)),
         Threshold("--max-await", args.max_await or 0.0, read_await_ms(results), at_most=True),
-        Threshold("--min-gpu", min_gpu, share),
+        _gpu_threshold(args.min_gpu or 0.0, report),
     )
     return tuple(each for each in thresholds if getattr(args, each.flag[2:].replace("-", "_")) is not None)
+
+
+def _gpu_threshold(limit: float, report: Report) -> Threshold:
+    forecast = report.forecast
+    unknown = Threshold("--min-gpu", limit, None)
+    if forecast is None:
+        return unknown
+    most = 1.0 if forecast.most is None else forecast.most
+    if forecast.at_least and forecast.first < limit <= most:
+        does_not_fit = "the dataset does not fit into memory, and how much of it stays cached is unknown"
+        return unknown._replace(why="" if forecast.most is None else does_not_fit)
+    if report.decoding.unmeasured and forecast.first >= limit:
+        return unknown._replace(why="the time to decode the images is unknown")
+    return unknown._replace(value=forecast.first)
 
 
 def _parse_seconds(text: str) -> float:
@@ -215,9 +224,10 @@ def _parse_rate(text: str) -> float:
 
 def _parse_per_s(text: str) -> float:
     number = text.removesuffix("/s")
-    if not (number.isascii() and number.replace(".", "", 1).isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate; write 2000/s")
-    return float(number)
+    rate = float(number) if number.isascii() and number.replace(".", "", 1).isdigit() else math.inf
+    if not math.isfinite(rate):
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a rate; write 2000/s")
+    return rate
 
 
 def _parse_demand(text: str) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from iotop_ai.cli.commands.preflight.check import _thresholds
-from iotop_ai.model.preflight.dataset import Forecast
+from iotop_ai.model.preflight.dataset import Dataset, Decoding, Demand, Forecast
 from iotop_ai.model.preflight.place import Place
 from iotop_ai.model.preflight.report import Report
 from iotop_ai.preflight.storage import gather
@@ -132,6 +132,23 @@ def test_the_limits_of_a_dataset_that_does_not_fit_decide_where_they_can(min_gpu
         assert missing_text(report).startswith("--min-gpu: the dataset does not fit into memory, ")
 
 
+def test_each_threshold_without_an_answer_has_its_own_reason() -> None:
+    report = Report(
+        Place("/data"),
+        0,
+        demand=Demand(100, 2, 1000, 2.0),
+        forecast=Forecast(200, 1.0, None, "storage"),
+        decoding=Decoding(failed=3),
+    )
+    args = argparse.Namespace(min_read=1e6, min_files=10.0, max_await=None, min_gpu=0.5)
+    report = report._replace(thresholds=_thresholds(args, report))
+    unmeasured = "--min-read, --min-files: not measured here"
+    assert missing_text(report) == f"{unmeasured}; --min-gpu: the time to decode the images is unknown"
+    report = report._replace(forecast=None, dataset=Dataset(5, 5000, complete=True))
+    report = report._replace(thresholds=_thresholds(args, report))
+    assert missing_text(report) == f"{unmeasured}; --min-gpu: no forecast: what the storage gives was not measured"
+
+
 @needs_root
 def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a disk of its own, because a check beside other reads is not kept."""
@@ -163,7 +180,11 @@ def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.Monk
         (("/tmp", "--max-await", "20"), "usage: argument --max-await: '20' has no unit; write 20ms"),
         (("/tmp", "--min-read", "fast"), "usage: argument --min-read: 'fast' is not a rate; write 500MB/s"),
         (("/tmp", "--min-read", "500"), "usage: argument --min-read: '500' has no unit; write 500MB/s"),
-        (("/tmp", "--min-files", "-1/s"), "usage: "),
+        (("/tmp", "--min-files", "-1/s"), "usage: argument --min-files: expected one argument"),
+        (
+            ("/tmp", "--min-files", "9" * 400),
+            f"usage: argument --min-files: '{'9' * 57}...' is not a rate; write 2000/s",
+        ),
         (("/tmp", "--workers", "-1"), "usage: argument --workers: -1 is outside 0 to 256 workers"),
         (("/tmp", "--workers", "x"), "usage: argument --workers: 'x' is not a number of workers; write 0 to 256"),
         (("/tmp", "--workers", "300"), "usage: argument --workers: 300 is outside 0 to 256 workers"),
