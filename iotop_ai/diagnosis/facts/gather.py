@@ -19,6 +19,7 @@ from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.fold_state import FoldState
 from iotop_ai.model.sample import Sample
 from iotop_ai.model.snapshot import Snapshot
+from iotop_ai.model.verdict_class import CLASS_SPECS
 
 Args = tuple[tuple[str, str | float | None], ...]
 T = TypeVar("T")
@@ -142,6 +143,17 @@ class Claim(NamedTuple):
     class."""
     at_once: bool = False
     """Whether the claim needs no window, because it reports an event or a present state."""
+
+
+def may_count(facts: Facts, class_id: str, subject: str, flags: Flags, level: float) -> bool:
+    """Whether a claim with these values may begin or keep a finding. Any other claim changes nothing, as
+    verdict/hysteresis.py shows, and need not be made.
+    """
+    share = sum(flags) / len(flags) if flags else 0.0
+    if facts.is_active(class_id, subject):
+        leave = CLASS_SPECS[class_id].leave
+        return share >= facts.limits.leave_share and level >= (facts.limits.leave_level if leave is None else leave)
+    return share >= facts.limits.enter_share and level >= 1
 
 
 def claim(facts: Facts, finding: Finding, flags: Flags, level: float = 1.0) -> Claim:

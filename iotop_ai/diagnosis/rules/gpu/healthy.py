@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence
+from iotop_ai.diagnosis.facts.gather import Args, Claim, Facts, claim, confidence, gpu_args, gpu_evidence, may_count
 from iotop_ai.diagnosis.facts.gpu_groups import OneGpu, gpu_groups, strangers_only
 from iotop_ai.diagnosis.facts.process import blocked_tasks
 from iotop_ai.diagnosis.facts.window import at_least, mean
 from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
-from iotop_ai.model.verdict_class import CLASS_SPECS
 
 BOUND_BASE = 0.8
 BOUND_BY_SM = 0.95
@@ -94,10 +93,9 @@ def _bound_claim(facts: Facts, gpus: _BusyGpus) -> Claim | None:
     if power is not None and power < limits.power_share and (sm is None or sm < limits.sm_idle):
         return None
     busy, evidence = mean(gpus.busy), []
-    level = (busy or 0.0) / limits.gpu_bound
-    if level < (CLASS_SPECS["gpu_bound"].leave or limits.leave_level):
-        # Such a claim changes nothing, and its sentence needs the facts of every process on the GPUs.
-        return None
+    level, flags = (busy or 0.0) / limits.gpu_bound, at_least(gpus.busy, limits.gpu_bound)
+    if not may_count(facts, "gpu_bound", gpus.subject, flags, level):
+        return None  # the sentence of the claim needs the facts of every process on the GPUs
     if busy is not None:
         evidence.append(Evidence("gpus.busy_ratio", busy, "ratio", limits.gpu_bound))
     if power is not None:
@@ -116,7 +114,7 @@ def _bound_claim(facts: Facts, gpus: _BusyGpus) -> Claim | None:
         tuple(evidence),
         advice=(Advice("larger_kernels" if small else "gpu_limits"),),
     )
-    return claim(facts, finding, at_least(gpus.busy, limits.gpu_bound), level)
+    return claim(facts, finding, flags, level)
 
 
 def gpus_fed(facts: Facts) -> tuple[Claim, ...]:
