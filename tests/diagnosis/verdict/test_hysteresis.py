@@ -6,10 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iotop_ai.diagnosis.engine import fold
+from iotop_ai.diagnosis.facts.gather import claim, gather, may_count
 from iotop_ai.diagnosis.rules_version import stamp
 from iotop_ai.diagnosis.thresholds import LIMITS, RULES_VERSION
+from iotop_ai.diagnosis.verdict.hysteresis import decide_active
+from iotop_ai.model.finding import Finding, Severity
+from iotop_ai.model.fold_state import ActiveFinding
 from iotop_ai.model.job.records import JobTable
 from iotop_ai.model.reading import Reading, Status
 from iotop_ai.model.verdict_class import CLASS_SPECS, State
@@ -23,6 +29,7 @@ from tests.diagnosis.build import (
     Machine,
     S,
     classes,
+    last,
     play,
 )
 from tests.diagnosis.host_scenes import epochs
@@ -124,6 +131,21 @@ def test_without_any_job_nothing_is_starved() -> None:
     assert fold(last.carry, unread, last.history)[1].state is State.STARVED, "the finding ended without a reading"
     ended = later._replace(jobs=Reading(JobTable(), Status.OK, at_ns=later.at_ns))
     assert "worker_respawn" not in classes(fold(last.carry, ended, last.history)[1])
+
+
+@given(active=st.booleans(), flags=st.lists(st.booleans(), min_size=1, max_size=10), level=st.floats(0, 2))
+def test_a_claim_that_may_not_count_changes_nothing(active: bool, flags: list[bool], level: float) -> None:
+    frame = last(JOB_HEALTHY)
+    finding = Finding("gpu_bound", Severity.INFO, 0.8, "")
+    now = frame.snapshot.at_ns
+    held = {("gpu_bound", ""): ActiveFinding(finding, now - 60 * S, now - S)} if active else {}
+    facts = gather(frame.snapshot, frame.history, LIMITS, frame.carry._replace(held=held))
+    made = claim(facts, finding, tuple(flags), level)._replace(needed=0)
+    without = decide_active(facts.carry, [], facts, 60.0)
+    if not may_count(facts, "gpu_bound", "", tuple(flags), level):
+        assert decide_active(facts.carry, [made], facts, 60.0) == without
+    else:
+        assert decide_active(facts.carry, [made], facts, 60.0) != without
 
 
 def test_the_stamp_begins_with_the_version_of_the_rules() -> None:
