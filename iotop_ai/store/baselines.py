@@ -43,10 +43,10 @@ class Baselines:
         self._file = os.path.join(folder, FILE)
 
     def read(self, at_ns: int, wall_s: int) -> dict[str, DeviceBaseline]:
-        """The baselines by serial number, with the period numbers of this boot; {} without a file.
+        """The baselines by serial number, with their parts numbered from this boot; {} without a file.
 
-        Parts older than a day are treated as a day old, so that they help until the first day is over. Baselines older
-        than OLDEST_S are left out. Raises OSError, and ValueError for a file of another kind.
+        Parts older than a day are treated as a day old, so that they still count in the first day of this session.
+        Baselines older than OLDEST_S are left out. Raises OSError, and ValueError for a file of another kind.
 
         at_ns, wall_s: the current monotonic and Unix time
         """
@@ -66,15 +66,15 @@ class Baselines:
         """
         serials = {info.serial for info in infos.values() if info.serial}
         written = {
-            serial: (wall_s, [_to_unix_time(size, at_ns // PART_NS, wall_s) for size in device.sizes])
+            serial: (wall_s, [_to_unix_time(baseline, at_ns // PART_NS, wall_s) for baseline in device.sizes])
             for serial, device in own.items()
-            if serial in serials and any(size.minutes for size in device.sizes)
+            if serial in serials and any(baseline.minutes for baseline in device.sizes)
         }
         if not written:
             return False
         try:
             known = self._entries()
-        except ValueError:  # the damaged file will be replaced
+        except ValueError:  # the file cannot be used and will be replaced
             known = {}
         whole = {**{serial: entry for serial, entry in known.items() if wall_s - entry[0] <= OLDEST_S}, **written}
         newest = sorted(whole.items(), key=lambda item: item[1][0], reverse=True)[:MOST_DEVICES]
@@ -98,17 +98,17 @@ class Baselines:
         keep_file(self._folder, FILE, (json.dumps(whole, separators=(",", ":")) + "\n").encode(), lasting=True)
 
 
-def _to_unix_time(size: Baseline, period: int, wall_s: int) -> list[tuple[int, Bins]]:
-    """The parts with Unix seconds instead of the period numbers of this boot."""
-    return [(wall_s - (period - part) * _PART_S, bins) for part, bins in size.parts]
+def _to_unix_time(baseline: Baseline, present_part: int, wall_s: int) -> list[tuple[int, Bins]]:
+    """The parts with Unix seconds instead of their numbers from this boot."""
+    return [(wall_s - (present_part - part) * _PART_S, bins) for part, bins in baseline.parts]
 
 
-def _to_this_boot(parts: list[tuple[int, Bins]], period: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
-    """The parts with the period numbers of this boot instead of Unix seconds, oldest first."""
+def _to_this_boot(parts: list[tuple[int, Bins]], present_part: int, wall_s: int) -> tuple[tuple[int, Bins], ...]:
+    """The parts with their numbers from this boot instead of Unix seconds, oldest first."""
     by_period: dict[int, dict[int, int]] = {}
     for part_s, bins in parts:
         age = min(max(0, (wall_s - part_s) // _PART_S), PARTS - 1)
-        counts = by_period.setdefault(period - age, {})
+        counts = by_period.setdefault(present_part - age, {})
         for bin_index, minutes in bins:
             counts[bin_index] = counts.get(bin_index, 0) + minutes
     return tuple((part, tuple(sorted(counts.items()))) for part, counts in sorted(by_period.items()))

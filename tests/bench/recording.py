@@ -88,8 +88,8 @@ def row(name: str, size: Size, target: str = "") -> list[str]:
     ]  # fmt: skip
 
 
-HEADS = ("machine", "B a Snapshot", "packed B", "packed MB a day", "aim", "CPU ms a Snapshot", "at a keyframe")
-RING_HEADS = ("machine", "CPU ms a Snapshot", "B a Snapshot", "reaches back")
+HEADS = ("machine", "B per Snapshot", "packed B", "packed MB a day", "aim", "CPU ms per Snapshot", "at a keyframe")
+RING_HEADS = ("machine", "CPU ms per Snapshot", "B per Snapshot", "reaches back")
 READ_HEADS = ("file", "first screen ms", "numbers ms", "verdict ms", "memory MB")
 
 
@@ -127,7 +127,7 @@ def sizes(ticks: int) -> tuple[list[list[str]], list[str]]:
             over.append(f"{name}: {size.cpu_ms:.2f} ms a Snapshot")
     for more in (0, 1000):
         with sleepers(more) if more else contextlib.nullcontext():
-            name = f"this one{f' with {more} sleeping processes more' if more else ''}"
+            name = f"this machine{f' with {more} more sleeping processes' if more else ''}"
             rows.append(row(name, measured(live(min(ticks, 121)))))
     return rows, over
 
@@ -241,19 +241,19 @@ The load was {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores (above one each,
 
 ## Bytes and CPU
 
-{ticks} Snapshots (121 of "this one", which was in use), command lines as names. The other machines are those of
-`tests/bench/server.py` with 16 disks, whose numbers change like a training server's. Packed: gzip, one member per
-keyframe. CPU: the recorder's thread.
+{ticks} Snapshots (121 of "this machine", which was in use), command lines reduced to names. The other machines are
+those of `tests/bench/server.py` with 16 disks, whose numbers change like a training server's. 0 cores: without the
+cores' own figures. Packed: gzip, one member per keyframe. CPU: the recorder's thread.
 
 {markdown(HEADS, size_rows)}
 
-The aim at 1 s is not reached. A changed number costs about 4 packed bytes, because every number is written whole, so
-that a reader can start at any keyframe. Always-on recording (`-d 10 --burst 1`) reaches the aim of an idle machine.
-Alternatives, in packed bytes a Snapshot (idle, 2 disks busy):
+With one Snapshot a second, the aim is not reached. A changed number costs about 4 packed bytes, because every number is
+written whole, so that a reader can start at any keyframe. Always-on recording (`-d 10 --burst 1`) reaches the aim of an
+idle machine. Alternatives, in packed bytes per Snapshot (idle, 2 disks busy):
 
 | way | idle | 2 disks busy | |
 |---|---:|---:|---|
-| as it is | 479 | 1,889 | |
+| now | 479 | 1,889 | |
 | with a slower search for matches (zopfli, 5 rounds) | 426 | 1,697 | one more package, 1 s of CPU a minute |
 | xz instead of gzip | 495 | 1,538 | not unpacked by every tool |
 | columns of differences | 445 | 1,142 | not readable while it grows |
@@ -266,8 +266,10 @@ The last hour in memory, {RING_BYTES >> 20} MB at most, and its reach:
 
 ## Opening and seeking
 
-A day of the synthetic server with two busy disks, each time in a fresh process, the worst of five places. Both are
-indexed by their keyframes alone; a plain file of an older version is read once, at about 0.2 s a GB from memory.
+A day of the synthetic server with two busy disks, each figure from a fresh process, the worst of five places in the
+file. First screen: from the command to the first screen. Numbers, verdict: from a jump to its numbers and its verdict.
+The index of both files holds their keyframes alone; a plain file of an older version is read once, at about 0.2 s per
+GB from the page cache.
 
 {markdown(READ_HEADS, read_rows)}
 """

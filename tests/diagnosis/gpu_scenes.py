@@ -15,11 +15,16 @@ from tests.diagnosis.job_scenes import with_job
 
 TOTAL = 80 * GIB
 LINK: dict[str, Any] = {"pcie_max_generation": 5, "pcie_max_width": 16}
-WHOLE: dict[str, Any] = {"pcie_generation": 5, "pcie_width": 16, "pcie_rx_bytes_per_s": 1e9, "pcie_replays_per_s": 0.0}
+FULL_LINK: dict[str, Any] = {
+    "pcie_generation": 5,
+    "pcie_width": 16,
+    "pcie_rx_bytes_per_s": 1e9,
+    "pcie_replays_per_s": 0.0,
+}
 COOL: dict[str, Any] = {
     "sw_thermal_ratio": 0.0, "hw_thermal_ratio": 0.0, "power_brake_ratio": 0.0, "power_cap_ratio": 0.9,
     "temperature_celsius": 64.0, "sm_mhz": 1755.0, "memory_used_bytes": 60.0 * GIB, "memory_total_bytes": 80.0 * GIB,
-    "slowed": False, **WHOLE,
+    "slowed": False, **FULL_LINK,
 }  # fmt: skip
 DETAIL: dict[str, Any] = {
     "default_limit_mw": 700_000, "slowdown_celsius": 90, "rows_failed": False, "recovery": 0, "ecc_uncorrected": 0
@@ -38,7 +43,7 @@ def rates(machine: Machine, **more: object) -> Machine:
     return replace(machine, gpu_rates={**machine.gpu_rates, **more})
 
 
-def first(machine: Machine, **more: object) -> Machine:
+def first_gpu(machine: Machine, **more: object) -> Machine:
     """The machine, with these rates of GPU 0 changed."""
     return replace(machine, gpu_only_rates={0: more})
 
@@ -67,9 +72,9 @@ def two_programs(first: Task, second: Task) -> Machine:
 
 
 GPU_SCENES = {
-    "gpu_throttle": first(FED, hw_thermal_ratio=0.3, sm_mhz=900.0, temperature_celsius=91.0),
+    "gpu_throttle": first_gpu(FED, hw_thermal_ratio=0.3, sm_mhz=900.0, temperature_celsius=91.0),
     "gpu_throttle all": rates(FED, sw_thermal_ratio=0.4, sm_mhz=1200.0, temperature_celsius=88.0),
-    "gpu_throttle brake": first(FED, power_brake_ratio=0.6, sm_mhz=700.0),
+    "gpu_throttle brake": first_gpu(FED, power_brake_ratio=0.6, sm_mhz=700.0),
     "gpu_throttle by mask": rates(
         FED, sw_thermal_ratio=None, hw_thermal_ratio=None, power_brake_ratio=None, slowed=True, sm_mhz=1000.0
     ),
@@ -78,9 +83,9 @@ GPU_SCENES = {
         power=395.0, gpu_state={**FED.gpu_state, "power_limit_mw": 400_000},
     ),
     "pcie full": replace(rates(FED, pcie_rx_bytes_per_s=45e9), gpus=(0.6,) * 8, power=300.0),
-    "pcie narrow": replace(first(FED, pcie_width=4, pcie_rx_bytes_per_s=9e9), gpus=(0.6,) * 8, power=300.0),
+    "pcie narrow": replace(first_gpu(FED, pcie_width=4, pcie_rx_bytes_per_s=9e9), gpus=(0.6,) * 8, power=300.0),
     "pcie slow unmeasured": rates(FED, pcie_generation=1, pcie_rx_bytes_per_s=None),
-    "pcie replays": first(FED, pcie_replays_per_s=4000.0),
+    "pcie replays": first_gpu(FED, pcie_replays_per_s=4000.0),
     "gpu_memory shared": replace(
         rates(FED, memory_used_bytes=78.0 * GIB),
         gpu_only={0: {"processes": (GpuProcess(50, 48 * GIB, "compute"), STRANGER)}},
@@ -105,7 +110,7 @@ GPU_SCENES = {
     "comm_wait network": replace(FEW_KERNELS, links={"eth0": 0.93, "lo": 0.0}),
     "comm_wait unclear": FEW_KERNELS,
     "imbalance": replace(PAIR, gpus=(0.42, 1.0), power=310.0),
-    "imbalance by power": replace(first(FED, power_watts=640.0), power=230.0),
+    "imbalance by power": replace(first_gpu(FED, power_watts=640.0), power=230.0),
     "imbalance without power": replace(
         rates(FED, power_watts=None), power=None, gpus=(0.5, *(0.99,) * 7)
     ),
@@ -145,13 +150,13 @@ GPU_NEAR_MISSES = {
     "comm_wait one GPU": replace(SPINNING, gpus=(1.0,)),
     "comm_wait computes": rates(SPINNING, sm_ratio=0.7),
     "comm_wait batches are made and taken": with_job(FEW_KERNELS, workers=WRITING, worker_cpu=0.6),
-    "comm_wait draws": replace(FEW_KERNELS, power=230.0),
+    "comm_wait draws power": replace(FEW_KERNELS, power=230.0),
     "comm_wait without power": replace(SPINNING, power=None),
-    "comm_wait one draws": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),
+    "comm_wait one draws power": replace(SPINNING, gpu_only_rates={5: {"power_watts": 500.0}}),
     "comm_wait of hidden strangers": TWO_HIDDEN_JOBS,
     "comm_wait of strangers": two_programs(Task(900, "render", 1, cpu=1.0), Task(901, "fold", 1, cpu=1.0)),
     "comm_wait of strangers in two shells": two_programs(Task(900, "render", 70), Task(901, "fold", 80)),
-    "comm_wait one less": replace(SPINNING, gpus=(0.5, *(1.0,) * 7)),
+    "comm_wait one less busy": replace(SPINNING, gpus=(0.5, *(1.0,) * 7)),
     "imbalance a little": replace(FED, gpus=(0.85, *(0.98,) * 7)),
     "imbalance two compute": replace(
         FED, gpu_only_rates={0: {"power_watts": 640.0}, 1: {"power_watts": 630.0}}, power=210.0

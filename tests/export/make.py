@@ -19,7 +19,8 @@ LOOP0 = BlockKey("loop0", 2)
 IDLE = BlockCounters(*[0] * 17)
 BEFORE = BlockCounters(1000, 50, 80_000, 4000, 200, 10, 4000, 900, 2, 5000, 4900, 0, 0, 0, 0, 0, 0)
 AFTER = BlockCounters(1400, 150, 131_200, 36_000, 200, 10, 4000, 900, 3, 6500, 36_900, 0, 0, 0, 0, 10, 40)
-"""In 2 s: 400 reads of 64 KiB on average, 80 ms each, 100 merged; no write; 10 flushes of 4 ms each; busy for 75 %."""
+"""2 s after BEFORE: 400 reads of 64 KiB on average, 80 ms each, 100 merged; no write; 10 flushes of 4 ms each; busy for
+75 %."""
 INFOS = {
     "sda": BlockInfo("sda", 8, 0, "disk", "sda", "SATA HDD", transport="ata", model="Spinner 2000"),
     "sda1": BlockInfo(
@@ -62,7 +63,7 @@ def snapshot(seq: int, at_ns: int, **readings: object) -> Snapshot:
 
 
 def io(read_bytes: int, write_bytes: int = 0) -> ProcessIo:
-    """An io record with these bytes of storage."""
+    """An io record with these bytes read from storage and written to it."""
     return ProcessIo(read_bytes, write_bytes, 10, 0, read_bytes, write_bytes, 0)
 
 

@@ -26,8 +26,8 @@ from tests.tui.recorded import record, recorder_of, written
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 pytestmark = pytest.mark.xdist_group("played recordings")  # the tests share their Frames, so one worker runs them all
-SLOW_STEPS = [(1, 1), (90, 1), (150, 1), (1, 90), (60, 90), (60, 4000), (90, 4000), (150, 4000)]
-QUICK_STEPS = [(60, 1), (90, 90), (150, 90), (1, 4000)]
+SLOW_SETBACKS = [(1, 1), (90, 1), (150, 1), (1, 90), (60, 90), (60, 4000), (90, 4000), (150, 4000)]
+QUICK_SETBACKS = [(60, 1), (90, 90), (150, 90), (1, 4000)]
 
 
 def walk(cursor: FrameCursor) -> list[Frame]:
@@ -101,7 +101,7 @@ def test_sessions_of_one_file_follow_each_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "seconds"), [*QUICK_STEPS, *(pytest.param(*step, marks=pytest.mark.slow) for step in SLOW_STEPS)]
+    ("at", "seconds"), [*QUICK_SETBACKS, *(pytest.param(*step, marks=pytest.mark.slow) for step in SLOW_SETBACKS)]
 )
 def test_stepping_reaches_every_frame_if_the_clock_was_set_back(tmp_path: Path, at: int, seconds: int) -> None:
     live = clock_set_back(max(at + 40, 90), at, seconds)
@@ -175,10 +175,10 @@ def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp
     reader = TimelineReader(cursor.parts, cursor.begin_wall_ns)
     while reader.step():
         pass
-    judged = [live[0]] + [b for a, b in pairwise(live) if verdict_key(a.verdict) != verdict_key(b.verdict)]
-    assert len(judged) > 2
+    changed = [live[0]] + [b for a, b in pairwise(live) if verdict_key(a.verdict) != verdict_key(b.verdict)]
+    assert len(changed) > 2
     cursor.seek(0)
-    for here, there in pairwise(judged):
+    for here, there in pairwise(changed):
         wall_ns = reader.next_change(here.snapshot.wall_ns, 1)
         assert wall_ns is not None
         assert cursor.seek(wall_ns) == there
@@ -194,7 +194,7 @@ def test_a_seek_in_a_rotated_recording_with_gaps_gives_the_frame_of_a_replay(tmp
         ([1] * 60 + [10] * 30 + [60] + [10] * 30, [60]),
     ],
 )
-def test_a_longer_interval_is_not_a_gap(tmp_path: Path, steps: list[int], gaps: list[int]) -> None:
+def test_a_longer_interval_is_distinguished_from_a_gap(tmp_path: Path, steps: list[int], gaps: list[int]) -> None:
     machine, live = Machine(5), []
     begin_ns, begin_wall_ns = machine.now, machine.wall
     for seconds in accumulate(steps, initial=0):
@@ -312,7 +312,7 @@ def test_no_rule_runs_to_draw_the_graphs(tmp_path: Path, monkeypatch: pytest.Mon
     live = lived(0, 150)
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     frame = cursor.seek(live[140].snapshot.wall_ns)
-    monkeypatch.setattr("iotop_ai.diagnosis.engine.fold", lambda *_, **__: pytest.fail("judged"))
+    monkeypatch.setattr("iotop_ai.diagnosis.engine.fold", lambda *_, **__: pytest.fail("changed"))
     assert cursor.past(frame, 60)
 
 

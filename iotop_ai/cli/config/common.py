@@ -1,4 +1,7 @@
-"""Names that the start, the settings' table and some commands share. Every start loads this module, so it is small."""
+"""Names that start-up, the table of settings and some commands share.
+
+Every command loads this module, so it is small.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from iotop_ai.model.settings import Settings
 DEFAULT = "default"
 """The origin of a setting that neither a flag, a variable nor the file sets."""
 READ_ONLY = "read-only (--readonly, --procfs, --sysfs or the settings)"
-"""The subject of the error message of a command that read-only mode refuses."""
+"""The first words of the error message if read-only mode refuses a command."""
 PREFIX = "IOTOP_AI_"
 """The prefix of the environment variables that hold a setting."""
 

@@ -40,7 +40,7 @@ _LARGEST = 4 << 20
 _LONGEST_NAME = 120
 """The longest file name without its suffix; a longer one is cut and gets a hash."""
 APART_S = 600
-"""The least seconds between stored readings while no error count changes."""
+"""The minimum number of seconds between stored readings while only fields in _UNIMPORTANT change."""
 THINNING: tuple[tuple[int, int], ...] = (
     (2 * DAY_S, 0),
     (60 * DAY_S, 6 * 3600),
@@ -50,7 +50,7 @@ THINNING: tuple[tuple[int, int], ...] = (
 """Pairs of (an age in seconds, an interval in seconds): below this age, one point per interval is kept; 0 keeps all."""
 MOST_POINTS = 4000
 _FIELDS = HealthPoint._fields
-_LEVELS = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
+_UNIMPORTANT = ("wall_s", "power_on_hours", "temperature_celsius", "error_log_entries")
 """The fields whose change alone is not a reason to store a reading."""
 _SUFFIX = ".json"
 
@@ -166,7 +166,7 @@ class HealthHistory:
             os.close(handle)
 
     def _adopt(self, folder: int, state: SmartState) -> None:
-        """Rename the disk's file if its name has less detail than the disk's present file name.
+        """Rename the disk's file to the name used now if it still has one of the older, less detailed names.
 
         The caller has the lock.
         """
@@ -189,8 +189,8 @@ class HealthHistory:
 
     @contextlib.contextmanager
     def _locked(self, folder: int) -> Iterator[bool]:
-        """Yield whether we got the lock within LOCK_WAIT_S. A monitor that was stopped may keep the lock forever."""
-        from iotop_ai.collectors.io import own_file  # the start does not need it
+        """Yield whether we got the lock within LOCK_WAIT_S. A suspended monitor may keep the lock forever."""
+        from iotop_ai.collectors.io import own_file  # start-up does not need it
 
         lock = os.open(".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
         try:
@@ -217,7 +217,7 @@ class HealthHistory:
         return aside
 
     def _read(self, folder: int, name: str) -> DiskHistory | None:
-        """Return the content of a file; None when it is missing. Raises OSError, and ValueError for other content."""
+        """Return the content of a file; None without one. Raises OSError, and ValueError if it is not a history."""
         try:
             with open_input(name, folder=folder, flags=os.O_NOFOLLOW) as file:
                 raw = file.read(_LARGEST + 1) or b""  # a named pipe without data gives None
@@ -284,7 +284,7 @@ def parse_history(raw: bytes) -> DiskHistory:
             raise ValueError("a point of another length")
         figures = {name: value for name, value in zip(fields, row, strict=True) if name in _FIELDS}
         if type(figures["wall_s"]) is not int or any(_is_invalid_figure(value) for value in figures.values()):
-            raise ValueError("a point that is not a number")
+            raise ValueError("a figure that is not a whole number")
         points.append(HealthPoint(**figures))
     points.sort(key=lambda point: point.wall_s)
     return DiskHistory(_word(whole, "serial"), _word(whole, "model"), tuple(points), wwn=_word(whole, "wwn"))
@@ -307,7 +307,7 @@ def worth_keeping(points: tuple[HealthPoint, ...], now: HealthPoint) -> bool:
     if not points:
         return True
     last = points[-1]
-    if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _LEVELS):
+    if any(getattr(last, name) != getattr(now, name) for name in _FIELDS if name not in _UNIMPORTANT):
         return True
     return not 0 <= now.wall_s - last.wall_s < APART_S
 

@@ -1,7 +1,7 @@
 """Uses a daemon thread for each call that may hang, so that a dead server blocks only that thread.
 
-Any access outside /proc, /sys and /dev may hang while a server is down: to the user's home, a name service, or a
-mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.
+While a server is down, any access outside /proc, /sys and /dev may hang: access to the user's home, a name service, or
+a mount (statvfs). The sampling thread, the screen and the exit must not wait for such an access.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 HOME_TIMEOUT_S = 1.0
-"""How long the start, a key press or the exit waits for the user's home, in seconds."""
+"""How long start-up, a key press or the exit waits for the user's home, in seconds."""
 
 _stuck: dict[str, tuple[threading.Thread, Mount | None]] = {}
 """By place: the thread of the call that exceeded its timeout, and the mount that contained the place at that time.
@@ -34,9 +34,9 @@ thread that hangs in a dead mount keeps hanging after the mount is replaced.
 def call_with_timeout(seconds: float, place: str | os.PathLike[str], call: Callable[[], T]) -> T:
     """Return the result of ``call``, which accesses ``place``.
 
-    Raises the exceptions of ``call``, and TimeoutError after ``seconds``, or at once when no thread can start. The
-    thread of a late call goes on; until it ends or another filesystem is mounted at the place, further calls for the
-    same place fail at once.
+    Raises the exceptions of ``call``, and TimeoutError after ``seconds``, or at once when no thread can start. While
+    Python exits, the call has no timeout. The thread of a late call goes on; until it ends or another filesystem is
+    mounted at the place, further calls for the same place fail at once.
     """
     if sys.is_finalizing():  # no thread can start any more, and we would wait for the result forever
         return call()
@@ -144,7 +144,7 @@ class BackgroundWorker:
         return self._running.locked()
 
     def close(self) -> None:
-        """End the thread, after its job if one is running. A job that has not begun may be left out.
+        """End the thread, after its job if one is running. A job that has not begun may never run.
 
         A second call does nothing.
         """

@@ -63,7 +63,7 @@ def _lacks(claim: Claim, enter: float) -> str:
 
 
 def without_a_sign(verdict: Verdict, others: tuple[Considered, ...]) -> tuple[str, ...]:
-    """The classes that no rule claimed and that were not ruled out, in the order of precedence."""
+    """The classes that are not in the verdict, not in ``others`` and not ruled out, in the order of precedence."""
     mentioned = {f.class_id for f in verdict.findings} | {other.finding.class_id for other in others}
     mentioned |= {reason.class_id for reason in verdict.primary.ruled_out} | {"unknown"}
     return tuple(class_id for class_id in PRECEDENCE if class_id not in mentioned)

@@ -35,12 +35,12 @@ def render_compare_html(comparison: Comparison) -> str:
 
 
 def _head(comparison: Comparison) -> Markup:
-    first = outcome(comparison)
-    better = first is not None and first.clear and (first.difference or 0.0) > 0
+    result = outcome(comparison)
+    better = result is not None and result.clear and (result.difference or 0.0) > 0
     state, hue = (
-        ("FASTER", "ok") if better else ("SLOWER", "bad") if first is not None and first.clear else ("UNCLEAR", "dim")
+        ("FASTER", "ok") if better else ("SLOWER", "bad") if result is not None and result.clear else ("UNCLEAR", "dim")
     )
-    if first is None or first.interval is None:
+    if result is None or result.interval is None:
         state, hue = "UNSURE", "unsure"
     big = [
         BigFigure(
@@ -93,7 +93,7 @@ def _table(comparison: Comparison) -> Markup:
 
 
 def _row(change: Change) -> Markup:
-    hue = {"bad": "met", "ok": "better"}.get(_hue(change))
+    hue = {"bad": "met", "ok": "better"}.get(_hue(change))  # "met" is the red of a condition that is met
     cells = [
         value_text(change.before, change.unit),
         value_text(change.after, change.unit),

@@ -35,7 +35,7 @@ size or merged share of these requests is undefined, not unknown."""
 class Block(NamedTuple):
     """What a block of text contains.
 
-    devices: only these kernel names; () for whole devices, as in ``device_rates``. base: if given, sums since this
+    devices: only these kernel names; () for all whole devices, as in ``device_rates``. base: if given, sums since this
     Snapshot are shown instead of rates. rows: the most processes to list; None for all. smart: whether to add tables of
     SMART and filesystems. cmdline: how much of each command is shown, as in Settings.
     """

@@ -1,9 +1,9 @@
-"""Our reader: several processes each repeat an operation, one at a time, and measure the time of each operation.
+"""Our readers: processes that each repeat an operation, one at a time, and measure the time of each operation.
 
-The readers are processes, like the workers of a loader. The threads of one interpreter would wait for each other (10 ms
-with 4 threads). The processes are forked, so the caller may have only one thread. A process that waits in the kernel
-cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay until the storage
-answers.
+The readers are processes, like the workers of a loader. The threads of one interpreter would wait for each other (up to
+10 ms an operation with 4 threads). The processes are forked, so the caller must have only one thread. A process that
+waits in the kernel cannot be ended: when no operation ends for HANG_S, HangError is raised, and the processes stay
+until the storage answers.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ class Run:
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() == parent:  # otherwise the parent ended before prctl, so no signal comes
                 os.close(start)
-                # Private pages, as in a program's buffer. Shared pages are larger, so a read needs fewer requests.
+                # Private pages, as in a program's buffer. With shared pages, which are larger, a read would need fewer
+                # requests than in a program.
                 flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
                 with mmap.mmap(-1, max(self._phase.block_bytes, mmap.PAGESIZE), flags) as buffer:
                     os.write(times_out, b"\0")
@@ -224,7 +225,7 @@ class Run:
 
 
 def cpu_bound(cpu_s: Sequence[float], seconds: float, cores: int) -> bool:
-    """Whether the readers, not the storage, may be the limit: one of them used a whole core, or all used every core."""
+    """Whether the readers, not the storage, may be the limit: one used a whole core, or together they used all."""
     return seconds > 0 and (max(cpu_s, default=0.0) >= _BUSY * seconds or sum(cpu_s) >= _BUSY * cores * seconds)
 
 

@@ -19,7 +19,7 @@ FigureOf = Callable[[GpuRates], float | None]
 _FIRST = ("busy", "SM", "power", "temp", "throttle")
 """The figures whose graphs come first."""
 _HOT_SHARE, _NEAR_LIMIT = 0.01, 0.97
-"""Graphs are drawn hot above these values: _HOT_SHARE of the time throttled, _NEAR_LIMIT of the power limit."""
+"""Graphs are drawn hot above these values: throttled for _HOT_SHARE of the time, _NEAR_LIMIT of the power limit."""
 TALLEST = 6
 """The largest number of rows of a graph."""
 
@@ -27,7 +27,8 @@ TALLEST = 6
 class GpuFigure(NamedTuple):
     """A figure of a GPU that can be drawn as a graph.
 
-    value: the function that takes the figure from the rates. scale: the size of ``unit`` in the unit of the values.
+    value: the function that takes the figure from the rates. scale: one ``unit``, expressed in the unit of
+    the values.
     top: the top of the graph's scale; None if the peak decides. limit: the value above which the graph is drawn hot;
     None for no limit.
     """

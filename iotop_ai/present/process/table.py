@@ -21,9 +21,9 @@ from iotop_ai.present.text.frame_cache import cache_part
 from iotop_ai.present.text.line import Line, Span, cells, cut, row, spans_cells
 from iotop_ai.present.text.panel import panel, reason_row, scroll_to
 from iotop_ai.present.text.table import (
+    CellText,
     Column,
     ColumnSlot,
-    Word,
     fit_columns,
     head,
     layout_row,
@@ -287,7 +287,7 @@ def _row(
     return Line(layout_row(spans, 1 + len(mark) + cells(name), at, words, width), background, group.row_key)
 
 
-def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) -> Word:
+def _word(group: Group, facts: _Facts, spot: ColumnSlot, seconds: float | None) -> CellText:
     id_ = spot.column.id
     value_of = _BYTES.get(id_)
     if value_of is not None:
@@ -367,7 +367,7 @@ def _wchan(group: Group, table: ProcessTable) -> str:
     return f"{most} x{counts[most]}"
 
 
-def _delay(group: Group, facts: _Facts) -> Word:
+def _delay(group: Group, facts: _Facts) -> CellText:
     if facts.delayacct is False:
         return "off", "dim", ""
     ratio = group.rates.io_delay_ratio

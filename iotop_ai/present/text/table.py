@@ -86,14 +86,14 @@ def _slots(columns: tuple[Column, ...], start: int, width: int) -> list[ColumnSl
     return out
 
 
-Word = tuple[str, str, str]
+CellText = tuple[str, str, str]
 """The content of a cell: its text, the token of that text, and dim text directly after it."""
 
 
 def layout_row(
-    spans: list[Span], x: int, slots: Iterable[ColumnSlot], words: Iterable[Word], width: int
+    spans: list[Span], x: int, slots: Iterable[ColumnSlot], words: Iterable[CellText], width: int
 ) -> tuple[Span, ...]:
-    """A row of ``width`` columns: ``spans``, which take ``x`` columns, and then the word of each column of the table.
+    """A row as wide as ``width`` characters: ``spans``, which take ``x`` of them, then the text of each table column.
 
     It changes ``spans``. It is about five times as fast as ``place``, because the columns of a table cannot overlap.
     """
@@ -171,7 +171,7 @@ def _head(
 
 
 def note_room(width: int, title: str, columns: Iterable[ColumnSlot]) -> int:
-    """The number of columns that ``head`` has for a note after the title."""
+    """The number of characters that ``head`` has for a note after the title."""
     first = min((_title_start(p) for p in columns if p.column.title), default=width)
     return first - cells(title) - 6
 

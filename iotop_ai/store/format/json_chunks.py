@@ -24,26 +24,26 @@ def to_line(record: Any) -> str:
 
 
 def iter_json_chunks(
-    shape: Shape, value: Any, without: Collection[str] = (), many: int = CHUNK_ENTRIES
+    shape: Shape, value: Any, without: Collection[str] = (), per_chunk: int = CHUNK_ENTRIES
 ) -> Iterator[str]:
     """The text of ``to_line(shape.dump(value))``, chunk by chunk.
 
     without: the fields of the outermost record that are left out
-    many: the number of entries of a mapping in one chunk
+    per_chunk: the number of entries of a mapping in one chunk
     """
     if isinstance(shape, Maybe) and value is not None:
-        yield from iter_json_chunks(shape.inner, value, without, many)
+        yield from iter_json_chunks(shape.inner, value, without, per_chunk)
     elif isinstance(shape, Group):
         mark = "{"
         for name, inner, part in shape.non_defaults(value):
             if name not in without:
                 yield f'{mark}"{name}":'
-                yield from iter_json_chunks(inner, part, many=many)
+                yield from iter_json_chunks(inner, part, per_chunk=per_chunk)
                 mark = ","
         yield "}" if mark == "," else "{}"
-    elif isinstance(shape, Table) and len(value) > many:
+    elif isinstance(shape, Table) and len(value) > per_chunk:
         mark, items = "{", iter(value.items())
-        while part := dict(islice(items, many)):
+        while part := dict(islice(items, per_chunk)):
             yield mark + to_line(shape.dump(part))[1:-1]
             mark = ","
         yield "}"

@@ -17,7 +17,7 @@ a flood of kernel messages or marks would fill the memory while a disk hangs."""
 
 
 class Lost(NamedTuple):
-    """How many Frames were dropped so far, and how many of their events were lost because of MOST_EVENTS."""
+    """How many Frames have been dropped so far, and how many of their events have been lost because of MOST_EVENTS."""
 
     frames: int = 0
     events: int = 0

@@ -27,13 +27,13 @@ _OPEN_FITS: list[tuple[int, TrainingSession]] = []
 
 
 class TrainingSession:
-    """One training, described by the events that a framework's callback receives.
+    """One training run, described by the events that a framework's callback receives.
 
-    path, options: the arguments of ``Monitor``. record: whether to start a recorder; without one, only the steps are
-    sent to other monitors. writer: a SummaryWriter of TensorBoard, which gets the metrics; open runs of MLflow and
-    Weights & Biases get them as well. log: called with each new verdict as a line, on the first rank; standard error by
-    default. separable: whether the framework fetches a batch outside its step; if it does not, only ``watch`` on the
-    loader can measure the wait.
+    path, options: the arguments of ``Monitor``. record: whether to start a recorder; without one, the session only
+    sends its steps to other monitors. writer: a SummaryWriter of TensorBoard, which gets the metrics; open runs of
+    MLflow and Weights & Biases get them as well. log: called with each new verdict as a line, on the first rank;
+    standard error by default. separable: whether the framework fetches a batch outside its step; if it does not, only
+    ``watch`` on the loader can measure the wait.
     """
 
     def __init__(

@@ -34,4 +34,4 @@ class NoticeScreen(DialogScreen):
             self.leave()
 
     def enter(self) -> None:
-        """Do nothing, because there is nothing to confirm."""
+        """Do nothing: ``press`` closes the notice."""

@@ -26,13 +26,13 @@ TREE: Entries = {
 }
 
 
-def test_an_old_kernel_has_fewer_counts_and_other_lines_are_ignored() -> None:
+def test_the_fewer_counts_of_an_old_kernel_are_read() -> None:
     raw = b"cpu  1 2 3 4\ncpu7 10 20 30 40 50\nintr " + b"7 " * 5000 + b"\ncpu9 1 1 1 1 1 1 1 1\n"
     assert parse_cpu_stat(raw) == {7: CpuTicks(10, 20, 30, 40, 50, 0, 0, 0)}
     assert parse_cpu_stat(b"") == {}
 
 
-def test_ticks_are_the_kernels_integers_by_the_number_of_the_core(tmp_path: Path) -> None:
+def test_the_ticks_of_each_core_are_the_integers_of_the_kernel(tmp_path: Path) -> None:
     collector = CpuCollector(build(TREE, tmp_path))
     try:
         table = collector.read()

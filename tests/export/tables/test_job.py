@@ -16,7 +16,7 @@ def rows(shown: tuple[Frame, ...]) -> list[dict[str, object]]:
 
 def test_each_interval_has_a_row_with_its_shares_and_the_seconds_so_far() -> None:
     made = rows(slow_disk())
-    assert len(made) == 44, "not one row for each interval between Snapshots"
+    assert len(made) == 44, "the numbers of rows and of intervals between Snapshots differ"
     first, last = made[1], made[-1]
     assert (last["name"], last["ranks"], last["workers"], last["gpus"], last["label"]) == ("trainer.py", 1, 0, 1, None)
     for row in made[1:]:

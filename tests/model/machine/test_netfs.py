@@ -33,7 +33,7 @@ def test_every_figure_of_an_operation_is_that_of_nfsiostat() -> None:
     )
 
 
-def test_without_an_operation_its_means_are_undefined() -> None:
+def test_the_means_are_undefined_if_no_operation_ended() -> None:
     rates = nfs_op_rates(OP, OP, 1.0)
     assert (rates.ops_per_s, rates.rtt_ms, rates.exe_ms, rates.error_ratio) == (0.0, None, None, None)
 

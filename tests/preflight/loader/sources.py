@@ -1,4 +1,4 @@
-"""Modules such as a user writes, and functions that run the program on them.
+"""Modules like those that users write, and functions that run the program on them.
 
 The modules' loaders use the standard library's multiprocessing, PyTorch, and tf.data.
 """
@@ -186,19 +186,20 @@ def run_loader(
 def loader_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Call ``iotop-ai loader`` in this process, with this folder as the current one.
 
-    The loader runs in a child as usual. Most of the tests are about it, so they need no second program.
+    The loader runs in a child as usual. Most tests examine only that child, so iotop-ai itself need not run in a
+    process of its own.
     """
     with contextlib.chdir(folder):
         return iotop_here("loader", "--python", sys.executable, *arguments)
 
 
 def swept_here(folder: Path, *arguments: str) -> dict[str, Any]:
-    """The JSON object of a sweep by this process."""
+    """The JSON object of a sweep by this process; its exit code must be the one that the object names."""
     return _checked(loader_here(folder, "--json", *arguments))
 
 
 def swept(folder: Path, *arguments: str, **variables: str) -> dict[str, Any]:
-    """The JSON object of a sweep, whose exit code must be that of the program."""
+    """The JSON object of a sweep by the program; its exit code must be the one that the object names."""
     return _checked(run_loader(folder, "--json", *arguments, **variables))
 
 

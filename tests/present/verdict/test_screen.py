@@ -87,7 +87,7 @@ def test_other_classes_name_the_evidence_that_is_missing() -> None:
     assert "cpu_prep" in page
 
 
-def test_an_acknowledged_finding_is_called_so() -> None:
+def test_an_acknowledged_finding_is_shown_as_acknowledged() -> None:
     frame = last(ill())
     acked = {identity(frame.verdict.primary, frame.snapshot): value_of(frame.verdict.primary)}
     carry, verdict = fold(frame.carry._replace(acked=acked, decided_ns=None), frame.snapshot, frame.history)
@@ -95,7 +95,7 @@ def test_an_acknowledged_finding_is_called_so() -> None:
     assert re.search(r"○ failing_disk +is acknowledged; it comes back when it gets worse", page)
 
 
-def test_a_fault_that_no_rule_claims_is_not_called_without_a_sign() -> None:
+def test_a_fault_that_no_rule_claims_is_not_listed_under_no_sign() -> None:
     links = {"nvlinks": 3, "nvlinks_active": 3}
     whole = text(last(replace(JOB_STARVED, gpu_detail=links)), 80, 60)
     assert "not in the verdict" not in whole
@@ -109,7 +109,7 @@ def test_while_measuring_the_page_reports_that_no_rule_can_judge_yet() -> None:
     assert "no rule has a full window yet" in text(last(IDLE, 4))
 
 
-def test_scrolling_shows_every_row_and_its_position() -> None:
+def test_scrolling_shows_every_row_and_the_scroll_position() -> None:
     frame = last(JOB_STARVED)
     body = [line.text.rstrip() for line in body_rows(frame, UTC, 80, spread=False)]
     most = most_reasoning_scroll(frame, UTC, 80, 24)

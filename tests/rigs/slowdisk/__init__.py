@@ -1,4 +1,4 @@
-"""Real slow block devices as context managers: rig A is a throttled loop, rig B is a loop over FUSE."""
+"""Real block devices that are slow, as context managers: a throttled loop device and a loop device over FUSE."""
 
 from tests.rigs.slowdisk.fuse import FailingFolder, FuseDisk, why_no_fuse_disk
 from tests.rigs.slowdisk.throttle import ThrottledDisk, why_no_throttled_disk

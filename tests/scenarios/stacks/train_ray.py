@@ -10,7 +10,8 @@ from clock import Clock, options
 from images import augment, write_folder
 
 REPEATS = 20
-"""The number of times that a small data set is listed, so that an epoch does not end while it is watched."""
+"""The number of times that the files are read in an epoch if they are decoded (--work is not 0), so that no epoch ends
+while it is watched."""
 
 
 def main() -> None:

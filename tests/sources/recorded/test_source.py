@@ -1,4 +1,4 @@
-"""A recording as a Source: it gives the Frames that were live, for a file, a chain, a stream and a growing file."""
+"""A replay gives the same Frames as the recorded session, from a file, a chain, a stream or a growing file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Rotated:
         self.parts: list[Path] = []
         options = {} if size is None else {"rotation": Rotation(bytes=size), "rotate": self._next}
         self.recorder = Recorder(FileSink(str(path)), Clock(), cmdline="full", min_free_bytes=0, **options)  # type: ignore[arg-type]
-        self.put = 0
+        self.put_count = 0
 
     def _next(self, sink: object) -> FileSink:
         sink.close()  # type: ignore[attr-defined]
@@ -54,8 +54,8 @@ class Rotated:
     def write(self, live: list[Frame]) -> None:
         for frame in live:
             self.recorder.put(frame)
-            self.put += 1
-            while self.put - self.recorder.state().snapshots > 50:
+            self.put_count += 1
+            while self.put_count - self.recorder.state().snapshots > 50:
                 time.sleep(0.002)
 
     def close(self) -> None:
@@ -292,7 +292,7 @@ def test_closing_ends_the_wait(tmp_path: Path, live: list[Frame]) -> None:
     rotated.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root checks the owner")
 def test_root_refuses_a_part_that_another_user_put_there(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     shutil.copyfile(RECORDING, path)

@@ -46,12 +46,14 @@ from tests.store.secret_samples import WITH_SECRET, WITHOUT_SECRET
         ((), ()),
     ],
 )
-def test_at_the_level_of_names_there_are_no_arguments(given: tuple[str, ...], names: tuple[str, ...]) -> None:
-    assert command_names(given) == names
+def test_the_level_of_names_keeps_only_the_program_and_its_script(
+    cmdline: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    assert command_names(cmdline) == names
 
 
 def test_the_redacted_form_hides_what_looks_like_a_secret() -> None:
-    given = (
+    cmdline = (
         "curl",
         "--api-token",
         "abc",
@@ -60,12 +62,12 @@ def test_the_redacted_form_hides_what_looks_like_a_secret() -> None:
         "a" * 20 + "1" * 20,
         "--epochs=3",
     )
-    assert command_redacted(given) == (
+    assert command_redacted(cmdline) == (
         "curl", "--api-token", HIDDEN, f"--password={HIDDEN}", f"https://{HIDDEN}@host/path", HIDDEN, "--epochs=3",
     )  # fmt: skip
 
 
-def test_every_snapshot_is_redacted_and_unchanged_records_stay_the_same_objects() -> None:
+def test_every_snapshot_is_redacted_but_unchanged_records_stay_the_same_objects() -> None:
     redactor = Redactor("names")
     taken: list[Snapshot] = [s for s in session(6, 60) if s.processes.value is not None]
     before = None
@@ -81,16 +83,16 @@ def test_every_snapshot_is_redacted_and_unchanged_records_stay_the_same_objects(
 
 
 @pytest.mark.parametrize(("secret", "given"), WITH_SECRET, ids=[" ".join(s)[:40] for _, s in WITH_SECRET])
-def test_a_command_line_shows_no_secret(secret: str, given: tuple[str, ...]) -> None:
+def test_a_command_line_shows_no_secret(secret: str, cmdline: tuple[str, ...]) -> None:
     assert secret in " ".join(given)
     for command in (command_redacted, command_names):
         assert secret not in " ".join(command(given)), command(given)
-    assert command_redacted(given)[0] == given[0]
+    assert command_redacted(cmdline)[0] == given[0]
 
 
 @pytest.mark.parametrize("given", WITHOUT_SECRET, ids=[" ".join(s)[:40] for s in WITHOUT_SECRET])
-def test_a_command_line_without_a_secret_stays_readable(given: tuple[str, ...]) -> None:
-    assert command_redacted(given) == given
+def test_a_command_line_without_a_secret_stays_readable(cmdline: tuple[str, ...]) -> None:
+    assert command_redacted(cmdline) == given
 
 
 @given(st.lists(st.text(max_size=40), max_size=6))

@@ -40,7 +40,7 @@ from tests.diagnosis.gpu_scenes import (
     SPINNING,
     SPINNING_TRAINER,
     TWO_HIDDEN_JOBS,
-    first,
+    first_gpu,
     rates,
     two_programs,
 )
@@ -133,8 +133,8 @@ def test_the_evidence_has_the_threshold_that_was_crossed() -> None:
 
 
 def test_one_reading_at_a_lower_generation_does_not_explain_repeated_packets() -> None:
-    replays = first(FED, pcie_replays_per_s=4000.0)
-    raising = first(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
+    replays = first_gpu(FED, pcie_replays_per_s=4000.0)
+    raising = first_gpu(FED, pcie_replays_per_s=4000.0, pcie_generation=3)
     frames = play((replays, 20), (raising, 1), (replays, 10))
     assert dict(frames[-1].verdict.primary.args)["why"] == "replays"
 
@@ -148,7 +148,7 @@ def test_a_slow_link_shows_its_generation_under_load() -> None:
 
 
 def test_one_counter_of_slowed_time_gives_the_same_confidence_as_all() -> None:
-    hot = first(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
+    hot = first_gpu(FED, hw_thermal_ratio=0.3, sw_thermal_ratio=None, sm_mhz=900.0)
     assert verdict_of(hot).primary.confidence == 0.95
 
 
@@ -218,7 +218,7 @@ def test_an_idle_link_that_saves_power_does_not_count_as_full() -> None:
 
 
 def test_a_throttled_gpu_recovers_only_below_the_lower_limit() -> None:
-    hot, warm, cool = (first(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
+    hot, warm, cool = (first_gpu(FED, sw_thermal_ratio=share) for share in (0.3, 0.02, 0.0))
     frames = play((hot, 15), (warm, 40), (cool, 40))
     assert frames[14].verdict.primary.class_id == "gpu_throttle"
     assert frames[54].verdict.primary.class_id == "gpu_throttle"

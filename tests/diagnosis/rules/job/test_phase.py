@@ -77,10 +77,10 @@ def test_a_young_program_that_is_not_a_job_is_not_starting() -> None:
 
 
 def test_a_checkpoint_is_shown_for_a_while() -> None:
-    words = [f.verdict.primary.class_id for f in play((SAVING, 50))]
-    assert words[11] == "checkpoint_write"
-    assert words[25] == "checkpoint_write"
-    assert words[-1] != "checkpoint_write"
+    class_ids = [f.verdict.primary.class_id for f in play((SAVING, 50))]
+    assert class_ids[11] == "checkpoint_write"
+    assert class_ids[25] == "checkpoint_write"
+    assert class_ids[-1] != "checkpoint_write"
 
 
 def test_a_job_that_rests_leaves_the_verdict_to_other_rules() -> None:
