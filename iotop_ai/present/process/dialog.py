@@ -84,7 +84,7 @@ def _target_rows(now: Snapshot, target: ProcessTarget, width: int) -> list[Row]:
     return head + (labelled("", f"+{more} more", width) if more > 0 else [])
 
 
-def _of_others(now: Snapshot, target: ProcessTarget) -> bool:
+def _belongs_to_others(now: Snapshot, target: ProcessTarget) -> bool:
     """Whether the action will be refused, because all these processes belong to other users and this user is not
     root.
     """
@@ -112,7 +112,7 @@ def process_body(
     if len(target.keys) > 1:
         head += labelled("all", f"it applies to each of the {len(target.keys)}", width, token="warn")
     head += labelled("logged", "in the recording and the audit log", width)
-    if _of_others(now, target):
+    if _belongs_to_others(now, target):
         head += labelled("denied", "it belongs to another user: run iotop-ai as root", width, token="warn")
     tail: list[Row] = []
     for words, effect in _CHOICES:

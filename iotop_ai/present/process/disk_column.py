@@ -1,4 +1,4 @@
-"""The disk that a process's I/O goes to, where it can be inferred: the kernel does not count I/O by process
+"""The disk that a process's I/O goes to, where it can be inferred: the kernel does not count I/O per process
 and disk.
 """
 

@@ -44,10 +44,10 @@ class Filter(NamedTuple):
     trouble: str = ""
 
 
-def _rate(rate_of: Callable[[ProcessRates], float | None], times: float = 1.0) -> Callable[[Subject], float | None]:
+def _rate(rate_of: Callable[[ProcessRates], float | None], factor: float = 1.0) -> Callable[[Subject], float | None]:
     def scaled(subject: Subject) -> float | None:
         rate = None if subject.rates is None else rate_of(subject.rates)
-        return None if rate is None else rate * times
+        return None if rate is None else rate * factor
 
     return scaled
 
@@ -67,7 +67,7 @@ _NUMBERS: dict[str, Callable[[Subject], float | None]] = {
 _WORDS: dict[str, Callable[[Subject], str | None]] = {
     "name": lambda subject: subject.info.name,
     "user": lambda subject: subject.info.user,
-    "command": lambda subject: _line(subject.info),
+    "command": lambda subject: _command_line(subject.info),
     "state": lambda subject: None if subject.stat is None else subject.stat.state,
 }
 """The fields that hold words."""
@@ -100,7 +100,7 @@ _DEEPEST = 16
 _LONGEST = 200
 """The largest number of characters of a regular expression."""
 _SEARCHED = (1 << 15, 2048, 512)
-"""How many characters of a command line are searched, by the number of unbounded repeats in the regular expression."""
+"""How many characters of a text are searched, by the number of unbounded repeats in the regular expression."""
 _PARTS = pattern(r"\\(?:\d+|.)|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P=\w+\)|\(\?\(|[*+][?+]?|\{\d*,?\d*\}|.", re.DOTALL)
 """The parts of a regular expression: an escape, a character class, a back reference, a condition, a repeat, or another
 character.
@@ -117,7 +117,7 @@ class _QueryError(Exception):
 def parse_filter(text: str) -> Filter:
     """The filter that the user typed.
 
-    Text is a query if it compares a known field, compares any word by < or >, or asks for tagged processes. Other text
+    Text is a query if it compares a known field, compares any word with < or >, or asks for tagged processes. Other text
     is a regular expression, or plain text if it is not a valid expression.
     """
     comparisons = _COMPARISON.findall(text)
@@ -158,7 +158,7 @@ def _near(word: str) -> str:
 class _Search:
     """A search for a regular expression, or for plain text if the expression is invalid or could take hours.
 
-    The searched text is hostile, since a process sets its command line, and ``re`` has no time limit. Each further
+    The searched text may be hostile, since a process sets its command line, and ``re`` has no time limit. Each further
     character can double the time of a nested repeat, and each unbounded repeat multiplies the time by the text's
     length.
     """
@@ -192,7 +192,7 @@ def _unbounded_repeats(text: str) -> int | None:
     return count if count < len(_SEARCHED) else None
 
 
-def _line(info: ProcessInfo) -> str:
+def _command_line(info: ProcessInfo) -> str:
     return " ".join(info.cmdline)
 
 
@@ -201,7 +201,7 @@ def _matching(matches: Callable[[str], bool]) -> Answer:
 
     def answer(subject: Subject) -> bool:
         info = subject.info
-        return matches(info.name) or matches(info.user) or matches(_line(info))
+        return matches(info.name) or matches(info.user) or matches(_command_line(info))
 
     return answer
 

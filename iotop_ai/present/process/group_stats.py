@@ -39,7 +39,7 @@ class GroupStats(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """The stats of a group, with the group's keys and the stat of all processes from which they were computed."""
+    """The stats of a group, and their inputs: the group's keys and the stat of all processes."""
 
     keys: Collection[ProcessKey]
     stat: Mapping[ProcessKey, ProcessStat]

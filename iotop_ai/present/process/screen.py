@@ -140,8 +140,8 @@ def _top(frame: Frame, view: View, page: ProcessPage, width: int, height: int) -
     main = _main_thread(page)
     if main is not None:
         token = "strong" if main.state == "D" else "text"
-        whose = "main thread: "
-        text = whose + wait_text(main, width - _LABEL - 1 - len(whose))
+        prefix = "main thread: "
+        text = prefix + wait_text(main, width - _LABEL - 1 - len(prefix))
         out += _labelled("waits" if main.state != "R" else "does", text, width, 1, token)
     if page.code is not None and page.code.value is not None:
         out += _labelled("code", code_text(page.code.value), width, 2, "strong")

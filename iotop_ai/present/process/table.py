@@ -66,7 +66,7 @@ COLUMNS = (
 SHOWN = "shown"
 """The ``column_state`` of a column that is on the screen."""
 _NAME, _NARROW_NAME = 24, 20
-"""The columns of the name, and its columns on a narrow screen."""
+"""The width of the name in cells, and its width on a narrow screen."""
 _ALWAYS = ("read", "write", "pid")
 """The columns that cannot be left out."""
 _BYTES: dict[str, Callable[[Group], float | None]] = {
@@ -154,7 +154,7 @@ def column_state(column: str, frame: Frame, view: View, width: int) -> str:
 
 
 def _name_room(width: int) -> int:
-    """The columns of the name on a screen of this width."""
+    """The width of the name in cells, on a screen of this width."""
     return _NAME if width >= 72 else _NARROW_NAME
 
 

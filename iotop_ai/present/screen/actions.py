@@ -26,8 +26,8 @@ class Action(NamedTuple):
 
     keys: the default keys, by Textual's names. command: what the key runs, as in a binding of Textual. text: the words
     in the palette. name: an id, unique over all screens. priority: whether the key works wherever the focus is. hint:
-    the action's entry in the row of keys and in the help; None for no entry. replay, above: the entries used instead
-    while the past is shown, and on the screens above the main one; None to use hint.
+    the action's entry in the row of keys and in the help; None for no entry. replay: the entry while
+    the past is shown. above: the entry on the screens above the main one. None to use hint.
     """
 
     keys: tuple[str, ...]

@@ -42,7 +42,7 @@ _FRAME_ROWS = 2
 """The number of rows around a page: the rule above it and the row below it."""
 
 _Block = list[list[Cell]]
-"""The rows of one entry, which stay together, or the rows of a whole column."""
+"""The rows of one entry, which stay together, or the rows of a whole page column."""
 
 
 class _Page(NamedTuple):
@@ -94,7 +94,7 @@ def page_count(width: int, height: int, view: View, screen: str = "main") -> int
 
 
 def _pages(view: View, width: int, height: int, screen: str) -> list[_Page]:
-    """The help as one page, with columns as wide as possible, if everything fits; otherwise as several pages.
+    """The help as one page, with page columns as wide as possible, if everything fits; otherwise as several pages.
 
     The pages of a screen above the main one are in this order: its keys, the meaning of its columns, the keys of the
     main screen. Those of the main screen begin with its keys.
@@ -135,7 +135,7 @@ def _groups(view: View, own: tuple[Key, ...], screen: str, column_cells: int, ro
     """The keys of the screen, the meaning of its columns, and, for a screen above the main one, the keys of the main
     screen.
 
-    Each of these is a list of columns of at most ``room`` rows.
+    Each of these is a list of page columns of at most ``room`` rows.
     """
     main = _key_table("keys of the main screen" if own else "keys", keys_of(view), view, column_cells)
     columns = _columns_table("columns", COLUMN_HELP[screen], column_cells)

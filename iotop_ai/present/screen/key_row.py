@@ -58,7 +58,7 @@ _FIXED = {
     _TAB: Key(_TAB, "panel", "next panel; Up, Down in it", 2),
     _END: Key(_END, "now", "back to now, also Esc"),
 }
-"""The entries that no action in the tables has a hint for."""
+"""The entries for which no action has a hint."""
 
 _LIST_ROW = (
     *("device.list", "filter.open", "sort.previous", "sort.list", "sort.reverse", "rows.tree", "rows.columns"),

@@ -83,7 +83,7 @@ _FIRST_DISKS, _MOST_LINKS = 3, 6
 network links with a row.
 """
 _LISTED_STEP = 4
-"""The step in rows of ``listed_rows``."""
+"""``listed_rows`` is a multiple of this."""
 _TITLED_FROM = 20
 """The minimum height of a screen that shows the titles of hidden panels."""
 _WITHOUT_GAP = ("doctor", "keys", "banner", "time", "timeline")
@@ -151,7 +151,8 @@ def _zoom_slots(panel: str, height: int, view: View) -> tuple[Slot, ...]:
 
 
 def plan(width: int, height: int, frame: Frame, view: View) -> tuple[Slot, ...]:
-    """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict.
+    """The panels that fit, from top to bottom, over the whole height. A zoomed panel is alone below the verdict and the
+    time line.
 
     On a short screen, rows are taken away in this order: the network table, blank rows, the second row of graphs, a row
     for each of many equal GPUs, process rows down to two, the filesystem row, doctor's row, the CPU row, graphs, GPUs
@@ -286,7 +287,7 @@ def _spread(heights: _Heights, height: int, hidden: frozenset[str], disks: int, 
     """
     spare = height - heights.total(hidden)
     if spare > 0 and heights.disk and "disk" not in hidden:
-        # Rows for the reader, the trainer and the footer of the process list take precedence over the fourth disk.
+        # The process list gets enough rows for its footer and a few processes before a fourth disk gets one.
         keep = max(0, 6 - heights.process)
         room = min(spare - keep, height // 3 - heights.disk)
         more = max(0, min(room, disks + 1 - heights.disk))

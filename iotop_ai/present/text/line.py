@@ -156,20 +156,20 @@ def cut_spans(spans: Iterable[Span], width: int) -> list[Span]:
     return out
 
 
-def place(width: int, *given: Cell, background: str = "", key: str = "") -> Line:
+def place(width: int, *row_cells: Cell, background: str = "", key: str = "") -> Line:
     """The cells as a line of exactly ``width`` columns. A cell that would overlap its left neighbour starts after the
     neighbour and loses its first columns.
 
     A gap belongs to the span on its left, so that a row has few spans.
     """
-    return _place(width, given, background, key)
+    return _place(width, row_cells, background, key)
 
 
 @lru_cache(maxsize=512)
-def _place(width: int, given: tuple[Cell, ...], background: str, key: str) -> Line:
+def _place(width: int, row_cells: tuple[Cell, ...], background: str, key: str) -> Line:
     """``place``, cached because most rows do not change from tick to tick."""
     spots = []
-    for column, text, token, right in given:
+    for column, text, token, right in row_cells:
         if text:
             takes = len(text) if text.isascii() else cells(text)
             spots.append((column - takes + 1 if right else column, text, token, takes))

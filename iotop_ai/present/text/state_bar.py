@@ -10,7 +10,7 @@ from iotop_ai.present.text.line import Span
 from iotop_ai.present.text.units import duration
 
 MEASURING, GAP = "measuring", ""
-"""States of a Run without a verdict: before the first one, and between two of them."""
+"""The states of a Run without a verdict: before the first verdict, and between two verdicts."""
 _HUES = {"STARTING": "info", "BUSY": "warn", "WASTED": "warn", "SLOWED": "warn"}
 
 

@@ -86,7 +86,7 @@ def _without_brackets(spans: Sequence[Span]) -> Spans:
 
 
 def _fit(spans: Sequence[Span], width: int) -> Spans:
-    """``fit``, but text in brackets is not dropped before a whole clause."""
+    """``fit`` without the step that drops text in brackets."""
     total, best, open_brackets = 0, -1, 0
     for i, span in enumerate(spans):
         if span.text in _SEPARATORS and total <= width and open_brackets <= 0:

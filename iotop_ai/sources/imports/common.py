@@ -20,7 +20,8 @@ MOST_DEVICES, MOST_COLUMNS, MOST_RUNS = 4096, 256, 10_000
 """The most devices and columns in a report, and the most runs of the logging program in a log."""
 _LONGEST_LOGGED_TIME = 64
 _SET_BACK_NS = 60 * 1_000_000_000
-"""A step back in a log's times by more than this many ns may be the end of summer time; smaller ones correct the clock.
+"""A step back in a log's times by more than this many ns may be the end of summer time; smaller steps are corrections
+of the clock.
 """
 _READINGS = tuple(name for name, default in Snapshot._field_defaults.items() if isinstance(default, Reading))
 
@@ -178,7 +179,8 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """Return the record of a device by its kernel name; any other name is a device-mapper name (``iostat -N``).
+    """Return the record of a device by its kernel name. A name that no pattern matches is taken for a device-mapper name
+    (``iostat -N``).
 
     Major and minor are 0, which no block device has.
     """

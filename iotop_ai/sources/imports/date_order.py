@@ -39,7 +39,7 @@ class DateOrderFinder:
             return
         first, second, _ = logged_time.numbers
         if first > _MONTHS or second > _MONTHS:
-            # A date that can only have the day first outweighs all others: those may be damaged.
+            # A date that can only have the day first outweighs those that can only have the month first.
             self._known = self._known or first > _MONTHS
         self._differs = self._differs or first != second
         last, self._last = self._last, logged_time

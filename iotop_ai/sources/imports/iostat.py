@@ -288,8 +288,8 @@ class _Import:
         """
         if report_ns is None:
             return self._interval_s
-        apart_s = (report_ns - self._wall_ns) / _NS
-        return self._interval_s if apart_s <= 0 or abs(apart_s - self._interval_s) <= 1 else apart_s
+        logged_s = (report_ns - self._wall_ns) / _NS
+        return self._interval_s if logged_s <= 0 or abs(logged_s - self._interval_s) <= 1 else logged_s
 
     def _key(self, name: str) -> BlockKey:
         """Return the key of a device. A device that was missing in a report has a new key afterwards."""

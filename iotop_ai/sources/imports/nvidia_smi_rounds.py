@@ -113,7 +113,7 @@ def _spacing(sample: list[Row]) -> _Spacing | None:
     # The greatest step from one gap to the next longer one probably separates the rounds, so it is tried first.
     for _, low, high in sorted(wide, reverse=True):
         limit_ns = math.isqrt(low * high)
-        # Splitting needs only the limit; the number of GPUs is found by it.
+        # Splitting needs only the limit, and shows the number of GPUs.
         split = _spaced(iter(sample), _Spacing(0, limit_ns))
         counts = {len(group) for may_be_incomplete, group in split if not may_be_incomplete}
         rounds_seen = sum(gap > limit_ns for gap in gaps_ns)

@@ -11,9 +11,9 @@ from iotop_ai.model.clean import clean
 from iotop_ai.model.reading import Reading, Status
 
 READ_EVERY_NS = 900_000_000
-"""The least time between two reads of the acknowledged findings, in nanoseconds."""
+"""The minimum time between two reads of the acknowledged findings, in nanoseconds."""
 FIRST_WAIT_S = 0.25
-"""How long the start waits for the first read, in seconds. On a local disk, this read takes a millisecond."""
+"""How long the first tick waits for the first read, in seconds. On a local disk, this read takes a millisecond."""
 WAIT_S = 0.005
 """How long a tick waits for a read, in seconds, so that its Snapshot has all changes made before the tick."""
 LATE_NS = 3_000_000_000
