@@ -17,7 +17,7 @@ from tests.scenarios import real_gpu
 from tests.scenarios import run as scenarios
 from tests.scenarios.cause import TRAINER, Cause, with_options
 from tests.scenarios.causes import CAUSES, plain
-from tests.scenarios.figures import apart, confusion, figures, scored
+from tests.scenarios.figures import confusion, figures, scored, tuned_and_held_out
 from tests.scenarios.plan import BACKGROUND, HELD_OUT, PLAIN, Run, plan
 from tests.scenarios.registry import all_causes, why_not
 from tests.scenarios.report import document, summary
@@ -102,7 +102,7 @@ RECORDS = [
 
 
 def test_figures_are_summed_over_runs_and_held_out_runs_are_listed_separately() -> None:
-    tuned, held = apart(scored(RECORDS))
+    tuned, held = tuned_and_held_out(scored(RECORDS))
     assert [r.record["name"] for r in held] == ["a"]
     found = figures(tuned)
     assert (found.runs, found.top1, found.false_alarms) == (2, 0.5, 0.5)

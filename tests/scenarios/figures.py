@@ -85,7 +85,7 @@ def _share(runs: Sequence[Scored], holds: Callable[[Scored], bool]) -> float | N
     return sum(holds(r) for r in runs) / len(runs) if runs else None
 
 
-def apart(runs: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
+def tuned_and_held_out(runs: Sequence[Scored]) -> tuple[list[Scored], list[Scored]]:
     """Return the runs that were used for tuning, and the runs with held-out parameters."""
     return (
         [r for r in runs if r.record["kind"] != HELD_OUT],

@@ -81,9 +81,9 @@ def read(folder: Path) -> None:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
             most = os.fstat(fd).st_size
             for _ in range(8):
-                place = chance.randrange(max(1, most - CHUNK)) // 4096 * 4096
-                os.pread(fd, CHUNK, place)
-                os.posix_fadvise(fd, place, CHUNK, os.POSIX_FADV_DONTNEED)
+                offset = chance.randrange(max(1, most - CHUNK)) // 4096 * 4096
+                os.pread(fd, CHUNK, offset)
+                os.posix_fadvise(fd, offset, CHUNK, os.POSIX_FADV_DONTNEED)
         finally:
             os.close(fd)
 

@@ -23,7 +23,7 @@ class Link(NamedTuple):
 def linked_server(command: Sequence[str], near: str, far: str, net: str) -> Iterator[Link]:
     """Run a server in a second network; it must print a line once it listens.
 
-    near, far: the names of the interfaces. net: the first two numbers of the addresses, such as "10.231".
+    near, far: the first parts of the interfaces' names. net: the first two numbers of the addresses, such as "10.231".
 
     The network ends with the server, the server ends with this process, and the interfaces end with the network.
     """

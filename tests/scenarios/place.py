@@ -19,7 +19,7 @@ PR_SET_PDEATHSIG = 1
 PREFIX = "iotop-scenario-"
 GROUPS = ("blkio", "memory", "cpu", "cpuset")
 SWAPS = "swaps.json"
-"""The name of the file in the folder that holds the numbers of the zram devices to which the run swaps."""
+"""The name of a file in the run's folder: it holds the numbers of the zram devices to which the run swaps."""
 
 
 def die_with_us() -> None:
@@ -104,11 +104,12 @@ def clear(folder: Path) -> None:
 
 
 def _detach(folder: Path) -> None:
+    """Detach the loop devices over files in the folder, after the loop devices that are stacked on them."""
     done = subprocess.run(["losetup", "-n", "-O", "NAME,BACK-FILE", "-l"], capture_output=True, text=True)
-    ours = [words[0] for line in done.stdout.splitlines() if len(words := line.split()) > 1]
+    loops = [words[0] for line in done.stdout.splitlines() if len(words := line.split()) > 1]
     backs = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines() if len(line.split()) > 1}
-    mine = [name for name in ours if backs[name].startswith(f"{folder}/")]
-    for name in [*(n for n in ours if backs[n] in mine), *mine]:
+    lower = [name for name in loops if backs[name].startswith(f"{folder}/")]
+    for name in [*(n for n in loops if backs[n] in lower), *lower]:
         subprocess.run(["losetup", "-d", name], capture_output=True)
 
 

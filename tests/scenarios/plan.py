@@ -66,9 +66,9 @@ def plan(
             number = numbers[name][turn]
             cause = causes[name]
             kind = kind_of(cause, number, background=background)
-            prefix = "held out " if kind == HELD_OUT else ""
+            seed_prefix = "held out " if kind == HELD_OUT else ""
             least = max(seconds, cause.seconds, round(cause.window_s) + SCORED_S)
-            out.append(Run(name, number, kind, f"{prefix}{seed}/{name}/{number}", least))
+            out.append(Run(name, number, kind, f"{seed_prefix}{seed}/{name}/{number}", least))
     return out
 
 

@@ -42,7 +42,7 @@ def running(command: list[str], **more: Any) -> Iterator[subprocess.Popen[bytes]
         program.wait()
 
 
-def _answers(folder: Path, cause: Cause, library: Path | None) -> Path | None:
+def _write_gpu_conf(folder: Path, cause: Cause, library: Path | None) -> Path | None:
     """Write the file from which the GPU library answers, and return its path; None without a GPU."""
     if not cause.gpu or library is None:
         return None
@@ -60,7 +60,7 @@ def play(run: Run, cause: Cause, library: Path | None, keep: Path | None) -> dic
     if keep is not None:
         keep.unlink(missing_ok=True)
     with alone(), at_most(3 * run.seconds + 120), run_folder() as folder:
-        conf = _answers(folder, cause, library)
+        conf = _write_gpu_conf(folder, cause, library)
         log = folder / "steps.jsonl"
         with cause.scene(folder) as setting, contextlib.ExitStack() as stack:
             if run.kind == BACKGROUND:

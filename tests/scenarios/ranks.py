@@ -26,13 +26,13 @@ from tests.scenarios.trainer import Dataset, Loader, options, spin
 
 IDLE_W, COMPUTE_W, SPIN_W = 70.0, 600.0, 28.0
 LOADING, COMPUTING, SPINNING, COPYING = range(4)
-TOTAL = 85_520_809_984
+GPU_MEMORY_BYTES = 85_520_809_984
 TICK_S = 0.5
 BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
 IDLE = {"util": 0, "power_mw": 70_000, "clock1": 345, "temp0": 34, "throttle": 1, "mem_used": 4 << 20, "pstate": 8}
 BREAKS_S = 10.0
-"""The seconds after which a GPU breaks. It breaks late, because the driver drops events without a listener."""
+"""The seconds after which a GPU breaks. It breaks late, because the driver drops events to which no program listens yet."""
 SPAWN = multiprocessing.get_context("spawn")
 """The method with which torch.multiprocessing.spawn starts its ranks."""
 
@@ -73,12 +73,13 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
         # The rank ends with the process that started it, however that process ends.
         die_with_us()
     board.pids[rank] = os.getpid()
-    mine = rank < trouble.gpus
-    late = argparse.Namespace(**{**vars(a), "cpu_ms": trouble.amount}) if trouble.kind == "late-data" and mine else a
-    loader = Loader(Dataset(late), a.workers, a.batch, a.prefetch, a.method)
-    factor = trouble.amount if trouble.kind in ("late-step", "throttle") and mine else 1.0
+    affected = rank < trouble.gpus
+    slow_data = trouble.kind == "late-data" and affected
+    data_options = argparse.Namespace(**{**vars(a), "cpu_ms": trouble.amount}) if slow_data else a
+    loader = Loader(Dataset(data_options), a.workers, a.batch, a.prefetch, a.method)
+    factor = trouble.amount if trouble.kind in ("late-step", "throttle") and affected else 1.0
     log = a.log.open("w", buffering=1) if a.log and rank == 0 else None
-    exchange = Exchange((a.folder / "peer").read_text()) if trouble.kind == "gradients" and mine else None
+    exchange = Exchange((a.folder / "peer").read_text()) if trouble.kind == "gradients" and affected else None
     began = time.monotonic()
     while True:
         start = time.monotonic()
@@ -86,10 +87,10 @@ def train(a: argparse.Namespace, board: Board, rank: int, trouble: Trouble) -> N
         loader.get()
         ready = time.monotonic()
         board.waits[rank] = ready - start
-        if trouble.kind == "link" and mine:
+        if trouble.kind == "link" and affected:
             board.enter(rank, COPYING)
             time.sleep(trouble.amount)
-        if trouble.kind in ("xid", "lost") and mine and ready - began >= BREAKS_S:
+        if trouble.kind in ("xid", "lost") and affected and ready - began >= BREAKS_S:
             # The program hangs in a call that never returns.
             board.enter(rank, LOADING)
             threading.Event().wait()
@@ -184,9 +185,9 @@ def gpu_figures(
         counters["replays"] += trouble.amount * seconds
     if trouble.kind == "memory":
         counters["held"] += trouble.amount * seconds
-        out["mem_used"] = min(TOTAL - (1 << 30), round(0.955 * TOTAL + counters["held"]))
+        out["mem_used"] = min(GPU_MEMORY_BYTES - (1 << 30), round(0.955 * GPU_MEMORY_BYTES + counters["held"]))
     if trouble.kind == "shared":
-        out["mem_used"] = round(0.97 * TOTAL)
+        out["mem_used"] = round(0.97 * GPU_MEMORY_BYTES)
     return out | {"fi.197": 0, "fi.198": round(counters["bytes"]), "pcie_replay": round(counters["replays"])}
 
 

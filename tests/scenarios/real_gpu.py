@@ -38,7 +38,7 @@ def why_not(device: str) -> str:
 
 
 def truth(log: Path, start: float, end: float) -> dict[str, float]:
-    """Return the steps between two moments, and the shares of their time: without data, with the GPU busy, the rest."""
+    """Return the number of steps between two moments, and the shares of their time: without data, GPU busy, the rest."""
     steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
     inside = [step for step in steps if start <= step["at"] <= end]
     whole = sum(step["all"] for step in inside) or 1.0
@@ -63,17 +63,17 @@ def play(model: str, cause: str, seconds: int, device: str) -> dict[str, Any]:
             if trainer.poll() is not None:
                 raise RuntimeError(f"{model} {cause}: the trainer ended with {trainer.returncode}")
             true = truth(log, start, end)
-        ask = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(trainer.pid)]
-        found = json.loads(subprocess.run(ask, cwd=REPO, capture_output=True, text=True).stdout)
+        diagnose = [sys.executable, "-m", "iotop_ai", "diagnose", str(recording), "--json", "--job", str(trainer.pid)]
+        found = json.loads(subprocess.run(diagnose, cwd=REPO, capture_output=True, text=True).stdout)
     keys = ("verdict", "confidence", "data_stall_ratio", "goodput_ratio")
     return {"model": model, "cause": cause, "truth": true, **{key: found.get(key) for key in keys}}
 
 
-def main(words: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=40)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    a = parser.parse_args(words)
+    a = parser.parse_args(argv)
     reason = why_not(a.device)
     if reason:
         print(f"unknown: {reason}", file=sys.stderr)

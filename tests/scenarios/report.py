@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from textwrap import wrap
 
-from tests.scenarios.figures import Figures, Record, Scored, apart, confusion, figures, scored
+from tests.scenarios.figures import Figures, Record, Scored, confusion, figures, scored, tuned_and_held_out
 from tests.scenarios.plan import BACKGROUND
 
 WANTED = ("at least 90 %", "at least 97 %", "at most 2 %", "at most 10 s", "at most 1", "at least 90 %")
@@ -96,7 +96,7 @@ def run_line(run: Scored) -> str:
 
 def summary(records: Sequence[Record]) -> str:
     """Return the figures of all runs, for a terminal."""
-    tuned, held = apart(scored(records))
+    tuned, held = tuned_and_held_out(scored(records))
     out = [f"{'':34} {'tuned':>16} {'held out':>16}   wanted"]
     for name, one, other, wanted in zip(NAMES, cells(figures(tuned)), cells(figures(held)), WANTED, strict=True):
         out.append(f"{name:34} {one:>16} {other:>16}   {wanted}")
@@ -141,7 +141,7 @@ def how_often(runs: Sequence[Scored]) -> str:
 def document(records: Sequence[Record], command: str) -> str:
     """Return the text of docs/verdict.md."""
     runs = scored(records)
-    tuned, held = apart(runs)
+    tuned, held = tuned_and_held_out(runs)
     cores = os.cpu_count()
     machine = f"a virtual machine with {cores} cores, Linux {platform.release()}, Python {platform.python_version()}"
     repeats = "\n".join(wrap(how_often(runs), 120))

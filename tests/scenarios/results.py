@@ -22,14 +22,14 @@ class Results:
     def __init__(self, folder: Path, plan: dict[str, Any], *, resume: bool) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        stamp = folder / PLAN
-        if resume and stamp.exists():
-            old = json.loads(stamp.read_text())
+        plan_file = folder / PLAN
+        if resume and plan_file.exists():
+            old = json.loads(plan_file.read_text())
             if old != plan:
                 raise OtherPlanError(f"{folder} was begun with {old}, not with {plan}; give the same or no --resume")
         elif any(folder.glob("*.json")):
             self._set_aside()
-        _write(stamp, plan)
+        _write(plan_file, plan)
 
     def _set_aside(self) -> None:
         number = 1

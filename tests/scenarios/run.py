@@ -141,9 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         done = Results.done_in(folder) if a.resume else frozenset()
         print(listed(causes, names, [run for run in runs if run.file not in done]))
         return 0
-    begun = {"seed": a.seed, "seconds": a.seconds, "repeat": a.repeat, "background": a.background}
+    settings = {"seed": a.seed, "seconds": a.seconds, "repeat": a.repeat, "background": a.background}
     try:
-        results = Results(folder, begun, resume=a.resume)
+        results = Results(folder, settings, resume=a.resume)
     except OtherPlanError as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -42,7 +42,7 @@ class Slim:
         if pid is not None and self._own_job is None and len(jobs) > 1:
             # If all jobs were kept, the verdict could be about one job and the account of time about another one.
             raise ValueError(f"pid {pid} belongs to none of {len(jobs)} jobs")
-        self._others = _of_others(snapshots, self._own_job)
+        self._others = _members_of_other_jobs(snapshots, self._own_job)
         self._init = _first_process(snapshots)
         tables = [s.processes.value for s in snapshots if s.processes.value is not None]
         self._jobs = {
@@ -54,9 +54,9 @@ class Slim:
             if key not in self._others
         }
         self._kept = self._jobs | _busy(tables) | _descendants(tables, self._jobs)
-        self._own = {s.own.pid for s in snapshots}
+        self._monitor_pids = {s.own.pid for s in snapshots}
         self._infos: dict[ProcessKey, ProcessInfo] = {}
-        self._same: dict[int, tuple[Any, Any]] = {}
+        self._results: dict[int, tuple[Any, Any]] = {}
 
     def all(self) -> Iterator[Snapshot]:
         """Yield the reduced Snapshots."""
@@ -67,7 +67,7 @@ class Slim:
         host = snapshot.host._replace(name="machine", user="root", boot_id="kept")
         ours = {key.pid for key in self._jobs}
         events = tuple(
-            e._replace(text=self._hidden(e.text))
+            e._replace(text=self._anonymous_text(e.text))
             for e in snapshot.events
             if e.kind != ENDED or not ours or e.job_pid in ours or e.pid in ours
         )
@@ -91,11 +91,11 @@ class Slim:
         for field in ("disks", "mounts", "filesystems", "netfs", "jobs", "cgroups"):
             reading = getattr(out, field)
             if reading.value is not None:
-                out = out._replace(**{field: reading._replace(value=self._hide(reading.value))})
+                out = out._replace(**{field: reading._replace(value=self._anonymous_cached(reading.value))})
         return out
 
     def _wanted(self, key: ProcessKey) -> bool:
-        return (key in self._kept and key not in self._others) or key.pid in self._own
+        return (key in self._kept and key not in self._others) or key.pid in self._monitor_pids
 
     def _table(self, table: ProcessTable) -> ProcessTable:
         def cut(values: Mapping[ProcessKey, T]) -> dict[ProcessKey, T]:
@@ -119,32 +119,32 @@ class Slim:
     def _info(self, key: ProcessKey, info: ProcessInfo) -> ProcessInfo:
         known = self._infos.get(key)
         if known is None or known.name != info.name:
-            if key in self._jobs or key.pid in self._own or info.name in SHOWN or info.kernel:
-                known = self._renamed(info)
+            if key in self._jobs or key.pid in self._monitor_pids or info.name in SHOWN or info.kernel:
+                known = self._anonymous(info)
             else:
                 known = info._replace(name="other", cmdline=("other",), cgroup="")
             self._infos[key] = known
         return known
 
-    def _hidden(self, text: str) -> str:
+    def _anonymous_text(self, text: str) -> str:
         return self._init.sub("init", ELSEWHERE.sub("/elsewhere", PLACE.sub("/data", text)))
 
-    def _renamed(self, value: Any) -> Any:
+    def _anonymous(self, value: Any) -> Any:
         if type(value) is str:
-            return self._hidden(value)
+            return self._anonymous_text(value)
         if isinstance(value, Mapping):
-            return {self._renamed(key): self._renamed(item) for key, item in value.items()}
+            return {self._anonymous(key): self._anonymous(item) for key, item in value.items()}
         if isinstance(value, tuple):
-            items = [self._renamed(item) for item in value]
+            items = [self._anonymous(item) for item in value]
             return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
         return value
 
-    def _hide(self, value: T) -> T:
-        """Return the value with its texts hidden. The same object always gives the same result."""
-        known = self._same.get(id(value))
+    def _anonymous_cached(self, value: T) -> T:
+        """Return the value with anonymous texts. The same object always gives the same result."""
+        known = self._results.get(id(value))
         if known is None or known[0] is not value:
-            known = (value, self._renamed(value))
-            self._same[id(value)] = known
+            known = (value, self._anonymous(value))
+            self._results[id(value)] = known
         return known[1]  # type: ignore[no-any-return]
 
 
@@ -195,7 +195,7 @@ def _ancestors(pid: int, parents: Mapping[int, int]) -> set[int]:
     return out
 
 
-def _of_others(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozenset[ProcessKey]:
+def _members_of_other_jobs(snapshots: Sequence[Snapshot], own: ProcessKey | None) -> frozenset[ProcessKey]:
     """Return the processes of all other jobs that never belong to this job; none if ``own`` is None."""
     if own is None:
         return frozenset()

@@ -35,8 +35,8 @@ class Files(IterableDataset[torch.Tensor]):
             with path.open("rb", buffering=0) as file:
                 fd, most = file.fileno(), os.fstat(file.fileno()).st_size
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
-                place = int(torch.randint(most - self.size + 1, (1,), generator=draw)) // 4096 * 4096
-                data = b"".join(os.pread(fd, CHUNK, place + at) for at in range(0, self.size, CHUNK))
+                offset = int(torch.randint(most - self.size + 1, (1,), generator=draw)) // 4096 * 4096
+                data = b"".join(os.pread(fd, CHUNK, offset + at) for at in range(0, self.size, CHUNK))
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             yield torch.frombuffer(bytearray(data), dtype=torch.uint8)[:3072].float() / 255
 

@@ -58,7 +58,7 @@ while os.getppid() != 1:
 """
 
 
-def tracked(a: argparse.Namespace) -> None:
+def start_tracker(a: argparse.Namespace) -> None:
     """Start the process that --tracker requests: it samples the machine and writes lines, as wandb's process does."""
     if a.tracker:
         subprocess.Popen([sys.executable, "-c", TRACKER, str(a.folder / "figures.log")], preexec_fn=die_with_us)
@@ -69,7 +69,7 @@ class Dataset:
 
     Each read is at a random position of a random file, or with ``sweep`` at the next position, over all files again and
     again. Each read comes from the disk, unless the data is ``warm`` or ``keep`` leaves what was read in the cache.
-    With ``url`` a sample is fetched from there. Each loader also has ``anon_bytes`` of memory, and each sample touches
+    With ``url`` a sample is fetched from that server. Each loader also has ``anon_bytes`` of memory, and each sample touches
     some of its pages at random.
     """
 
@@ -103,7 +103,7 @@ class Dataset:
             spin(self.cpu_s)
         return total
 
-    def place(self, number: int) -> tuple[Path, int]:
+    def position(self, number: int) -> tuple[Path, int]:
         if not self.sweep:
             which = self.random.randrange(len(self.files))
             return self.files[which], self.random.randrange(max(1, self.sizes[which] - self.size + 1)) // 4096 * 4096
@@ -115,17 +115,17 @@ class Dataset:
         return self.files[0], 0
 
     def read(self, number: int) -> int:
-        path, place = self.place(number)
+        path, offset = self.position(number)
         total, left, cold = 0, self.size, not self.warm and not self.keep
         with path.open("rb", buffering=0) as file:
             fd = file.fileno()
             if cold and not self.sweep:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
             while left > 0:
-                got = len(os.pread(fd, min(CHUNK, left), place))
+                got = len(os.pread(fd, min(CHUNK, left), offset))
                 if not got:
                     break
-                total, place, left = total + got, place + got, left - got
+                total, offset, left = total + got, offset + got, left - got
             if cold:
                 os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
         return total
@@ -140,8 +140,8 @@ class Dataset:
         if self.anon is None:
             self.anon = bytearray(self.anon_bytes)
         for _ in range(64):
-            place = self.random.randrange(self.anon_bytes)
-            self.anon[place] = (self.anon[place] + 1) & 0xFF
+            at = self.random.randrange(self.anon_bytes)
+            self.anon[at] = (self.anon[at] + 1) & 0xFF
 
 
 def worker(dataset: Dataset, indices: Queue[int], results: Queue[int], batch: int) -> None:
@@ -232,7 +232,7 @@ def main() -> int:
     a = options()
     if a.shm_mb:
         Path("/dev/shm/batches").write_bytes(os.urandom(a.shm_mb << 20))
-    tracked(a)
+    start_tracker(a)
     if a.start:
         start_up(a.start, a.folder)
     peers = [rank(a.method) for _ in range(a.peers)]
@@ -288,6 +288,7 @@ def rank(method: str) -> multiprocessing.process.BaseProcess:
 
 
 COMPUTED = [0.0]
+"""The seconds spent in steps so far, as the only item."""
 
 
 def report(target: Path, peers: Sequence[int] = ()) -> None:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.scenarios.place import die_with_us
 from tests.scenarios.steps import Step
-from tests.scenarios.trainer import COMPUTED, Dataset, Loader, options, report, save, spin, tracked
+from tests.scenarios.trainer import COMPUTED, Dataset, Loader, options, report, save, spin, start_tracker
 
 MODES = ("deadlock", "lost-rank", "simulate", "save", "prepare")
 
@@ -189,17 +189,17 @@ def save_in_background(a: argparse.Namespace, log: Steps, process: bool, pack_s:
         log.add(start, ready)
 
 
-def part(seconds: float, crashes: float, mark: Path) -> int:
-    """Do a piece of work. The first piece that ends after the time ``crashes`` crashes its worker."""
+def part(seconds: float, crash_from_s: float, mark: Path) -> int:
+    """Do a piece of work. The first piece that ends after the time ``crash_from_s`` crashes its worker."""
     spin(seconds)
-    if time.monotonic() > crashes:
+    if time.monotonic() > crash_from_s:
         with contextlib.suppress(FileExistsError), mark.open("x"):
             os.kill(os.getpid(), signal.SIGSEGV)
     return 0
 
 
 def prepare(a: argparse.Namespace, after: float) -> None:
-    piece = functools.partial(part, crashes=time.monotonic() + after, mark=a.folder / "crashed")
+    piece = functools.partial(part, crash_from_s=time.monotonic() + after, mark=a.folder / "crashed")
     with multiprocessing.get_context(a.method).Pool(a.workers) as pool:
         for _ in pool.imap(piece, itertools.repeat(a.cpu_ms / 1000)):
             pass
@@ -214,7 +214,7 @@ def main() -> None:
     parser.add_argument("--pack-ms", type=float, default=0.0, help="CPU time for packing each mebibyte")
     own, rest = parser.parse_known_args()
     a = options([str(own.folder), *rest])
-    tracked(a)
+    start_tracker(a)
     if own.mode == "deadlock":
         deadlock(a, Steps(a.log), own.after)
     elif own.mode == "lost-rank":

@@ -2,7 +2,7 @@
 
 hdr      the writer and the machine: first in a file, and again after a reboot or when a session is appended
 ev       an event, before the snap that it belongs to
-snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the line before
+snap     a Snapshot: complete in a keyframe ("key"), otherwise the changes since the previous snap
 verdict  the verdict, if it changed: a cache that is valid for rules with the stamp in the header
 tally    the summed verdicts since the last keyframe, written just before the next one; also a cache
 end      the last line of a file that was closed properly

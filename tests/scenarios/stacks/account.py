@@ -14,7 +14,7 @@ WINDOW_S = 10.0
 
 
 def true_wait(rows: Sequence[dict[str, Any]], start: float, end: float) -> float | None:
-    """Return the slowest rank's share of waiting between two moments; None if its clock does not cover them."""
+    """Return the slowest rank's share of waiting between two moments; None if the rows do not cover them."""
     before = [row for row in rows if row["at"] <= start and None not in row["ranks"]]
     after = [row for row in rows if row["at"] >= end and None not in row["ranks"]]
     if not before or not after:

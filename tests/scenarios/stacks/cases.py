@@ -11,19 +11,19 @@ COLD = 640
 """The megabytes of data for the slow disk. A case does not reach the end of that much data."""
 
 
-def _words(kind: str, loss: float, more: str) -> tuple[str, ...]:
+def _options(kind: str, loss: float, more: str) -> tuple[str, ...]:
     return ("--kind", kind, "--loss", str(loss), *more.split())
 
 
 def disk(stack: str, script: str, kind: str, loss: float, more: str = "", cause: Cause = DISK) -> Case:
     """Return a case on the slow disk. Its samples are used as they are, unless the options say otherwise."""
     work = "" if "--work" in more else "--work 0 "
-    return Case(stack, script, cause, _words(kind, loss, work + more), slow_disk(RATE), COLD)
+    return Case(stack, script, cause, _options(kind, loss, work + more), slow_disk(RATE), COLD)
 
 
 def cpu(stack: str, script: str, kind: str, loss: float, more: str = "", cause: Cause = CPU) -> Case:
     """Return a case with its data in the page cache. Decoding and augmenting hold the trainer up."""
-    return Case(stack, script, cause, _words(kind, loss, more))
+    return Case(stack, script, cause, _options(kind, loss, more))
 
 
 def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") -> Case:
@@ -31,17 +31,17 @@ def healthy(stack: str, script: str, kind: str, slack: float, more: str = "") ->
 
     slack: the share by which the step is longer; 0.5 keeps the loaders busy for two thirds of the time.
     """
-    return Case(stack, script, HEALTHY, _words(kind, -slack, more))
+    return Case(stack, script, HEALTHY, _options(kind, -slack, more))
 
 
 def network(stack: str, script: str, kind: str, loss: float, more: str) -> Case:
     """Return a case with a server that answers after 40 ms and sends 6 MB/s. Its samples are used as they are."""
-    return Case(stack, script, NETWORK, _words(kind, loss, f"--work 0 {more}"), server(6.0, 40.0), 160)
+    return Case(stack, script, NETWORK, _options(kind, loss, f"--work 0 {more}"), server(6.0, 40.0), 160)
 
 
 def served(stack: str, script: str, cause: Cause, kind: str, loss: float, more: str) -> Case:
     """Return a case with a server that is fast and near, so that the server does not hold the trainer up."""
-    return Case(stack, script, cause, _words(kind, loss, more), server(100.0, 1.0), 160)
+    return Case(stack, script, cause, _options(kind, loss, more), server(100.0, 1.0), 160)
 
 
 JAX, HF, WDS = ("jax", "train_jax.py"), ("huggingface", "train_huggingface.py"), ("webdataset", "train_webdataset.py")
@@ -61,9 +61,9 @@ CASES: dict[str, Case] = {
     "torch healthy": healthy(*TORCH, "futex", 0.6),
     "torch ioctl healthy": healthy(*TORCH, "ioctl", 0.6),
     "torch threads healthy": healthy(*TORCH, "poll", 0.8, "--start threads"),
-    "torch launch-bound": Case(*TORCH, HOST, _words("spin", -0.6, "--task launch")),
+    "torch launch-bound": Case(*TORCH, HOST, _options("spin", -0.6, "--task launch")),
     "torch checkpoint": Case(
-        *TORCH, SAVE, _words("futex", -1.0, "--task save --every 9 --save-bytes 24000000"), slow_writes(RATE)
+        *TORCH, SAVE, _options("futex", -1.0, "--task save --every 9 --save-bytes 24000000"), slow_writes(RATE)
     ),
     "torchrun slow rank": Case(
         *TORCH, RANK, ("--kind", "futex", "--step", "0.2", "--workers", "1", "--task", "ranks", "--more", "5"), ranks=2

@@ -120,8 +120,8 @@ class Clock:
         elif now - self._began < DRAIN_S or not self._from:
             self._counted, self._from = self._batches, now
         elif now - self._from >= MEASURE_S and self._batches - self._counted >= 5:
-            alone = (now - self._from) / (self._batches - self._counted)
-            self.step_s = alone * (1 - self._a.loss) / (self._a.loss if self._a.serial else 1.0)
+            batch_s = (now - self._from) / (self._batches - self._counted)
+            self.step_s = batch_s * (1 - self._a.loss) / (self._a.loss if self._a.serial else 1.0)
             self._calibrated = now
 
     def compute(self, share: float = 1.0) -> None:

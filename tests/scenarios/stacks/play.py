@@ -53,7 +53,7 @@ def truth_of(rows: Sequence[dict[str, Any]], start: float, end: float) -> dict[s
 
 
 @contextlib.contextmanager
-def leaving_none(mark: str) -> Iterator[None]:
+def killing_marked_processes(mark: str) -> Iterator[None]:
     """End every process with this mark when the block ends."""
     try:
         yield
@@ -64,7 +64,7 @@ def leaving_none(mark: str) -> Iterator[None]:
                     process.kill()
 
 
-def _ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) -> int:
+def _wait_until_ready(clocks: Sequence[Path], trainer: subprocess.Popen[bytes], log: Path) -> int:
     """Wait until all ranks make steady steps; return the pid of the first rank."""
     end = time.monotonic() + READY_S
     while time.monotonic() < end:
@@ -98,11 +98,11 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
             command = case.train(data, clocks[0], seconds + READY_S + 60)
             environment = {**os.environ, MARK: folder.name}
             with (
-                leaving_none(folder.name),
+                killing_marked_processes(folder.name),
                 running(command, stdout=output, stderr=output, cwd=folder, env=environment) as trainer,
             ):
                 assert trainer is not None
-                pid = _ready(clocks, trainer, log)
+                pid = _wait_until_ready(clocks, trainer, log)
                 start, before = time.monotonic(), cpu_seconds_of_others(trainer.pid)
                 _record(recording, seconds, conf, library)
                 end, after = time.monotonic(), cpu_seconds_of_others(trainer.pid)
@@ -116,12 +116,12 @@ def play(name: str, case: Case, seconds: int, library: Path, keep: Path) -> dict
         "options": list(case.options),
         "truth": truth_of(rows, start, end),
         "others": round((after - before) / (end - start) / (os.cpu_count() or 1), 3),
-        **judged(recording, pid, rows),
+        **diagnosis_of(recording, pid, rows),
     }
 
 
 def cpu_seconds_of_others(pid: int) -> float:
-    """Return the CPU time of all processes of this machine, except this process and its descendants."""
+    """Return the CPU time of all processes of this machine, except the process ``pid`` and its descendants."""
     now = psutil.cpu_times()
     own = 0.0
     root = psutil.Process(pid)
@@ -142,7 +142,7 @@ def _record(recording: Path, seconds: int, conf: Path, library: Path) -> None:
         raise RuntimeError(f"the recorder ended with {done.returncode}: {done.stderr[-600:]}")
 
 
-def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def diagnosis_of(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return what this version of the program says about a recording.
 
     That is the verdict, the verdicts of the seconds, the account of the job's time, and the number of other jobs.
@@ -152,13 +152,13 @@ def judged(recording: Path, pid: int, rows: Sequence[dict[str, Any]]) -> dict[st
     if done.returncode not in (0, 1, 2) or not done.stdout:
         raise RuntimeError(f"diagnose ended with {done.returncode}: {done.stderr[-600:]}")
     found = json.loads(done.stdout)
-    held = snapshots(recording)
+    recorded = snapshots(recording)
     return {
         "verdict": found["verdict"],
         "state": found["state"],
         "confidence": found["confidence"],
         "data_stall_ratio": found["data_stall_ratio"],
-        **stalls_of(held, pid, rows),
-        "account": account_of(held, pid),
-        "other_jobs": other_jobs(held, pid),
+        **stalls_of(recorded, pid, rows),
+        "account": account_of(recorded, pid),
+        "other_jobs": other_jobs(recorded, pid),
     }

@@ -1,7 +1,7 @@
 """Runs real stacks and scores the verdicts: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40]``.
 
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
-the cases whose name contains the word, or whose stack, cause or class it is. --list lists the cases, --again judges
+the cases whose name contains the word, or whose stack, cause or class is the word. --list lists the cases, --again judges
 existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks that no
 rule was made with, and with their page.
 """
@@ -29,7 +29,7 @@ from tests.scenarios.run import moment
 from tests.scenarios.stacks.case import Case
 from tests.scenarios.stacks.cases import CASES
 from tests.scenarios.stacks.install import why_no_stack
-from tests.scenarios.stacks.play import judged, play
+from tests.scenarios.stacks.play import diagnosis_of, play
 from tests.scenarios.stacks.report import document, line, summary
 from tests.scenarios.stacks.score import Scored, scored
 from tests.scenarios.stacks.unseen import UNSEEN
@@ -85,7 +85,7 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
                 print(f"stopped before {name}", flush=True)
                 return
             try:
-                record = again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
+                record = diagnosed_again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
             except (OSError, RuntimeError, subprocess.SubprocessError) as error:
                 print(f"FAILED {name}: {error}", flush=True)
                 if a.again:
@@ -96,7 +96,7 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
                 print(f"[{count}/{len(cases)}] {line(run)}", flush=True)
 
 
-def again(folder: Path, name: str) -> dict[str, Any]:
+def diagnosed_again(folder: Path, name: str) -> dict[str, Any]:
     """Return the record of a run whose recording is judged again by the current code."""
     record: dict[str, Any] = json.loads(_file(folder, name).read_text())
     if "error" in record:
@@ -104,7 +104,7 @@ def again(folder: Path, name: str) -> dict[str, Any]:
     stem = name.replace(" ", "_")
     rows = [json.loads(row) for row in (folder / f"{stem}.truth.jsonl").read_text().splitlines()]
     pid = max(row["ranks"][0]["pid"] for row in rows if row["ranks"][0] is not None)
-    return {**record, **judged(folder / f"{stem}.iotop.jsonl", pid, rows)}
+    return {**record, **diagnosis_of(folder / f"{stem}.iotop.jsonl", pid, rows)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

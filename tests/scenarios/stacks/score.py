@@ -13,7 +13,7 @@ from tests.scenarios.stacks.case import CPU, FINE, Cause
 Record = Mapping[str, Any]
 RIGHT, ACCEPTABLE, WRONG, UNKNOWN = "right", "acceptable", "wrong", "unknown"
 LITTLE, SMALL = 0.05, 0.10
-"""With a lower share of time lost than the first, a job is healthy. Below the second, "healthy" is acceptable too."""
+"""Below the first share of time lost, a job is healthy; below the second, "healthy" is acceptable too."""
 CROWDED = 0.25
 """If other programs take this share of the machine's CPU time, a job that lacks CPU may lack it because of them."""
 
