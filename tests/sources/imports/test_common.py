@@ -23,6 +23,6 @@ from iotop_ai.sources.imports.common import device_info
         ("vg-home", "dm", ""),
     ],
 )
-def test_a_device_is_described_by_its_name(name: str, kind: str, parent: str) -> None:
+def test_the_kind_and_parent_of_a_device_follow_from_its_name(name: str, kind: str, parent: str) -> None:
     info = device_info(name)
     assert (info.kind, info.parent) == (kind, parent)

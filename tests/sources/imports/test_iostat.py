@@ -241,7 +241,7 @@ def test_a_log_without_times_ends_when_its_file_was_written(tmp_path: Path) -> N
     assert messages == ["the log has no times: its end is the file's time (set its start with --start T)"]
 
 
-def test_the_header_dates_a_file_that_was_written_on_another_day(tmp_path: Path) -> None:
+def test_a_file_written_on_another_day_gets_the_date_of_its_header(tmp_path: Path) -> None:
     found, messages = untimed(tmp_path, datetime(2027, 3, 1, 14, 30, tzinfo=UTC))
     assert found[1].snapshot.wall_ns == int(datetime(2026, 11, 21, tzinfo=UTC).timestamp()) * 10**9
     assert "it begins at 00:00 of the day in its header" in messages[0]
@@ -252,14 +252,14 @@ def test_the_header_dates_a_file_that_was_written_on_another_day(tmp_path: Path)
     st.sampled_from([0.5, 1.0, 2.0, 5.0, 60.0]),
 )
 def test_fractions_of_counts_are_carried_over(rates: list[object], seconds: float) -> None:
-    meter = CounterBuilder()
+    builder = CounterBuilder()
     columns = frozenset(("r/s", "rkB/s", "r_await", "util"))
-    before = meter.counters(columns)
+    before = builder.counters(columns)
     wanted = 0.0
     for rate in rates:
         logged = float(str(rate))
-        meter.add_interval({"r/s": logged, "rkB/s": logged, "r_await": 3.0, "util": 50.0, "w/s": 0.0}, seconds)
-        after = meter.counters(columns)
+        builder.add_interval({"r/s": logged, "rkB/s": logged, "r_await": 3.0, "util": 50.0, "w/s": 0.0}, seconds)
+        after = builder.counters(columns)
         found = block_rates_of(before, after, seconds)
         assert found.reads_per_s == pytest.approx(logged, abs=1.001 / seconds)
         assert found.read_bytes_per_s == pytest.approx(logged * 1024, abs=513 / seconds)
@@ -270,7 +270,7 @@ def test_fractions_of_counts_are_carried_over(rates: list[object], seconds: floa
 
 
 @given(st.binary(max_size=400))
-def test_any_file_is_read_as_a_log_or_is_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_file_is_read_as_a_log_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(HEAD.encode() + TABLE.encode() + data)
     try:

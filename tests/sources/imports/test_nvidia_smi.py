@@ -141,7 +141,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, text: str, message: str
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_read_as_a_log_or_is_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+def test_any_text_is_read_as_a_log_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.mktemp("log") / "log.csv"
     path.write_text("timestamp, index, utilization.gpu [%], pstate\n" + text, encoding="utf-8", errors="replace")
     try:

@@ -29,8 +29,8 @@ def played(folder: Path, *parts: list[Figure]) -> list[Snapshot]:
     return list(nvidia_smi_snapshots(str(path), ImportOptions(zone=UTC)))
 
 
-def queries(gpus: int, times: list[float], apart: float = 0.003) -> list[Figure]:
-    return [(second + gpu * apart, 10 * gpu) for second in times for gpu in range(gpus)]
+def queries(gpus: int, times: list[float], row_gap_s: float = 0.003) -> list[Figure]:
+    return [(second + gpu * row_gap_s, 10 * gpu) for second in times for gpu in range(gpus)]
 
 
 def uses(snapshot: Snapshot) -> dict[str, int | None]:
@@ -38,11 +38,13 @@ def uses(snapshot: Snapshot) -> dict[str, int | None]:
 
 
 @pytest.mark.parametrize("gpus", [2, 4, 8])
-@pytest.mark.parametrize(("every", "apart"), [(1.0, 0.003), (0.1, 0.001), (10.0, 0.3), (1.0, 0.0)])
-def test_gpus_are_numbered_by_their_order_in_each_query(tmp_path: Path, gpus: int, every: float, apart: float) -> None:
-    found = played(tmp_path, queries(gpus, [i * every for i in range(20)], apart))
+@pytest.mark.parametrize(("every_s", "row_gap_s"), [(1.0, 0.003), (0.1, 0.001), (10.0, 0.3), (1.0, 0.0)])
+def test_gpus_are_numbered_by_their_order_in_each_query(
+    tmp_path: Path, gpus: int, every_s: float, row_gap_s: float
+) -> None:
+    found = played(tmp_path, queries(gpus, [i * every_s for i in range(20)], row_gap_s))
     assert [uses(one) for one in found] == [{f"GPU {gpu}": 10 * gpu for gpu in range(gpus)}] * 20
-    assert found[0].interval_s == pytest.approx(every)
+    assert found[0].interval_s == pytest.approx(every_s)
     assert [one.value.number for one in (found[0].gpu.value or {}).values() if one.value] == list(range(gpus))
 
 

@@ -140,7 +140,7 @@ def test_a_tensorboard_event_file_is_parsed(tmp_path: Path) -> None:
         b"\x00" * 4096,
     ],
 )
-def test_a_file_without_steps_is_one_error(data: bytes, tmp_path: Path) -> None:
+def test_a_file_without_steps_is_refused(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=str(tmp_path)):
         read(tmp_path, data)
 
@@ -153,7 +153,7 @@ def test_a_fifo_and_a_missing_file_are_refused(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_as_a_log_or_are_an_input_error(
+def test_any_bytes_are_read_as_a_log_or_refused_with_an_input_error(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:
     folder = tmp_path_factory.mktemp("log")

@@ -112,7 +112,7 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     ("code", "killed", "reported"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
                                  (-9, True, True), (1, True, False), (-11, False, True), (-7, False, True)]
 )  # fmt: skip
-def test_of_a_program_that_may_not_be_a_training_only_faults_are_reported(
+def test_only_faults_are_reported_for_a_weakly_detected_job(
     code: int, killed: bool, reported: bool
 ) -> None:
     before, after = pair()
@@ -155,7 +155,7 @@ def test_ends_of_processes_are_described_in_words() -> None:
     assert how_it_ended(None) == "end unknown"
 
 
-def test_a_family_of_processes_grows_and_keeps_its_orphans() -> None:
+def test_descendants_are_added_and_kept_after_their_parent_exits() -> None:
     def table(**ppids: int) -> ProcessTable:
         whole = pair()[0].processes.value
         assert whole is not None
@@ -163,12 +163,12 @@ def test_a_family_of_processes_grows_and_keeps_its_orphans() -> None:
         rows = {ProcessKey(int(n[1:]), int(n[1:])): stat._replace(ppid=ppid) for n, ppid in ppids.items()}
         return whole._replace(stat=rows)
 
-    family = DescendantTracker(10)
-    family.update(table(p1=0, p10=1, p11=10, p5=1))
-    assert {k.pid for k in family.members} == {11}
-    family.update(table(p1=0, p10=1, p11=10, p12=11, p5=1, p13=5))
-    assert {k.pid for k in family.members} == {11, 12}
-    family.update(table(p1=0, p10=1, p12=1, p14=12))
-    assert {k.pid for k in family.members} == {12, 14}
-    family.update(table(p1=0, p10=1, p12=1, p14=12, p2=3, p3=99, p99=14))  # the PIDs began again at the lowest
-    assert {k.pid for k in family.members} == {12, 14, 99, 3, 2}
+    tracker = DescendantTracker(10)
+    tracker.update(table(p1=0, p10=1, p11=10, p5=1))
+    assert {k.pid for k in tracker.members} == {11}
+    tracker.update(table(p1=0, p10=1, p11=10, p12=11, p5=1, p13=5))
+    assert {k.pid for k in tracker.members} == {11, 12}
+    tracker.update(table(p1=0, p10=1, p12=1, p14=12))
+    assert {k.pid for k in tracker.members} == {12, 14}
+    tracker.update(table(p1=0, p10=1, p12=1, p14=12, p2=3, p3=99, p99=14))  # the PIDs wrapped around
+    assert {k.pid for k in tracker.members} == {12, 14, 99, 3, 2}

@@ -55,7 +55,7 @@ def test_only_readings_that_need_the_home_fail_while_it_hangs(home: Home) -> Non
         assert snapshot.block.status is Status.OK
         assert snapshot.memory.status is Status.OK
     assert not [e for s in taken[:12] for e in s.events if e.kind == "ack"]
-    # The query gets its answer when the server answers again.
+    # The read of the acknowledged findings ends when the server answers again.
     assert [e.text for s in taken[12:] for e in s.events if e.kind == "ack"] == [
         "failing_disk:S1 critical reallocated=3"
     ]

@@ -17,12 +17,12 @@ def texts(events: KernelEvents, log: list[LogEvent], xids: list[XidEvent], at_s:
     return [(e.text, e.pid) for e in events.merge(log, xids, GPUS, at_s * SECOND, at_s * SECOND)]
 
 
-def test_addresses_are_written_in_one_way() -> None:
+def test_pci_addresses_get_a_common_form() -> None:
     assert bus_address("00000000:3B:00.0") == bus_address("0000:3b:00") == "0:3b:00"
     assert bus_address("00010000:3B:00.0") == bus_address("10000:3b:00") != bus_address("0000:3b:00")
 
 
-def test_an_xid_in_both_is_reported_once_with_the_uuid_and_the_text_of_the_log() -> None:
+def test_an_xid_in_log_and_driver_is_reported_once_with_the_uuid_and_the_text_of_the_log() -> None:
     reported: list[XidEvent] = []
     events = KernelEvents(reported.append)
     nvml = XidEvent("GPU-1", 79, SECOND, SECOND)

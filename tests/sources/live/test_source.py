@@ -119,9 +119,9 @@ def test_a_close_while_slow_collectors_start_releases_them(monkeypatch: pytest.M
             source.close()
 
     class ClosedBefore(SlowCollectors):
-        def __init__(self, *given: Any) -> None:
+        def __init__(self, *arguments: Any) -> None:
             source.close()
-            super().__init__(*given)
+            super().__init__(*arguments)
 
     for kind in (ClosedMeanwhile, ClosedBefore):
         source = LiveSource(QUICK, soon=True)
@@ -157,7 +157,7 @@ def test_slow_collectors_start_with_the_second_snapshot() -> None:
     later = list(islice(ticks, 2))
     assert source.wait_gpu(20)
     assert all(snapshot.smart.status is Status.OFF for snapshot in later)
-    # A tick shows the reading of an earlier one until it is due again.
+    # A tick repeats the previous Reading of a collector until the collector is due again.
     assert any(snapshot.gpu.status is not Status.PENDING for snapshot in islice(ticks, 40))
     source.close()
 

@@ -34,7 +34,7 @@ def test_an_unknown_cost_of_the_monitor_stays_unknown() -> None:
     assert rounded_cost(OwnCost(0, None, None, None, None)) == OwnCost(0, None, None, None, None)
 
 
-def test_cores_are_stored_with_their_total_idle_time() -> None:
+def test_only_the_total_of_the_cores_has_an_idle_time() -> None:
     table = CpuTable({0: CpuTicks(1, 0, 2, 90, 0, 0, 0, 0), 1: CpuTicks(0, 0, 0, 95, 0, 0, 0, 0)}, 2, 1)
     out = TimeRounder().reading("cpu", Reading(table, Status.OK, at_ns=5), 10_000).value
     assert [core.idle for core in out.cores.values()] == [None, None]

@@ -1,4 +1,4 @@
-"""A wall clock that was set back: a file's index and a stream, which is read one by one, give the same new times."""
+"""A wall clock that was set back: the index of a file and a stream without an index give the same corrected times."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HOUR = 3600 * SECOND
 
 def stepped(live: Sequence[Frame], steps: dict[int, int]) -> list[Snapshot]:
     """The Snapshots of a clock that is set. steps: the change in ns, by the index of the first Snapshot after it."""
-    by, out = 0, []
+    shift_ns, out = 0, []
     for i, frame in enumerate(live):
-        by += steps.get(i, 0)
-        events = tuple(event._replace(wall_ns=event.wall_ns + by) for event in frame.snapshot.events)
-        out.append(frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns + by, events=events))
+        shift_ns += steps.get(i, 0)
+        events = tuple(event._replace(wall_ns=event.wall_ns + shift_ns) for event in frame.snapshot.events)
+        out.append(frame.snapshot._replace(wall_ns=frame.snapshot.wall_ns + shift_ns, events=events))
     return out
 
 
@@ -85,7 +85,7 @@ def test_after_a_step_times_continue_with_the_monotonic_clock(
     assert {i: event.text.split(";")[0] for i, event in steps_of(read)} == {
         i: f"the clock was set back by {by // SECOND} s" for i, by in back.items()
     }
-    # A stream has no index, so its times are replaced one by one.
+    # A stream has no index, so its times are corrected one by one.
     streamed = snapshots_of(with_corrected_times(stepped(live, steps)))
     assert [one.wall_ns for one in streamed] == pytest.approx([one.wall_ns for one in read], abs=SECOND // 100)
     assert [i for i, _ in steps_of(streamed)] == [*back]

@@ -39,7 +39,7 @@ def plausible(data: st.DataObject, snapshot: Snapshot) -> Snapshot:
     )
     table = snapshot.processes.value
     if table is not None:
-        # Every process with figures has a stat and a name in real tables, too.
+        # In real tables, every process with figures has a stat and a name.
         table = table._replace(
             clk_tck=100,
             page_bytes=4096,
@@ -61,20 +61,20 @@ def decoded(lines: list[str]) -> list[Snapshot]:
 @settings(max_examples=2 * EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_consecutive_snapshots_come_back_equal(data: st.DataObject) -> None:
-    given_ones = [plausible(data, data.draw(values(shape_of(Snapshot))))]
-    given_ones += [changed(data, given_ones[-1])]
-    given_ones += [changed(data, given_ones[-1])]
-    for snapshot in given_ones:
+    snapshots = [plausible(data, data.draw(values(shape_of(Snapshot))))]
+    snapshots += [changed(data, snapshots[-1])]
+    snapshots += [changed(data, snapshots[-1])]
+    for snapshot in snapshots:
         check_snapshot(snapshot)
     made = next(frames(session(1, 1)))
     encoder = Encoder()
     lines = [
         line
-        for s in given_ones
+        for s in snapshots
         for line in encoder.lines(Frame(s, made.sample, (), FoldState(), made.verdict))
         if "snap" in line
     ]
-    assert decoded(lines) == given_ones
+    assert decoded(lines) == snapshots
 
 
 @given(st.integers(-(2**63), 2**64), NS)

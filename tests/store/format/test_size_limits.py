@@ -67,7 +67,7 @@ def edited(change: Callable[[dict[str, Any]], None], line: bytes = KEY) -> bytes
     return json.dumps(raw, separators=(",", ":")).encode()
 
 
-def read(*lines: bytes) -> str:
+def refusal(*lines: bytes) -> str:
     """The reason why these lines are refused; "" if they are not."""
     decoder = Decoder()
     try:
@@ -106,13 +106,13 @@ def many(name: str, count: int) -> Callable[[dict[str, Any]], None]:
 )
 def test_a_table_may_have_as_many_entries_as_a_large_machine(name: str, record: str) -> None:
     most = MOST_ENTRIES_OF[record]
-    assert read(HEAD, edited(many(name, most))) == ""
-    assert read(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
+    assert refusal(HEAD, edited(many(name, most))) == ""
+    assert refusal(HEAD, edited(many(name, most + 1))) == f"line 2: more than {most} entries in one table"
 
 
 def test_65_537_processes_are_refused_and_65_536_are_not() -> None:
-    assert read(HEAD, edited(lambda raw: processes(raw, 65_537))).startswith("line 2: more than 65536 entries")
-    assert read(HEAD, edited(lambda raw: processes(raw, MOST_ENTRIES))) == ""
+    assert refusal(HEAD, edited(lambda raw: processes(raw, 65_537))).startswith("line 2: more than 65536 entries")
+    assert refusal(HEAD, edited(lambda raw: processes(raw, MOST_ENTRIES))) == ""
 
 
 def test_changes_cannot_add_up_beyond_a_limit() -> None:
@@ -124,13 +124,13 @@ def test_changes_cannot_add_up_beyond_a_limit() -> None:
         return more
 
     lines = [edited(change(i * 1500), CHANGE) for i in range(3)]
-    assert read(HEAD, KEY, *lines) == "line 5: more than 4096 entries in one table"
+    assert refusal(HEAD, KEY, *lines) == "line 5: more than 4096 entries in one table"
 
 
-def test_a_finding_a_job_and_a_list_have_limits() -> None:
+def test_the_numbers_of_findings_and_jobs_are_limited() -> None:
     verdict = json.loads(next(line for line in golden() if line.startswith(b'{"k":"verdict"')))
     verdict["v"][0] = verdict["v"][0] * 300
-    assert "entries in one table" in read(HEAD, KEY, json.dumps(verdict).encode())
+    assert "entries in one table" in refusal(HEAD, KEY, json.dumps(verdict).encode())
     assert MOST_ENTRIES_OF["Job"] == 1024
     assert MOST_ENTRIES_OF["Finding"] == 256
 
@@ -165,11 +165,11 @@ def test_a_line_of_empty_lists_is_not_parsed() -> None:
 
 def test_events_without_a_snapshot_are_counted() -> None:
     event = b'{"k":"ev","m":1,"t":1,"kind":"mark","text":"x"}'
-    assert read(HEAD, KEY, *[event] * MOST_WAITING) == ""
-    assert f"more than {MOST_WAITING} events" in read(HEAD, KEY, *[event] * (MOST_WAITING + 1))
+    assert refusal(HEAD, KEY, *[event] * MOST_WAITING) == ""
+    assert f"more than {MOST_WAITING} events" in refusal(HEAD, KEY, *[event] * (MOST_WAITING + 1))
 
 
-def held_by(lines: Iterable[tuple[int, int, int]]) -> str:
+def budget_refusal(lines: Iterable[tuple[int, int, int]]) -> str:
     """Why a reader refuses to keep more; "" if it does not. lines: the time, bytes and processes of each Snapshot."""
     held = ReaderBudget()
     try:
@@ -187,21 +187,21 @@ def test_memory_that_a_reader_keeps_is_counted_over_all_lines() -> None:
     with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
         held.line(1, key=False)
     # Samples older than a minute do not count. A time that does not advance belongs to another session.
-    assert held_by((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
-    assert held_by((again % 2, 100, 1) for again in range(10_000)) == ""
-    assert held_by((second * SECOND, 16 << 20, 10) for second in range(30)) == "more than 192 MiB in 60 s"
-    assert held_by((at_ns, 100, 60_000) for at_ns in range(200)) == "more than 8000000 rows of processes in 60 s"
-    assert held_by((at_ns, 100, 1) for at_ns in range(10_000)) == "more than 3600 Snapshots in 60 s"
+    assert budget_refusal((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
+    assert budget_refusal((number % 2, 100, 1) for number in range(10_000)) == ""
+    assert budget_refusal((second * SECOND, 16 << 20, 10) for second in range(30)) == "more than 192 MiB in 60 s"
+    assert budget_refusal((at_ns, 100, 60_000) for at_ns in range(200)) == "more than 8000000 rows of processes in 60 s"
+    assert budget_refusal((at_ns, 100, 1) for at_ns in range(10_000)) == "more than 3600 Snapshots in 60 s"
 
 
-def renewed(count: int, apart_ns: int, ports: int) -> list[bytes]:
+def renewed(count: int, interval_ns: int, ports: int) -> list[bytes]:
     """A keyframe with ``ports`` RDMA ports, and short lines that only renew the time of their reading."""
     first = Server("two", processes=0, gpus=0, disks=0, cores=1).snapshot()
     table = {f"mlx5_{i}/1": RdmaCounters(5) for i in range(ports)}
     frame = next(frames([first]))
     encoder, out = Encoder(count), list[bytes]()
     for number in range(count):
-        at_ns = first.at_ns + number * apart_ns
+        at_ns = first.at_ns + number * interval_ns
         one = first._replace(seq=number + 1, at_ns=at_ns, events=(), rdma=Reading(table, Status.OK, at_ns=at_ns))
         lines = encoder.lines(frame._replace(snapshot=one))
         out += [line.encode() for line in lines if line.startswith('{"k":"snap"')]
@@ -213,10 +213,10 @@ def test_short_lines_that_renew_a_large_table_are_counted() -> None:
     ports = MOST_ENTRIES_OF["RdmaCounters"]
     lines = renewed(400, 50_000_000, ports)
     assert max(map(len, lines[1:])) < 400
-    assert read(*lines).endswith(f"more than {limits.MOST_CELLS} figures of rates in 60 s")
-    assert read(*renewed(400, SECOND, ports)) == ""
-    assert read(*renewed(400, 50_000_000, 16)) == ""
-    assert read(*renewed(2, SECOND, ports + 1)) == f"line 1: more than {ports} entries in one table"
+    assert refusal(*lines).endswith(f"more than {limits.MOST_CELLS} figures of rates in 60 s")
+    assert refusal(*renewed(400, SECOND, ports)) == ""
+    assert refusal(*renewed(400, 50_000_000, 16)) == ""
+    assert refusal(*renewed(2, SECOND, ports + 1)) == f"line 1: more than {ports} entries in one table"
 
 
 def test_a_table_that_was_not_read_again_adds_no_rates() -> None:

@@ -42,8 +42,8 @@ def write(path: Path, *lengths: int, preroll: tuple[str, ...] = ()) -> Recorder:
     return recorder
 
 
-def both(path: Path) -> tuple[list[Block], list[Block], int]:
-    """The blocks found by opening, those found by reading all, and how far back the backward index reaches."""
+def indexes_of(path: Path) -> tuple[list[Block], list[Block], int]:
+    """(the blocks found by opening, those found by reading all, the offset to which the backward index reaches)."""
     opened = PlainBlocks(os.open(path, os.O_RDONLY))
     data = path.read_bytes()
     head = data.index(b"\n") + 1
@@ -54,24 +54,24 @@ def both(path: Path) -> tuple[list[Block], list[Block], int]:
         file.write(data[head:])
     through.refresh()
     found, expected = list(opened.index), list(through.index)
-    place, _ = block_starts(opened.fileno(), data.rindex(b"\n") + 1)
+    reached, _ = block_starts(opened.fileno(), data.rindex(b"\n") + 1)
     opened.close()
     through.close()
-    return found, expected, place
+    return found, expected, reached
 
 
 @pytest.mark.parametrize("lengths", [(1,), (7,), (8,), (200,), (100, 100), (60, 1, 80), (1, 1, 1, 90)])
 def test_the_backward_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     path = tmp_path / "a"
     write(path, *lengths)
-    found, expected, place = both(path)
+    found, expected, reached = indexes_of(path)
     assert found == expected
     assert len({block.session for block in found}) == len(lengths)
     if lengths != (1, 1, 1, 90):
-        assert place == 0
+        assert reached == 0
 
 
-def test_a_reboot_and_a_minute_before_the_recording_are_indexed(tmp_path: Path) -> None:
+def test_a_reboot_and_a_pre_roll_are_indexed(tmp_path: Path) -> None:
     first = write(tmp_path / "first", 150)
     recorder = Recorder(
         FileSink(str(tmp_path / "a")),
@@ -86,11 +86,11 @@ def test_a_reboot_and_a_minute_before_the_recording_are_indexed(tmp_path: Path) 
         if number % 50 == 0:
             wait(recorder, number)
     assert recorder.close()
-    found, expected, place = both(tmp_path / "a")
+    found, expected, reached = indexes_of(tmp_path / "a")
     assert found == expected
-    # The minute before the recording consists of a few blocks without lengths, which have to be read.
+    # The pre-roll consists of a few blocks without lengths, which have to be read.
     assert found[0].pre
-    assert place <= next(block.offset for block in found if not block.pre)
+    assert reached <= next(block.offset for block in found if not block.pre)
 
 
 def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> 
     assert recorder.close()
     assert len(parts) > 2
     for path in parts:
-        found, expected, place = both(path)
+        found, expected, reached = indexes_of(path)
         assert found == expected
-        assert place <= next(block.offset for block in found if not block.pre)
+        assert reached <= next(block.offset for block in found if not block.pre)
 
 
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
@@ -135,15 +135,15 @@ def test_a_wrong_length_is_noticed(tmp_path: Path, seed: int) -> None:
     }
     for name, text in edited.items():
         (tmp_path / "b").write_bytes(text)
-        found, expected, _ = both(tmp_path / "b")
+        found, expected, _ = indexes_of(tmp_path / "b")
         assert found == expected, name
 
 
 def test_only_the_keyframes_of_a_long_file_are_read_when_it_is_opened(tmp_path: Path) -> None:
     write(tmp_path / "a", 200)
     recording = FileRecording(str(tmp_path / "a"))
-    place, found = block_starts(recording.fileno(), (tmp_path / "a").stat().st_size)
-    assert place == 0
+    reached, found = block_starts(recording.fileno(), (tmp_path / "a").stat().st_size)
+    assert reached == 0
     assert len(found) == len(recording.blocks) == -(-200 // 7)
     recording.close()
 
