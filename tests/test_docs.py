@@ -60,7 +60,7 @@ def exists(name: str) -> bool:
     return True
 
 
-def test_a_name_that_does_not_exist_is_found() -> None:
+def test_a_name_without_a_definition_is_noticed() -> None:
     assert exists("model.sample.between")
     assert exists("model.sample")
     assert exists("diagnosis.rules.RULES")

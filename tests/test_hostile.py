@@ -20,7 +20,7 @@ from tests.rigs.tmux import Terminal, why_no_tmux
 PROGRAM = (sys.executable, "-m", "iotop_ai")
 CSI = re.compile(rb"\x1b\[([0-9;:?<>=$]*)[ -/]*([@-~])")
 OWN_OTHER = re.compile(rb"\x1b[78=>]|\x1b\([B0]|\x1b\]22;[a-z-]*\x07")
-"""The other sequences that the program sends: save and restore, keypad, character set, and shape of the pointer."""
+"""The sequences besides CSI that the program sends: save and restore, keypad, character set, shape of the pointer."""
 OUTSIDE = (TITLE, b"\x1b[5m", b"\x1b[2Jb", b"\xc2\x9b", b"\x9b7m", b"\xe2\x80\xae")
 
 

@@ -52,14 +52,14 @@ def test_continuing_from_a_frame_equals_an_uninterrupted_run() -> None:
     assert list(rest) == whole[50:]
 
 
-def _as_a_start_sees_it(snapshot: Snapshot) -> Snapshot:
+def _as_at_start_up(snapshot: Snapshot) -> Snapshot:
     late = {name: Reading(None, Status.PENDING, "not yet", "", snapshot.at_ns) for name in ("gpu", "gpu_slow", "smart")}
     return snapshot._replace(**late)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
 def test_the_first_picture_is_the_same_without_the_rules(size: tuple[int, int]) -> None:
-    for snapshot in map(_as_a_start_sees_it, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
+    for snapshot in map(_as_at_start_up, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
         soon, judged = unjudged(snapshot), next(frames([snapshot]))
         assert screen_rows(*size, soon, View()) == screen_rows(*size, judged, View())
         assert soon.verdict._replace(findings=()) == judged.verdict._replace(findings=(), job_pid=None)

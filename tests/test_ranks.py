@@ -47,7 +47,7 @@ def test_a_narrow_link_is_full_during_copies() -> None:
     assert out["fi.198"] == pytest.approx(0.9 * 12.5e9)
 
 
-def test_every_problem_has_its_gpus() -> None:
+def test_every_cause_has_gpus() -> None:
     assert all(cause.gpu and cause.gpus >= 1 for cause in CAUSES.values())
     assert sum(cause.negative for cause in CAUSES.values()) >= 3
 

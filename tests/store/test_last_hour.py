@@ -135,7 +135,7 @@ def test_a_recording_that_begins_now_has_the_minute_before(tmp_path: Path, seed:
     ring.close()
 
 
-def test_nothing_leaves_the_ring_without_redaction() -> None:
+def test_the_preroll_is_redacted_to_the_requested_level() -> None:
     live = lived(1, 130)
     ring = filled(live)
     after = live[-1].snapshot.at_ns + 1

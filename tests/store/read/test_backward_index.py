@@ -96,14 +96,14 @@ def test_a_reboot_and_a_pre_roll_are_indexed(tmp_path: Path) -> None:
 def test_each_part_of_a_rotated_recording_has_its_own_blocks(tmp_path: Path) -> None:
     parts = [tmp_path / "0"]
 
-    def following(sink: object) -> FileSink:
+    def next_file(sink: object) -> FileSink:
         sink.close()  # type: ignore[attr-defined]
         parts.append(tmp_path / f"{len(parts)}")
         return FileSink(str(parts[-1]))
 
     recorder = Recorder(
         FileSink(str(parts[0])), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=40_000),
-        rotate=following, keyframe_every=20,
+        rotate=next_file, keyframe_every=20,
     )  # fmt: skip
     for number, frame in enumerate(lived(1, 200), 1):
         recorder.put(frame)

@@ -23,12 +23,12 @@ def recording(folder: Path, snapshots: int, marks: int) -> FileRecording:
     """A recording whose Snapshots each have this many marks."""
     machine, encoder, lines = Machine(5), Encoder(), list[str]()
     begin_ns = 1_763_700_000 * SECOND
-    many = [
+    made = [
         machine.snapshot()._replace(at_ns=i * SECOND, wall_ns=begin_ns + i * SECOND) for i in range(1, snapshots + 1)
     ]
     marked = (
         one._replace(events=tuple(Event(one.at_ns, one.wall_ns, "mark", f"step {i}") for i in range(marks)))
-        for one in many
+        for one in made
     )
     for frame in frames(marked):
         one = frame.snapshot

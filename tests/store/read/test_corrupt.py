@@ -145,7 +145,7 @@ def refused(path: Path | str, message: str, stdin: int = subprocess.DEVNULL) -> 
 HEAD = recording(1).split(b"\n", 1)[0] + b"\n"
 
 
-def made(folder: Path, data: bytes) -> Path:
+def file_with(folder: Path, data: bytes) -> Path:
     path = folder / "file"
     path.write_bytes(data)
     return path
@@ -176,7 +176,7 @@ def made(folder: Path, data: bytes) -> Path:
 def test_foreign_and_broken_files_are_refused(
     tmp_path: Path, data: bytes, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", "--allow-root", str(made(tmp_path, data))]) == 2
+    assert main(["export", "--allow-root", str(file_with(tmp_path, data))]) == 2
     out, err = capsys.readouterr()
     assert message in err
     assert err.startswith("input: ")
@@ -187,14 +187,14 @@ def test_foreign_and_broken_files_are_refused(
 
 @pytest.mark.parametrize("head", [b"", HEAD, recording(2)[:-1]], ids=["alone", "behind the header", "at the end"])
 def test_a_line_of_10_gb_is_refused(tmp_path: Path, head: bytes) -> None:
-    path = made(tmp_path, head)
+    path = file_with(tmp_path, head)
     os.truncate(path, 10 << 30)
     refused(path, "not a recording" if not head else "line longer than 16 MiB")
 
 
 def test_a_line_of_10_gb_in_the_middle_is_refused(tmp_path: Path) -> None:
     whole = recording(2)
-    path = made(tmp_path, whole)
+    path = file_with(tmp_path, whole)
     with open(path, "r+b") as file:
         file.seek(10 << 30)
         file.write(b"\n" + whole.split(b"\n", 1)[1])
@@ -203,7 +203,7 @@ def test_a_line_of_10_gb_in_the_middle_is_refused(tmp_path: Path) -> None:
 
 def test_a_line_may_have_16_mib(tmp_path: Path) -> None:
     unknown = b'{"k":"later","x":"' + b"x" * ((16 << 20) - 20) + b'"}\n'
-    path = made(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
+    path = file_with(tmp_path, HEAD + unknown + recording(2).split(b"\n", 1)[1])
     assert len(unknown) == (16 << 20) + 1
     assert error_line(path) == ""
     path.write_bytes(HEAD + b" " + unknown + recording(2).split(b"\n", 1)[1])
@@ -213,8 +213,8 @@ def test_a_line_may_have_16_mib(tmp_path: Path) -> None:
 def test_a_gzip_bomb_is_refused(tmp_path: Path) -> None:
     line = b'{"k":"later","x":"' + b"x" * (8 << 20) + b'"}\n'
     bomb = HEAD + line * 10
-    refused(made(tmp_path, pack(bomb, 1, 1, 1, level=1)), "unpacks to more than 64 MiB")
-    refused(made(tmp_path, pack(HEAD + b"x" * (20 << 20), 1, 1, 1, level=1)), "line longer than 16 MiB")
+    refused(file_with(tmp_path, pack(bomb, 1, 1, 1, level=1)), "unpacks to more than 64 MiB")
+    refused(file_with(tmp_path, pack(HEAD + b"x" * (20 << 20), 1, 1, 1, level=1)), "line longer than 16 MiB")
 
 
 def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,7 +237,7 @@ def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, capsys: pytest.Cap
 def test_damage_in_the_middle_is_reported_in_one_line(tmp_path: Path) -> None:
     lines = recording(6).split(b"\n")
     lines[4] = b'{"k":"snap","m":1,"t":1,"v":{"block":"' + SECRET.encode() + b'"}}'
-    done = export(str(made(tmp_path, b"\n".join(lines))))
+    done = export(str(file_with(tmp_path, b"\n".join(lines))))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "line 5: " in done.stderr

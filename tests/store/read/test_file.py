@@ -134,14 +134,14 @@ def test_rotation_loses_nothing(tmp_path: Path, seed: int) -> None:
     live = lived(seed, 160)
     parts: list[Path] = []
 
-    def following(sink: object) -> FileSink:
+    def next_file(sink: object) -> FileSink:
         sink.close()  # type: ignore[attr-defined]
         parts.append(tmp_path / f"{len(parts) + 1}")
         return FileSink(str(parts[-1]))
 
     recorder = Recorder(
         FileSink(str(tmp_path / "0")), Clock(), cmdline="full", min_free_bytes=0, rotation=Rotation(bytes=50_000),
-        rotate=following,
+        rotate=next_file,
     )  # fmt: skip
     for i, frame in enumerate(live):
         recorder.put(frame)

@@ -29,7 +29,7 @@ def test_any_gunzip_reads_the_file_and_any_member_can_be_read_alone(tmp_path: Pa
 
 
 def test_a_match_across_the_end_of_a_chunk_is_complete(tmp_path: Path) -> None:
-    """When the decompressor has used up its input, it may still have the end of the last match to give."""
+    """When the decompressor has used up its input, it may still hold the end of the last match."""
     for more in range(6):
         text = b"a" * ((4 << 20) + more)
         fd = opened(tmp_path / "a.gz", pack(text, 1, 1, 1))

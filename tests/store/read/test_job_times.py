@@ -1,4 +1,4 @@
-"""A recording stores where the time of the jobs went. One of an older version has no such times."""
+"""A recording stores where the time of the jobs went. A recording of an older version has no such times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.store.scenario import session
 from tests.tui.recorded import record
 
 TOP = Path(__file__).resolve().parents[3]
-BEFORE = TOP / "tests" / "data" / "verdicts" / "storage_read_torch.iotop.jsonl.gz"
+OLDER_RECORDING = TOP / "tests" / "data" / "verdicts" / "storage_read_torch.iotop.jsonl.gz"
 FIRST, SECOND = ProcessKey(100, 700), ProcessKey(200, 1400)
 pytestmark = pytest.mark.xdist_group("read recordings")  # the tests share their Frames, so one worker runs them all
 BEGINS, ENDS = 40, 100
@@ -60,7 +60,7 @@ def times_of(frame: Frame) -> tuple[object, object]:
 
 def test_a_recording_of_an_older_version_has_no_times() -> None:
     seen = 0
-    for frame in frames(FileRecording(str(BEFORE)).items()):
+    for frame in frames(FileRecording(str(OLDER_RECORDING)).items()):
         table, sample = frame.snapshot.jobs.value, frame.sample.jobs.value
         if table is None or not table.jobs:
             continue
@@ -94,6 +94,6 @@ def test_the_shares_of_the_intervals_add_up_to_those_of_the_whole(live: list[Fra
 
 
 def test_the_first_reading_of_a_job_has_no_shares_yet(live: list[Frame]) -> None:
-    held = [frame.sample.jobs.value for frame in live]
-    known = [n for n, sample in enumerate(held) if sample is not None and SECOND in sample.times]
+    samples = [frame.sample.jobs.value for frame in live]
+    known = [n for n, sample in enumerate(samples) if sample is not None and SECOND in sample.times]
     assert known == list(range(BEGINS + 1, ENDS))

@@ -67,7 +67,7 @@ def test_the_same_lines_are_found_for_any_size_of_reads(
     assert all(line.startswith(one.head) for one, (_, line) in zip(found, expected, strict=True))
 
 
-def test_a_file_that_is_cut_off_during_the_search_ends_it(tmp_path: Path) -> None:
+def test_the_search_ends_where_the_file_was_cut_off_meanwhile(tmp_path: Path) -> None:
     data = recorded(tmp_path / "a", 3)
     fd = os.open(tmp_path / "a", os.O_RDONLY)
     try:

@@ -42,21 +42,20 @@ def kill_once(path: Path, written: int, after_s: float) -> int:
     shown = list(frames(FileRecording(str(path)).items()))
     server = Server("two", processes=PROCESSES, gpus=1, disks=4, cores=8)
     truth = [server.snapshot() for _ in range(len(shown))]
-    names = [frame.snapshot for frame in shown]
-    assert names == truth
+    assert [frame.snapshot for frame in shown] == truth
     assert len(shown) == whole.count(b'{"k":"snap"')
     return len(shown)
 
 
-def kill_often(folder: Path, times: int, each: int = 1) -> None:
-    """Kill this many recorders, each after ``each`` more Snapshots than the one before it (modulo 10)."""
+def kill_often(folder: Path, times: int, step: int = 1) -> None:
+    """Kill this many recorders, each after ``step`` more Snapshots than the one before it (modulo 10)."""
     pick = random.Random(times)
-    counts = [kill_once(folder / f"{i}.iotop.jsonl", i * each % 10, pick.uniform(0.0, 0.1)) for i in range(times)]
+    counts = [kill_once(folder / f"{i}.iotop.jsonl", i * step % 10, pick.uniform(0.0, 0.1)) for i in range(times)]
     assert max(counts) > 5
 
 
 def test_a_recorder_killed_three_times_leaves_a_readable_file(tmp_path: Path) -> None:
-    kill_often(tmp_path, 3, each=4)
+    kill_often(tmp_path, 3, step=4)
 
 
 @pytest.mark.slow

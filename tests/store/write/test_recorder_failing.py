@@ -45,7 +45,7 @@ def missing(path: Path) -> list[str]:
     return [event.text for event in FileRecording(str(path)).events() if event.kind == NOT_RECORDED]
 
 
-def own(path: Path) -> list[int]:
+def own_seqs(path: Path) -> list[int]:
     """The numbers of the Snapshots in a file, without those of the minute before it."""
     return [
         item.snapshot.seq for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) and not item.pre
@@ -68,7 +68,7 @@ def test_a_temporary_error_leaves_a_gap_with_its_reason(rig: FailingFolder) -> N
     assert recorder.close()
     assert recorder.state().trouble == ""
     assert [p.name for p in rig.behind.iterdir()] == [path.name]
-    assert own(path) == [f.snapshot.seq for f in (*live[:10], *live[17:])]
+    assert own_seqs(path) == [f.snapshot.seq for f in (*live[:10], *live[17:])]
     assert missing(path) == ["7 snapshots not written: Input/output error"]
     recording = FileRecording(str(path))
     assert recording.closed()
@@ -94,8 +94,8 @@ def test_after_a_permanent_error_the_recording_continues_in_a_new_file(rig: Fail
     assert recorder.state().path == str(second)
     assert recorder.state().trouble == ""
     assert recorder.close()
-    assert own(path) == [f.snapshot.seq for f in live[:20]]
-    assert own(second) == [f.snapshot.seq for f in live[26:]]
+    assert own_seqs(path) == [f.snapshot.seq for f in live[:20]]
+    assert own_seqs(second) == [f.snapshot.seq for f in live[26:]]
     assert missing(second) == ["6 snapshots not written: Input/output error"]
     header = FileRecording(str(second)).header
     assert (header.continues, header.after) == (True, path.name)
@@ -132,8 +132,8 @@ def test_after_a_failed_fsync_a_new_file_is_begun(rig: FailingFolder) -> None:
     clock.skip(recorder_module.SYNC_S + 1)
     put(recorder, live[5:])
     assert recorder.close()
-    assert own(path) == [f.snapshot.seq for f in live[:6]]
-    assert own(rig.folder / "run-2.iotop.jsonl") == [f.snapshot.seq for f in live[6:]]
+    assert own_seqs(path) == [f.snapshot.seq for f in live[:6]]
+    assert own_seqs(rig.folder / "run-2.iotop.jsonl") == [f.snapshot.seq for f in live[6:]]
     assert recorder.state().dropped == 0
 
 

@@ -78,7 +78,7 @@ def test_two_full_files_in_a_second_do_not_overwrite_each_other(tmp_path: Path) 
     assert reports == []
 
 
-def test_the_folder_above_the_target_of_a_link_is_rotated_not_that_of_the_link(tmp_path: Path) -> None:
+def test_a_path_that_leads_up_from_a_link_is_rotated_above_the_target_of_the_link(tmp_path: Path) -> None:
     inside, other, reports = tmp_path / "data" / "runs", tmp_path / "run.iotop.jsonl", []
     inside.mkdir(parents=True)
     (tmp_path / "link").symlink_to(inside)
@@ -151,8 +151,8 @@ def test_the_preroll_is_of_the_newest_boot(tmp_path: Path) -> None:
     earlier = frame.snapshot.host._replace(boot_id="long uptime")
     first = frame._replace(snapshot=frame.snapshot._replace(at_ns=frame.snapshot.at_ns + 10**16, host=earlier))
     recorder = Recorder(FileSink(str(tmp_path / "a")), Clock(), min_free_bytes=0, keyframe_every=5)
-    for given in (first, frame, *later):
-        recorder.put(given)
+    for one in (first, frame, *later):
+        recorder.put(one)
     assert recorder.close()
     at_ns = [head.at_ns for line in recorder.preroll() if (head := parse_head(line.encode())) is not None]
     assert later[-1].snapshot.at_ns - 66e9 <= at_ns[0]
@@ -160,7 +160,7 @@ def test_the_preroll_is_of_the_newest_boot(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make another user's files")
-def test_files_of_another_recording_do_not_count_as_parts(tmp_path: Path) -> None:
+def test_files_of_another_user_do_not_count_as_parts(tmp_path: Path) -> None:
     path, reports = tmp_path / "run.iotop.jsonl", []
     for name in ("run.29991231T000000.iotop.jsonl", "run.20000101T000000.iotop.jsonl"):
         (tmp_path / name).write_text("theirs")
@@ -181,10 +181,10 @@ def test_files_of_another_recording_do_not_count_as_parts(tmp_path: Path) -> Non
 def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
     path = tmp_path / "run"
     live = list(frames(session(2, 100)))
-    asked = []
+    refused_paths = []
 
     def refuse(full: Sink) -> Sink:
-        asked.append(full.path)
+        refused_paths.append(full.path)
         raise InputError("no room")
 
     recorder = Recorder(
@@ -193,7 +193,7 @@ def test_without_a_next_file_the_old_file_continues(tmp_path: Path) -> None:
     for frame in live:
         recorder.put(frame)
     assert recorder.close()
-    assert asked
+    assert refused_paths
     assert recorder.state().trouble == ""
     assert list(frames(FileRecording(str(path)).items())) == live
 
@@ -236,7 +236,7 @@ def test_the_full_file_gets_its_name_back_if_there_is_no_next_file(
 
 
 def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> None:
-    """A folder that has the name of a part replaces a file that cannot be removed."""
+    """A folder with the name of a part stands for a file that cannot be removed."""
     reports: list[str] = []
     (tmp_path / "run.20200101T000000.iotop.jsonl").mkdir()
     shipped = tmp_path / "shipped"
@@ -252,7 +252,7 @@ def test_the_hook_runs_even_if_an_old_part_cannot_be_removed(tmp_path: Path) -> 
     ("python", "why"),
     [("/gone/python", "No such file or directory"), ("", "this Python does not know its own path")],
 )
-def test_without_its_packer_old_parts_are_removed_and_the_hook_runs(
+def test_without_a_packer_old_parts_are_removed_and_the_hook_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, why: str
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
