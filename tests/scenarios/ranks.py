@@ -32,7 +32,7 @@ BOOST_MHZ = 1980
 LINK_BYTES_PER_S = 50e9
 IDLE = {"util": 0, "power_mw": 70_000, "clock1": 345, "temp0": 34, "throttle": 1, "mem_used": 4 << 20, "pstate": 8}
 BREAKS_S = 10.0
-"""The seconds after which a GPU breaks. It breaks late, because the driver drops events to which no program listens yet."""
+"""The seconds after which a GPU breaks. It breaks late, because the driver drops events before a program listens."""
 SPAWN = multiprocessing.get_context("spawn")
 """The method with which torch.multiprocessing.spawn starts its ranks."""
 

@@ -38,7 +38,7 @@ def why_not(device: str) -> str:
 
 
 def truth(log: Path, start: float, end: float) -> dict[str, float]:
-    """Return the number of steps between two moments, and the shares of their time: without data, GPU busy, the rest."""
+    """Return the number of steps between two moments, and the shares of their time: without data, GPU busy, rest."""
     steps = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
     inside = [step for step in steps if start <= step["at"] <= end]
     whole = sum(step["all"] for step in inside) or 1.0

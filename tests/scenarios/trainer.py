@@ -69,8 +69,8 @@ class Dataset:
 
     Each read is at a random position of a random file, or with ``sweep`` at the next position, over all files again and
     again. Each read comes from the disk, unless the data is ``warm`` or ``keep`` leaves what was read in the cache.
-    With ``url`` a sample is fetched from that server. Each loader also has ``anon_bytes`` of memory, and each sample touches
-    some of its pages at random.
+    With ``url`` a sample is fetched from that server. Each loader also has ``anon_bytes`` of memory, and each sample
+    touches some of its pages at random.
     """
 
     def __init__(self, a: argparse.Namespace) -> None:

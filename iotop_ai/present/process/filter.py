@@ -117,8 +117,8 @@ class _QueryError(Exception):
 def parse_filter(text: str) -> Filter:
     """The filter that the user typed.
 
-    Text is a query if it compares a known field, compares any word with < or >, or asks for tagged processes. Other text
-    is a regular expression, or plain text if it is not a valid expression.
+    Text is a query if it compares a known field, compares any word with < or >, or asks for tagged processes. Other
+    text is a regular expression, or plain text if it is not a valid expression.
     """
     comparisons = _COMPARISON.findall(text)
     if not any(_field(word) or sign for word, sign in comparisons) and not _ASKS_TAGS.search(text):

@@ -21,8 +21,8 @@ _RANK = {"D": 0, "R": 1, "t": 2, "T": 3, "Z": 4, "S": 5, "I": 6}
 """The rank of each process state; the lowest rank is the most important."""
 _STATE, _THREADS, _PAGES = map(itemgetter, map(ProcessStat._fields.index, ("state", "threads", "rss_pages")))
 
-Owner = tuple[str, str, str]
-"""The (name, user, job) that all members of a group have, as in ``Group``."""
+GroupId = tuple[str, str, str]
+"""What identifies a group: the (name, user, job) of all its members, as in ``Group``."""
 
 
 class GroupStats(NamedTuple):
@@ -50,23 +50,23 @@ class GroupStatsCache:
     """The stats of the large groups, kept from Frame to Frame."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Owner, _Entry] = OrderedDict()
+        self._entries: OrderedDict[GroupId, _Entry] = OrderedDict()
 
-    def stats(self, owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-        """The stats of a group. owner: the name, user and job of its members."""
+    def stats(self, group_id: GroupId, keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
+        """The stats of a group. group_id: the name, user and job of its members."""
         if len(keys) < MANY:
             return group_stats(keys, table)
-        entry = self._entries.get(owner)
+        entry = self._entries.get(group_id)
         # ``TrackedDict.touched`` lists changes of the stat, but not of the states of threads.
-        has_threads = any_in_group(owner, table.threads, table)
-        if entry is not None and entry.keys is keys and not has_threads and _unchanged(owner, entry.stat, table):
+        has_threads = any_in_group(group_id, table.threads, table)
+        if entry is not None and entry.keys is keys and not has_threads and _unchanged(group_id, entry.stat, table):
             if entry.stat is not table.stat:
-                self._entries[owner] = entry._replace(stat=table.stat)
+                self._entries[group_id] = entry._replace(stat=table.stat)
             return entry.result
         result = group_stats(keys, table)
-        self._entries.pop(owner, None)
+        self._entries.pop(group_id, None)
         if not has_threads:
-            self._entries[owner] = _Entry(keys, table.stat, result)
+            self._entries[group_id] = _Entry(keys, table.stat, result)
             while len(self._entries) > _MOST_GROUPS:
                 self._entries.popitem(last=False)
         return result
@@ -88,19 +88,19 @@ def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats
     return GroupStats(worst, counts[worst], sums)
 
 
-def any_in_group(owner: Owner, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
+def any_in_group(group_id: GroupId, keys: Collection[ProcessKey], table: ProcessTable) -> bool:
     """Whether any of these few processes has this name and user, and so may be in the group."""
-    name, user, _ = owner
+    name, user, _ = group_id
     infos = filter(None, map(table.info.get, keys))
     return any(info.user == user and listed_name(info) == name for info in infos)
 
 
-def _unchanged(owner: Owner, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:
+def _unchanged(group_id: GroupId, stat: Mapping[ProcessKey, ProcessStat], table: ProcessTable) -> bool:
     """Whether all processes of this name and user have the same stat now as in ``stat``."""
     now = table.stat
     if now is stat:
         return True
-    return isinstance(now, TrackedDict) and follows(now, stat) and not any_in_group(owner, now.touched, table)
+    return isinstance(now, TrackedDict) and follows(now, stat) and not any_in_group(group_id, now.touched, table)
 
 
 def _state(stat: ProcessStat | None, look: ThreadLook | None) -> str:

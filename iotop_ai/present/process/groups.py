@@ -13,7 +13,7 @@ from iotop_ai.model.process.change_tracking import changed, follows, removed
 from iotop_ai.model.process.rates import process_rates
 from iotop_ai.model.process.records import UNKNOWN_PROCESS_RATES, ProcessInfo, ProcessKey, ProcessRates, ProcessTable
 from iotop_ai.present.process.filter import Filter, Subject, parse_filter
-from iotop_ai.present.process.group_stats import Owner
+from iotop_ai.present.process.group_stats import GroupId
 from iotop_ai.present.process.names import listed_name
 from iotop_ai.present.process.sort_value import io_rate, sort_value, sort_values
 from iotop_ai.present.process.tree import branches, parents, with_parents
@@ -43,7 +43,7 @@ class Group(NamedTuple):
     job: str = ""
 
     @property
-    def owner(self) -> Owner:
+    def group_id(self) -> GroupId:
         """The name, user and job that all members have."""
         return self.name, self.user, self.job
 
@@ -192,15 +192,15 @@ def process_list(frame: Frame, view: View) -> ProcessList:
     members = _members(frame)
     idle = cache_part(view, IdleGroupsCache).groups(table, view.pattern, own_pid, members)
     if rates is None:
-        unknown = [_group(g.owner, sorted(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
+        unknown = [_group(g.group_id, sorted(g.keys), [UNKNOWN_PROCESS_RATES]) for g in idle.groups.values()]
         return ProcessList(() if view.only_active else tuple(ordered(unknown, view)), _count(unknown, view))
-    active: dict[Owner, list[ProcessKey]] = {}
+    active: dict[GroupId, list[ProcessKey]] = {}
     busy = [key for key, rate in rates.items() if key in idle.position and not _is_idle(rate, key, table)]
     for key in sorted(busy, key=idle.position.__getitem__):
         info = table.info[key]
         if wanted is None or wanted.answer(_named(key, info)):
-            active.setdefault(idle.owners[key], []).append(key)
-    out = ordered([_active_group(owner, keys, rates, view.sort) for owner, keys in active.items()], view)
+            active.setdefault(idle.group_ids[key], []).append(key)
+    out = ordered([_active_group(group_id, keys, rates, view.sort) for group_id, keys in active.items()], view)
     if view.only_active:
         every = (*out, *idle.without(active)) if view.pattern else ()
         return ProcessList(tuple(out), _count(every, view), _count(out, view))
@@ -237,8 +237,8 @@ def group_at_cursor(frame: Frame, view: View) -> Group | None:
     """
     if view.focus != "process" or not view.cursor:
         return None
-    owner = view.cursor.removeprefix(_ACTIVE).removeprefix(_IDLE)
-    keys = [view.cursor] if owner == view.cursor else dict.fromkeys((view.cursor, _ACTIVE + owner, _IDLE + owner))
+    suffix = view.cursor.removeprefix(_ACTIVE).removeprefix(_IDLE)
+    keys = [view.cursor] if suffix == view.cursor else dict.fromkeys((view.cursor, _ACTIVE + suffix, _IDLE + suffix))
     return next((group for key in keys for group in groups(frame, view) if group.row_key == key), None)
 
 
@@ -333,8 +333,8 @@ class _IdleGroups:
         self.info: Mapping[ProcessKey, ProcessInfo] = {}
         self.members: Mapping[ProcessKey, str] = {}
         self.position: dict[ProcessKey, int] = {}
-        self.owners: dict[ProcessKey, Owner] = {}
-        self.groups: dict[Owner, Group] = {}
+        self.group_ids: dict[ProcessKey, GroupId] = {}
+        self.groups: dict[GroupId, Group] = {}
         self._own_pid, self._next = own_pid, 0
         wanted = parse_filter(pattern) if pattern else None
         # After a query, the table holds only the matching processes.
@@ -348,8 +348,8 @@ class _IdleGroups:
 
     def update(self, info: Mapping[ProcessKey, ProcessInfo], members: Mapping[ProcessKey, str]) -> None:
         """Add new processes, remove ended ones, and regroup those whose name or job changed."""
-        dropped: dict[Owner, set[ProcessKey]] = {}
-        added: dict[Owner, list[ProcessKey]] = {}
+        dropped: dict[GroupId, set[ProcessKey]] = {}
+        added: dict[GroupId, list[ProcessKey]] = {}
         new = changed(info, self.info)
         if members != self.members:
             other_job = {key for key, _ in members.items() ^ self.members.items()}
@@ -358,27 +358,27 @@ class _IdleGroups:
         for key in (*removed(info, self.info), *new):
             old = self.info.get(key)
             if old is not None and self._has_row(key, old):
-                dropped.setdefault(self.owners[key], set()).add(key)
+                dropped.setdefault(self.group_ids[key], set()).add(key)
             if key not in info:
                 self.position.pop(key, None)
-                self.owners.pop(key, None)
+                self.group_ids.pop(key, None)
         for key in new:
             if key not in self.position:
                 self.position[key] = self._next
                 self._next += 1
-            self.owners[key] = (listed_name(info[key]), info[key].user, members.get(key, ""))
+            self.group_ids[key] = (listed_name(info[key]), info[key].user, members.get(key, ""))
             if self._has_row(key, info[key]):
-                added.setdefault(self.owners[key], []).append(key)
-        for owner in dict.fromkeys((*dropped, *added)):
-            group, leaving = self.groups.get(owner), dropped.get(owner, set())
+                added.setdefault(self.group_ids[key], []).append(key)
+        for group_id in dict.fromkeys((*dropped, *added)):
+            group, leaving = self.groups.get(group_id), dropped.get(group_id, set())
             kept = [key for key in (group.keys if group is not None else ()) if key not in leaving]
-            keys = kept + added.get(owner, [])
+            keys = kept + added.get(group_id, [])
             if leaving or reordered:
                 keys.sort(key=self.position.__getitem__)
             if keys:
-                self.groups[owner] = self._group(owner, keys)
+                self.groups[group_id] = self._group(group_id, keys)
             else:
-                self.groups.pop(owner, None)
+                self.groups.pop(group_id, None)
         if dropped or reordered:
             self.groups = dict(sorted(self.groups.items(), key=lambda item: self.position[item[1].keys[0]]))
         self.info, self.members = info, members
@@ -387,24 +387,24 @@ class _IdleGroups:
         match = not info.kernel if self._wanted is None else self._wanted.answer(_named(key, info))
         return bool(match) and key.pid != self._own_pid
 
-    def _group(self, owner: Owner, keys: Sequence[ProcessKey]) -> Group:
-        name, user, job = owner
+    def _group(self, group_id: GroupId, keys: Sequence[ProcessKey]) -> Group:
+        name, user, job = group_id
         return Group(name, user, tuple(keys), _idle_rates(self._table, keys[0]), True, job=job)
 
-    def without(self, active: Mapping[Owner, Sequence[ProcessKey]]) -> Sequence[Group]:
+    def without(self, active: Mapping[GroupId, Sequence[ProcessKey]]) -> Sequence[Group]:
         """The groups without the active processes, in the table's order."""
-        smaller: dict[Owner, Group | None] = {}
+        smaller: dict[GroupId, Group | None] = {}
         reordered = False
-        for owner, keys in active.items():
-            group = self.groups.get(owner)
+        for group_id, keys in active.items():
+            group = self.groups.get(group_id)
             if group is not None:
                 busy = set(keys)
                 idle = [key for key in group.keys if key not in busy]
-                smaller[owner] = self._group(owner, idle) if idle else None
+                smaller[group_id] = self._group(group_id, idle) if idle else None
                 reordered = reordered or bool(idle and idle[0] != group.keys[0])
         if not smaller:
             return tuple(self.groups.values())
-        out = [group for owner, whole in self.groups.items() if (group := smaller.get(owner, whole)) is not None]
+        out = [group for group_id, whole in self.groups.items() if (group := smaller.get(group_id, whole)) is not None]
         if reordered:
             out.sort(key=lambda g: self.position[g.keys[0]])
         return out
@@ -419,9 +419,7 @@ class IdleGroupsCache:
     def groups(
         self, table: ProcessTable, pattern: str, own_pid: int, members: Mapping[ProcessKey, str] = _NO_JOBS
     ) -> _IdleGroups:
-        """The idle groups of this table. They are updated from the previous table if the changes since then
-        are known.
-        """
+        """The idle groups of this table, updated from the previous table if the changes since then are known."""
         inputs = _inputs(table, pattern, own_pid)
         for i, idle in enumerate(self._newest):
             if idle.inputs != inputs:
@@ -462,8 +460,8 @@ def _idle_rates(table: ProcessTable, key: ProcessKey) -> ProcessRates:
     return _HIDDEN if key in table.denied else _ZERO if table.delay_counted(key) else _UNCOUNTED
 
 
-def _group(owner: Owner, keys: Sequence[ProcessKey], rates: list[ProcessRates]) -> Group:
-    name, user, job = owner
+def _group(group_id: GroupId, keys: Sequence[ProcessKey], rates: list[ProcessRates]) -> Group:
+    name, user, job = group_id
     return Group(name, user, tuple(keys), aggregate(rates), False, job=job)
 
 
@@ -471,13 +469,15 @@ _LEADING_SHARE = 2 / 3
 """A process leads its group if it has more than this share of the group's figure."""
 
 
-def _active_group(owner: Owner, keys: list[ProcessKey], rates: Mapping[ProcessKey, ProcessRates], sort: str) -> Group:
+def _active_group(
+    group_id: GroupId, keys: list[ProcessKey], rates: Mapping[ProcessKey, ProcessRates], sort: str
+) -> Group:
     """The group of these active processes. The process that leads the group comes first; without one, the process with
     the lowest pid, because equal workers would otherwise take turns.
     """
     keys = sorted(keys)
     rows = [rates[key] for key in keys]
-    group = _group(owner, keys, rows)
+    group = _group(group_id, keys, rows)
     if len(keys) > 1:
         values = sort_values(rows, sort)
         most = max(values)

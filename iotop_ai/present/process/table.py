@@ -230,7 +230,7 @@ class _Facts(NamedTuple):
 
 
 def _facts(group: Group, frame: Frame, table: ProcessTable, view: View, *, command: bool) -> _Facts:
-    stats = cache_part(view, GroupStatsCache).stats(group.owner, group.keys, table)
+    stats = cache_part(view, GroupStatsCache).stats(group.group_id, group.keys, table)
     info = table.info.get(group.keys[0]) if command else None
     line = "" if info is None else " ".join(info.cmdline)
     loud_wait = view.marks.io_wait / 100
@@ -358,7 +358,7 @@ def _wchan(group: Group, table: ProcessTable) -> str:
     """The most common wait channel of the members and, for a group, how many wait in it; "" when unknown."""
     if len(group.keys) == 1:
         return table.wchan.get(group.keys[0]) or ""
-    if not any_in_group(group.owner, table.wchan, table):
+    if not any_in_group(group.group_id, table.wchan, table):
         return ""
     counts = Counter(filter(None, map(table.wchan.get, group.keys)))
     if not counts:

@@ -179,7 +179,7 @@ _TRANSPORTS = ((re.compile(r"nvme\d"), "nvme"), (re.compile(r"x?vd[a-z]"), "virt
 
 
 def device_info(name: str) -> BlockInfo:
-    """Return the record of a device by its kernel name. A name that no pattern matches is taken for a device-mapper name
+    """Return the record of a device by its kernel name. A name that no pattern matches counts as a device-mapper name
     (``iostat -N``).
 
     Major and minor are 0, which no block device has.

@@ -1,9 +1,9 @@
 """Runs real stacks and scores the verdicts: ``python -m tests.scenarios.stacks.run [--only WORD] [--seconds 40]``.
 
 Run it as root on a machine that does nothing else, after ``python -m tests.scenarios.stacks.install``. --only selects
-the cases whose name contains the word, or whose stack, cause or class is the word. --list lists the cases, --again judges
-existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks that no
-rule was made with, and with their page.
+the cases whose name contains the word, or whose stack, cause or class is the word. --list lists the cases, --again
+judges existing recordings with the current code, and --write writes docs/stacks.md. --unseen does this with the stacks
+that no rule was made with, and with their page.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ def play_all(cases: Mapping[str, Case], a: argparse.Namespace) -> None:
                 print(f"stopped before {name}", flush=True)
                 return
             try:
-                record = diagnosed_again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
+                record = (
+                    diagnosed_again(a.results, name) if a.again else play(name, case, a.seconds, library, a.results)
+                )
             except (OSError, RuntimeError, subprocess.SubprocessError) as error:
                 print(f"FAILED {name}: {error}", flush=True)
                 if a.again:

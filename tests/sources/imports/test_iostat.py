@@ -270,7 +270,9 @@ def test_fractions_of_counts_are_carried_over(rates: list[object], seconds: floa
 
 
 @given(st.binary(max_size=400))
-def test_any_file_is_read_as_a_log_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_any_file_is_read_as_a_log_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes
+) -> None:
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(HEAD.encode() + TABLE.encode() + data)
     try:

@@ -112,9 +112,7 @@ def test_every_end_in_a_job_is_reported_with_its_known_facts() -> None:
     ("code", "killed", "reported"), [(0, False, False), (1, False, False), (-15, False, False), (-9, False, False),
                                  (-9, True, True), (1, True, False), (-11, False, True), (-7, False, True)]
 )  # fmt: skip
-def test_only_faults_are_reported_for_a_weakly_detected_job(
-    code: int, killed: bool, reported: bool
-) -> None:
+def test_only_faults_are_reported_for_a_weakly_detected_job(code: int, killed: bool, reported: bool) -> None:
     before, after = pair()
     top, worker = sorted(before.processes.value.stat)[:2]  # type: ignore[union-attr]
     job = Job(top, "prepare.py", "alice", 1000, (Rank(top, (worker,)),), evidence=("children",))
