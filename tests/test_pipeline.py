@@ -60,10 +60,10 @@ def _as_at_start_up(snapshot: Snapshot) -> Snapshot:
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 48)])
 def test_the_first_picture_is_the_same_without_the_rules(size: tuple[int, int]) -> None:
     for snapshot in map(_as_at_start_up, (starved_snapshots(1)[0], next(iter(session(16, 1))))):
-        soon, judged = unjudged(snapshot), next(frames([snapshot]))
-        assert screen_rows(*size, soon, View()) == screen_rows(*size, judged, View())
-        assert soon.verdict._replace(findings=()) == judged.verdict._replace(findings=(), job_pid=None)
-        assert soon.verdict.measuring
+        without_rules, with_rules = unjudged(snapshot), next(frames([snapshot]))
+        assert screen_rows(*size, without_rules, View()) == screen_rows(*size, with_rules, View())
+        assert without_rules.verdict._replace(findings=()) == with_rules.verdict._replace(findings=(), job_pid=None)
+        assert without_rules.verdict.measuring
 
 
 def test_the_closing_frame_has_the_last_events_and_no_new_reading() -> None:

@@ -65,7 +65,7 @@ def write(source: Iterable[Snapshot], target: Path) -> None:
 
 
 def best(runs: Iterable[Scored]) -> Iterator[Scored]:
-    """Yield the steadiest correct run of each cause: a plain one if possible, else beside a busy core or held out."""
+    """Yield the steadiest correct run of each cause: a plain run if possible, else one of another kind."""
     order = sorted(
         (run for run in runs if run.right),
         key=lambda r: (r.record["name"], KINDS.index(r.record["kind"]), -r.score.right, r.score.flaps),
@@ -80,8 +80,8 @@ def best(runs: Iterable[Scored]) -> Iterator[Scored]:
 def entry(run: Scored, file: str) -> dict[str, Any]:
     """Return the index entry of a kept recording."""
     r = run.record
-    taken = ("label", "negative", "also", "captured", "window_s", "setting", "started", "kind")
-    return {"file": file, **{key: r[key] for key in taken}}
+    fields = ("label", "negative", "also", "captured", "window_s", "setting", "started", "kind")
+    return {"file": file, **{key: r[key] for key in fields}}
 
 
 def row(frame: Frame) -> dict[str, Any]:

@@ -112,11 +112,11 @@ def per_class(runs: Sequence[Scored]) -> list[str]:
     head = ("class", "causes", "right", "else named", *NAMES[3:])
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for label, named in table.items():
-        mine = [r for r in runs if r.label == label]
-        causes = sorted({f"{r.record['name']}{NEGATIVE if r.record['negative'] else ''}" for r in mine})
+        label_runs = [r for r in runs if r.label == label]
+        causes = sorted({f"{r.record['name']}{NEGATIVE if r.record['negative'] else ''}" for r in label_runs})
         wrong = ", ".join(f"{name} {count}" for name, count in sorted(named.items()) if name != label) or "-"
-        right = f"{named[label]}/{len(mine)}"
-        row = (label, ", ".join(causes), right, wrong, *cells(figures(mine))[3:])
+        right = f"{named[label]}/{len(label_runs)}"
+        row = (label, ", ".join(causes), right, wrong, *cells(figures(label_runs))[3:])
         lines.append("| " + " | ".join(row) + " |")
     return lines
 

@@ -53,21 +53,21 @@ def score(
     decided = [row for row in rows if not row["measuring"] and row["classes"]]
     scored = [row for row in decided if row["at"] >= due] or decided
     firsts = [row["classes"][0] for row in scored]
-    hit = next((i for i, row in enumerate(decided) if row["classes"][0] == label), None)
-    later = [] if hit is None else decided[hit:]
+    first_right = next((i for i, row in enumerate(decided) if row["classes"][0] == label), None)
+    later = [] if first_right is None else decided[first_right:]
     near = [label in row["classes"][:3] for row in scored]
     got = max(dict.fromkeys(firsts), key=firsts.count) if firsts else ""
-    fine = {label, *also}
+    acceptable = {label, *also}
     return Score(
         got=got,
         top3=got == label or (bool(near) and sum(near) * 2 >= len(near)),
-        late_s=None if hit is None else max(0.0, decided[hit]["at"] - due),
+        late_s=None if first_right is None else max(0.0, decided[first_right]["at"] - due),
         right=firsts.count(label) / len(firsts) if firsts else 0.0,
         flaps=sum(a["classes"][0] != b["classes"][0] for a, b in pairwise(later)),
         watched_s=later[-1]["at"] - later[0]["at"] if len(later) > 1 else 0.0,
         errors=tuple(
             row["stall"] - row["truth"] for row in decided if row["stall"] is not None and row["truth"] is not None
         ),
-        alarms=sum(bool(row["alarm"]) and row["classes"][0] not in fine for row in decided),
+        alarms=sum(bool(row["alarm"]) and row["classes"][0] not in acceptable for row in decided),
         decided=len(decided),
     )

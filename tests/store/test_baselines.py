@@ -36,11 +36,11 @@ def learned(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS
 
 
 def test_a_baseline_comes_back_in_another_boot(tmp_path: Path) -> None:
-    kept = Baselines(tmp_path / "state")
-    assert kept.read(0, WALL_S) == {}
-    assert kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
+    store = Baselines(tmp_path / "state")
+    assert store.read(0, WALL_S) == {}
+    assert store.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 5 * MINUTE_NS
-    found = kept.read(now_ns, WALL_S + 600)
+    found = store.read(now_ns, WALL_S + 600)
     assert baseline_ms(found, INFO, 128 * 1024) == baseline_ms({"S1": learned()}, INFO, 128 * 1024) != None  # noqa: E711
     assert found["S1"].sizes[1].minutes == 20
     path = tmp_path / "state" / FILE
@@ -49,29 +49,29 @@ def test_a_baseline_comes_back_in_another_boot(tmp_path: Path) -> None:
 
 
 def test_an_old_baseline_counts_until_there_is_a_new_one(tmp_path: Path) -> None:
-    kept = Baselines(tmp_path)
-    kept.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
+    store = Baselines(tmp_path)
+    store.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
     now_ns = 50 * HOUR_NS
-    one = kept.read(now_ns, WALL_S + 5 * 86_400)["S1"].sizes[1]
+    one = store.read(now_ns, WALL_S + 5 * 86_400)["S1"].sizes[1]
     assert (one.minutes, [part for part, _ in one.parts]) == (20, [now_ns // PART_NS - PARTS + 1])
     assert with_minute(one, now_ns, 9.0).minutes == 21
     assert with_minute(one, now_ns + PART_NS, 9.0).minutes == 1
-    assert kept.read(now_ns, WALL_S + OLDEST_S + 60) == {}
+    assert store.read(now_ns, WALL_S + OLDEST_S + 60) == {}
     # If the clock was set back, times in the future count as now.
-    assert kept.read(now_ns, WALL_S - 86_400)["S1"].sizes[1].parts[-1][0] == now_ns // PART_NS
+    assert store.read(now_ns, WALL_S - 86_400)["S1"].sizes[1].parts[-1][0] == now_ns // PART_NS
 
 
 def test_baselines_of_other_disks_are_kept_and_none_without_a_serial_number(tmp_path: Path) -> None:
-    kept = Baselines(tmp_path)
-    assert not kept.keep({"sda": learned()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
-    assert not kept.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
+    store = Baselines(tmp_path)
+    assert not store.keep({"sda": learned()}, {"sda": INFO._replace(serial="")}, HOUR_NS, WALL_S)
+    assert not store.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
     assert not (tmp_path / FILE).exists()
-    kept.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
-    kept.keep({"S2": learned(), "vda": learned()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
-    assert kept.read(HOUR_NS, WALL_S + 9).keys() == {"S1", "S2"}
+    store.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
+    store.keep({"S2": learned(), "vda": learned()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
+    assert store.read(HOUR_NS, WALL_S + 9).keys() == {"S1", "S2"}
     many = {f"T{i}": learned(1) for i in range(MOST_DEVICES + 5)}
-    kept.keep(many, {name: INFO._replace(name=name, serial=name) for name in many}, HOUR_NS, WALL_S + 20)
-    assert len(kept.read(HOUR_NS, WALL_S + 20)) == MOST_DEVICES
+    store.keep(many, {name: INFO._replace(name=name, serial=name) for name in many}, HOUR_NS, WALL_S + 20)
+    assert len(store.read(HOUR_NS, WALL_S + 20)) == MOST_DEVICES
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_baselines_of_other_disks_are_kept_and_none_without_a_serial_number(tmp_
 )  # fmt: skip
 def test_a_file_of_another_kind_is_refused_and_replaced(tmp_path: Path, text: str) -> None:
     (tmp_path / FILE).write_text(text)
-    kept = Baselines(tmp_path)
+    store = Baselines(tmp_path)
     with pytest.raises(ValueError, match="not a file of this program"):
-        kept.read(0, WALL_S)
-    assert kept.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
-    assert kept.read(0, WALL_S).keys() == {"S1"}
+        store.read(0, WALL_S)
+    assert store.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
+    assert store.read(0, WALL_S).keys() == {"S1"}
 
 
 def test_the_baseline_of_this_session_takes_precedence() -> None:

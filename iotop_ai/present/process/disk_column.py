@@ -86,12 +86,12 @@ def disk_of(group: Group, frame: Frame, view: View) -> str:
 def is_disk_of(device: BlockDevice, group: Group, frame: Frame, view: View) -> bool | None:
     """Whether the group's I/O goes to the device; None if unknown."""
     disks = _disks(frame, view)
-    on_only = None if disks.only is None else _is_only(device, disks.only, frame)
+    on_only = None if disks.only is None else _has_io_on(device, disks.only, frame)
     stacks = {disks.stack_by_pid.get(key.pid) for key in group.keys} if disks.stack_by_pid else {None}
     answers = {on_only if stack is None else device.name in stack for stack in stacks}
     return answers.pop() if len(answers) == 1 else None
 
 
-def _is_only(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
+def _has_io_on(device: BlockDevice, only: BlockDevice, frame: Frame) -> bool:
     """Whether the device is ``only``, or is stacked on it and has I/O. only: the only disk that moved any bytes."""
     return device.name == only.name or (device.rates.active and only.name in devices.leaves(device.name, frame))

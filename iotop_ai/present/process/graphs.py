@@ -23,13 +23,13 @@ def process_graphs(frame: Frame, view: View, key: ProcessKey, slots: int) -> lis
     readable = table is not None and key not in table.denied
     born_ns, end_ns = _born_ns(frame, key), _end_ns(frame, samples, key)
 
-    def series_of(value: Callable[[ProcessRates], float | None], idle: float | None) -> Series:
+    def series_of(value: Callable[[ProcessRates], float | None], if_unlisted: float | None) -> Series:
         def of_sample(sample: Sample) -> float | None:
             listed = sample.processes.value
             if listed is None or sample.processes.seconds is None or not born_ns <= sample.at_ns <= end_ns:
                 return None
             rates = listed.rates.get(key)
-            return idle if rates is None else value(rates)
+            return if_unlisted if rates is None else value(rates)
 
         return series(samples, of_sample, slots, frame.snapshot.interval_s)
 

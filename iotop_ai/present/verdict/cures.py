@@ -80,7 +80,7 @@ def _in_flight(a: Args) -> str:
     check = f"iotop-ai check {_quoted(a, 'source') if word(a, 'source') else 'DIR'} measures it"
     if number(a, "then") is None:
         return f"use larger reads, or more of them at once, if {word(a, 'device')} serves them ({check})"
-    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
+    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
     return f"{more} if {word(a, 'device')} serves more reads at once ({check})"
 
 
@@ -131,12 +131,12 @@ def _cheaper(a: Args) -> str:
     return f"use cheaper transforms: {only}{idle_cores(a)}{few}{decode}"
 
 
-def _each(a: Args) -> str:
+def _per_rank(a: Args) -> str:
     return " per rank" if (number(a, "ranks") or 1) > 1 else ""
 
 
 def _more_readers(a: Args) -> str:
-    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_each(a)}"
+    more = f"raise {_setting(a)} {whole(a, 'now')} -> {whole(a, 'then')}{_per_rank(a)}"
     return f"{more}: waiting workers cost no CPU and read in parallel"
 
 
@@ -293,7 +293,7 @@ _READS_AHEAD = {
 }
 
 
-def _by(a: Args, words: Mapping[str, str], other: str) -> str:
+def _for_framework(a: Args, words: Mapping[str, str], other: str) -> str:
     """The words for the job's framework; ``other`` for a framework without words, or an unknown one."""
     return words.get(word(a, "framework"), other)
 
@@ -303,17 +303,17 @@ _COMPILERS = {"torch": "torch.compile", "jax": "jax.jit", "tensorflow": "tf.func
 
 def _compiler(a: Args) -> str:
     """The compiler of the job's framework: "torch.compile"."""
-    return _by(a, _COMPILERS, "compiling the model")
+    return _for_framework(a, _COMPILERS, "compiling the model")
 
 
 def _use_gpu(a: Args) -> str:
-    code = _by(a, _SEES_GPU, "")
+    code = _for_framework(a, _SEES_GPU, "")
     return f"{f'run {code} and ' if code else ''}check CUDA_VISIBLE_DEVICES of pid {whole(a, 'pid')}"
 
 
 def _save(a: Args) -> str:
     other = f", or to a disk other than {word(a, 'device')}" if word(a, "device") else ""
-    return f"save in the background{_by(a, _SAVES, '')}{other}"
+    return f"save in the background{_for_framework(a, _SAVES, '')}{other}"
 
 
 def _less_memory(a: Args) -> str:
@@ -375,7 +375,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "needed_rate": _needed,
     "drawn_rate": _drawn,
     "more_in_flight": _in_flight,
-    "more_reads_at_once": lambda a: _by(a, _READS_AHEAD, _READS_AHEAD["torch"]),
+    "more_reads_at_once": lambda a: _for_framework(a, _READS_AHEAD, _READS_AHEAD["torch"]),
     "faster_storage": _faster,
     "more_workers": _workers,
     "worker_options": lambda a: "set pin_memory=True, persistent_workers=True",
@@ -384,7 +384,7 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
         f"raise the CPU quota of {_cores(number(a, 'quota') or 0.0)}: {_cores(number(a, 'idle') or 0.0)} idle"
     ),
     "more_readers": _more_readers,
-    "one_worker": lambda a: f"raise {_setting(a)} 0 -> 1{_each(a)}: loading then runs beside the training",
+    "one_worker": lambda a: f"raise {_setting(a)} 0 -> 1{_per_rank(a)}: loading then runs beside the training",
     "parallel_calls": lambda a: (
         "use num_parallel_calls=AUTOTUNE in tf.data's map and interleave, then prefetch(AUTOTUNE); cache() what fits"
     ),
@@ -399,8 +399,10 @@ _ADVICE: dict[str, Callable[[Args], str]] = {
     "more_cache": _cache,
     "more_connections": lambda a: "use more connections at once, a nearer store, or larger shards",
     "wait": lambda a: "wait: the verdict follows when the job trains",
-    "fewer_syncs": lambda a: f"use fewer {_by(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps",
-    "compile_model": lambda a: f"{_by(a, _COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
+    "fewer_syncs": lambda a: (
+        f"use fewer {_for_framework(a, _SYNCS, _SYNCS['torch'])}: each waits for the GPU; log every 50 steps"
+    ),
+    "compile_model": lambda a: f"{_for_framework(a, _COMPILE_ADVICE, 'compile the model')}, or use a larger batch",
     "keep_compiled": lambda a: f"keep what it compiles between runs{_COMPILE_CACHE.get(word(a, 'framework'), '')}",
     "dump_stacks": lambda a: f"{_dump(whole(a, 'main'), word(a, 'job'))}; then dump its workers",
     "continue_job": lambda a: f"run kill -CONT {whole(a, 'main')}, or thaw its cgroup",

@@ -124,7 +124,7 @@ def facts_of(finding: Finding) -> tuple[Fact, ...]:
 def _fact(finding: Finding, item: Evidence) -> Fact:
     below = counts_below(finding, item.metric)
     sign = "<" if below else ">="
-    if item.unit == "ms" and item.threshold is not None and round(item.threshold, 3) == _normal(finding):
+    if item.unit == "ms" and item.threshold is not None and round(item.threshold, 3) == _normal_ms(finding):
         sign = "typical"
     elif item.metric.endswith(_AT_LIMIT.get(finding.class_id, ())):
         sign = "limit"
@@ -138,7 +138,7 @@ def _fact(finding: Finding, item: Evidence) -> Fact:
     elif item.threshold is None:
         standing = PLAIN
     elif sign == "limit":
-        standing = _near(finding, item.value, item.threshold)
+        standing = _limit_standing(finding, item.value, item.threshold)
     elif sign == "typical" and finding.class_id == "loader_serial":
         # imported here to keep the start fast
         from iotop_ai.diagnosis.thresholds import LIMITS
@@ -151,7 +151,7 @@ def _fact(finding: Finding, item: Evidence) -> Fact:
     return Fact(metric_words(item.metric), value_with_unit(item.value, item.unit), limit, standing, item.metric)
 
 
-def _near(finding: Finding, value: float, limit: float) -> str:
+def _limit_standing(finding: Finding, value: float, limit: float) -> str:
     """The standing of a figure that has a limit.
 
     For pcie, a direction of the link that is not full is not evidence against a finding about the other direction. For
@@ -167,7 +167,7 @@ def _one_is_enough(item: Evidence) -> bool:
     return item.unit == "count" and item.threshold == 0.0
 
 
-def _normal(finding: Finding) -> float | None:
+def _normal_ms(finding: Finding) -> float | None:
     """The normal time of a request to the finding's device in ms, rounded as in the evidence; None when unknown."""
     normal = dict(finding.args).get("normal_ms")
     return round(normal, 3) if isinstance(normal, float) else None

@@ -28,6 +28,7 @@ STARTUP, WAIT, STEP, SAVE, HOST, COLLECTIVE = range(len(STATES))
 LAYOUT = struct.Struct(f"{len(STATES) + 5}q")
 """The nanoseconds of each state, the current state, its start (monotonic ns), the batches, ``ready``, and the pid."""
 DRAIN_S, MEASURE_S, SETTLE_S = 1.5, 5.0, 2.0
+"""For how long the first batches are not counted, batches are measured, and steps settle before the clock is ready."""
 
 
 class Truth(NamedTuple):

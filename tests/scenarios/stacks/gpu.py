@@ -14,9 +14,9 @@ from tests.scenarios.stacks.clock import COLLECTIVE, STATES, STEP, Truth, read
 
 PERIOD_S = 1 / 6
 """The period of the samples that the driver takes, in seconds."""
-KEPT = 32
+KEPT_SAMPLES = 32
 IDLE_W, COMPUTE_W, SPIN_W = 70.0, 530.0, 28.0
-MEMORY = 8 << 30
+MEMORY_BYTES = 8 << 30
 
 
 class Gpus:
@@ -32,7 +32,7 @@ class Gpus:
         self._base = [] if conf is None else conf.read_text().splitlines()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        self._samples: list[deque[tuple[int, float]]] = [deque(maxlen=KEPT) for _ in clocks]
+        self._samples: list[deque[tuple[int, float]]] = [deque(maxlen=KEPT_SAMPLES) for _ in clocks]
 
     def __enter__(self) -> Gpus:
         self._thread.start()
@@ -75,7 +75,7 @@ class Gpus:
                 f"gpu{number}.power_mw": round(1000 * (IDLE_W + COMPUTE_W * computed + SPIN_W * spun)),
             }
             if new is not None and new.pid:
-                lines[f"gpu{number}.procs"] = f"{new.pid}:{MEMORY}"
+                lines[f"gpu{number}.procs"] = f"{new.pid}:{MEMORY_BYTES}"
         kept = [line for line in self._base if line.partition("=")[0] not in lines]
         fresh = conf.with_suffix(".new")
         fresh.write_text("\n".join([*kept, *(f"{key}={value}" for key, value in lines.items())]) + "\n")

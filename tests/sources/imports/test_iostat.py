@@ -25,12 +25,12 @@ from iotop_ai.sources.imports.iostat_log import iostat_reports
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 S = 1_000_000_000
 START = int(datetime(2026, 11, 21, 9, 38, 5, tzinfo=UTC).timestamp()) * S
-FIRST = ImportOptions(start_ns=START, interval_s=1, keep_first=True, zone=UTC)
+KEEP_FIRST = ImportOptions(start_ns=START, interval_s=1, keep_first=True, zone=UTC)
 CASES = {
     "iostat-12.6-t.txt": ImportOptions(zone=UTC),
     "iostat-12.6-iso.txt": ImportOptions(),
     "iostat-12.6.json": ImportOptions(zone=UTC),
-    "iostat-12.6-m-y.txt": FIRST,
+    "iostat-12.6-m-y.txt": KEEP_FIRST,
     "made-iostat-11.txt": ImportOptions(zone=UTC),
     "made-iostat-12.0-de.txt": ImportOptions(zone=UTC),
 }
@@ -276,7 +276,7 @@ def test_any_file_is_read_as_a_log_or_refused_in_one_line(
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(HEAD.encode() + TABLE.encode() + data)
     try:
-        list(iostat_snapshots(str(path), FIRST))
+        list(iostat_snapshots(str(path), KEEP_FIRST))
     except IotopError as error:
         message = str(error)
     else:

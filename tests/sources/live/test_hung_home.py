@@ -29,8 +29,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
 
 def test_only_readings_that_need_the_home_fail_while_it_hangs(home: Home) -> None:
-    kept = Acknowledged(home.path / "state/iotop-ai")
-    kept.add("failing_disk:S1", "critical reallocated=3", 100)
+    acknowledged = Acknowledged(home.path / "state/iotop-ai")
+    acknowledged.add("failing_disk:S1", "critical reallocated=3", 100)
     home.hang()
     source = LiveSource(Settings(smart=False, interval_s=0.5))
     taken: list[Snapshot] = []

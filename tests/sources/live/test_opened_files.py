@@ -106,8 +106,8 @@ def test_the_sampling_thread_opens_nothing_outside_of_proc_sys_and_dev(tmp_path:
     place.mkdir(mode=0o700)
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     with training_job(tmp_path), Terminal(120, 40, environment) as terminal:
-        spied = ["strace", "-f", "-y", "-ttt", "-e", "trace=file", "-o", str(trace), str(program), "-d", "0.5"]
-        terminal.type(f"cd {shlex.quote(str(place))} && {shlex.join(spied)}\n")
+        traced = ["strace", "-f", "-y", "-ttt", "-e", "trace=file", "-o", str(trace), str(program), "-d", "0.5"]
+        terminal.type(f"cd {shlex.quote(str(place))} && {shlex.join(traced)}\n")
         terminal.wait_for(" q ?", 60)
         terminal.keys("R")
         terminal.wait_for("recording to", 60)

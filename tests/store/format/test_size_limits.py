@@ -79,6 +79,7 @@ def refusal(*lines: bytes) -> str:
 
 
 def processes(raw: dict[str, Any], count: int) -> None:
+    """Replace the processes of a keyframe by ``count`` others, and leave out what depends on the processes."""
     table = raw["v"]["processes"]["value"]
     for name, one in (("stat", ["S", 1, 0, 0, 0, 0, 0, 1, 1, 0]), ("info", ["x", [], "u", 1])):
         table[name] = {f"{pid}/1": one for pid in range(1, count + 1)}
@@ -171,21 +172,21 @@ def test_events_without_a_snapshot_are_counted() -> None:
 
 def budget_refusal(lines: Iterable[tuple[int, int, int]]) -> str:
     """Why a reader refuses to keep more; "" if it does not. lines: the time, bytes and processes of each Snapshot."""
-    held = ReaderBudget()
+    budget = ReaderBudget()
     try:
         for at_ns, length, rows in lines:
-            held.snapshot(at_ns, length, rows)
+            budget.snapshot(at_ns, length, rows)
     except ShapeError as error:
         return str(error)
     return ""
 
 
 def test_memory_that_a_reader_keeps_is_counted_over_all_lines() -> None:
-    held = ReaderBudget()
+    budget = ReaderBudget()
     for _ in range(4):
-        held.line(16 << 20, key=False)
+        budget.line(16 << 20, key=False)
     with pytest.raises(ShapeError, match="64 MiB from one keyframe"):
-        held.line(1, key=False)
+        budget.line(1, key=False)
     # Samples older than a minute do not count. A time that does not advance belongs to another session.
     assert budget_refusal((second * SECOND, 2 << 20, 40_000) for second in range(400)) == ""
     assert budget_refusal((number % 2, 100, 1) for number in range(10_000)) == ""
@@ -356,11 +357,11 @@ def test_mutated_recordings_are_read_or_refused(tmp_path: Path, capsys: pytest.C
 
 def test_a_machine_with_40_000_processes_and_2_000_disks_is_accepted() -> None:
     server = Server("two", processes=40_000, gpus=16, disks=2000, cores=128)
-    encoder, decoder, held = Encoder(), Decoder(), ReaderBudget()
+    encoder, decoder, budget = Encoder(), Decoder(), ReaderBudget()
     for frame in frames(server.snapshot() for _ in range(2)):
         for line in encoder.lines(frame):
             assert decoder.read(line.encode()) is not None
             assert len(line) < 12 << 20
             assert line.count(",") + line.count("[") + 4 * line.count("{") < limits.MOST_VALUES / 2
-            held.line(len(line), '"key":true' in line[:200])
+            budget.line(len(line), '"key":true' in line[:200])
         assert rated_cells(frame.snapshot, None) * 60 < limits.MOST_CELLS

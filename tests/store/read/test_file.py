@@ -235,14 +235,14 @@ def test_a_file_cut_anywhere_opens_or_is_refused(tmp_path: Path) -> None:
     record(tmp_path / "a", live)
     whole = (tmp_path / "a").read_bytes()
     cut = tmp_path / "cut"
-    kinds: set[str] = set()
+    messages: set[str] = set()
     for length in range(0, len(whole), 211):
         cut.write_bytes(whole[:length])
         try:
             shown = played(FileRecording(str(cut)))
         except InputError as error:
-            kinds.add(str(error))
+            messages.add(str(error))
         else:
             assert shown == live[: len(shown)]
-    assert kinds
-    assert not any("\n" in line for line in kinds)
+    assert messages
+    assert not any("\n" in line for line in messages)
