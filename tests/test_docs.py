@@ -69,7 +69,7 @@ def test_a_name_without_a_definition_is_noticed() -> None:
     assert not exists("model.sample.Sample.between")
 
 
-def test_the_page_names_functions() -> None:
+def test_the_architecture_page_names_functions_and_paths() -> None:
     assert len(NAMES) > 40
     assert len(PATHS) > 15
 

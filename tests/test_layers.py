@@ -41,7 +41,7 @@ def test_the_parser_of_arguments_loads_no_library(arguments: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize("arguments", [("snapshot", "--json", "-d", "0.1"), ("-b", "-n", "1", "-d", "0.1")])
-def test_text_and_json_load_no_module_of_the_screen_of_charts_or_of_smart(arguments: tuple[str, ...]) -> None:
+def test_text_and_json_load_no_module_of_screen_charts_or_smart(arguments: tuple[str, ...]) -> None:
     assert not loaded(RUN, *arguments) & {"textual", "rich", "pySMART", "plotext"}
 
 

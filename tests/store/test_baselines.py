@@ -35,7 +35,7 @@ def learned(minutes: int = 20, await_ms: float = 2.0, at_ns: int = 100 * HOUR_NS
     return DeviceBaseline(sizes=(Baseline(), one, Baseline()))
 
 
-def test_a_baseline_comes_back_in_another_boot(tmp_path: Path) -> None:
+def test_a_baseline_is_read_back_after_a_reboot(tmp_path: Path) -> None:
     store = Baselines(tmp_path / "state")
     assert store.read(0, WALL_S) == {}
     assert store.keep({"S1": learned()}, INFOS, 100 * HOUR_NS, WALL_S)
@@ -67,7 +67,8 @@ def test_baselines_of_other_disks_are_kept_and_none_without_a_serial_number(tmp_
     assert not store.keep({"S1": DeviceBaseline()}, INFOS, HOUR_NS, WALL_S)
     assert not (tmp_path / FILE).exists()
     store.keep({"S1": learned()}, INFOS, HOUR_NS, WALL_S)
-    store.keep({"S2": learned(), "vda": learned()}, {"sdb": INFO._replace(name="sdb", serial="S2")}, HOUR_NS, WALL_S + 9)
+    second_disk = {"sdb": INFO._replace(name="sdb", serial="S2")}
+    store.keep({"S2": learned(), "vda": learned()}, second_disk, HOUR_NS, WALL_S + 9)
     assert store.read(HOUR_NS, WALL_S + 9).keys() == {"S1", "S2"}
     many = {f"T{i}": learned(1) for i in range(MOST_DEVICES + 5)}
     store.keep(many, {name: INFO._replace(name=name, serial=name) for name in many}, HOUR_NS, WALL_S + 20)

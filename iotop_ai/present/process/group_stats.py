@@ -73,7 +73,7 @@ class GroupStatsCache:
 
 
 def group_stats(keys: Collection[ProcessKey], table: ProcessTable) -> GroupStats:
-    """The stats of these processes, computed anew."""
+    """The stats of these processes, computed without a cache."""
     if len(keys) == 1:
         (key,) = keys
         stat = table.stat.get(key)

@@ -454,7 +454,7 @@ def _at_most(hidden: tuple[Group, ...], tree: bool) -> str:
     """
     if hidden and all(g.io is None for g in hidden):
         return ""
-    # In a tree, idle groups are between the others.
+    # In a tree, idle groups are between active ones.
     busy = hidden if tree else takewhile(lambda g: not g.idle, hidden)
     most = max((g.io or 0.0 for g in busy), default=0.0)
     if most <= 0:

@@ -140,7 +140,7 @@ def _fact(finding: Finding, item: Evidence) -> Fact:
     elif sign == "limit":
         standing = _limit_standing(finding, item.value, item.threshold)
     elif sign == "typical" and finding.class_id == "loader_serial":
-        # imported here to keep the start fast
+        # imported here to keep start-up fast
         from iotop_ai.diagnosis.thresholds import LIMITS
 
         standing = MET if item.value < LIMITS.serial_leave * item.threshold else UNMET

@@ -217,7 +217,7 @@ def _failing(a: Args) -> Spans:
 
 
 def _nothing_fits(part: str, a: Args) -> Spans:
-    # imported here to keep the start fast
+    # imported here to keep start-up fast
     from iotop_ai.present.verdict import nothing_fits_words as words
 
     return words.headline(a) if part == "headline" else words.because(a)
@@ -263,7 +263,7 @@ def _words(plain: Mapping[str, _Words], of_job: Mapping[str, _Words], finding: F
         return plain[finding.class_id](a)
     if finding.class_id in of_job:
         return of_job[finding.class_id](a)
-    # imported here to keep the start fast
+    # imported here to keep start-up fast
     from iotop_ai.present.gpu.verdict_words import BECAUSE, HEADLINES
 
     return (HEADLINES if plain is _HEADLINES else BECAUSE)[finding.class_id](a)

@@ -63,7 +63,7 @@ def test_a_line_of_each_form_is_parsed(line: str, point: StepPoint, tmp_path: Pa
         ('{"phase": "val", "batch": 5}', StepSeries(False, keyword="batch")),
     ],
 )
-def test_a_line_names_what_its_count_belongs_to(line: str, series: StepSeries, tmp_path: Path) -> None:
+def test_the_rank_the_phase_and_the_keyword_of_a_step_are_parsed(line: str, series: StepSeries, tmp_path: Path) -> None:
     (point,) = read(tmp_path, line)[1]
     assert point.series == series
 

@@ -48,7 +48,7 @@ def test_without_a_change_there_is_no_event() -> None:
     assert events_of(None, after) == []
 
 
-def test_a_kill_for_memory_names_the_killed_process() -> None:
+def test_an_oom_kill_names_the_killed_process() -> None:
     before, after = pair()
     assert after.memory.value is not None
     key = next(iter(before.processes.value.stat))  # type: ignore[union-attr]

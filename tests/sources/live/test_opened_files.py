@@ -176,7 +176,7 @@ print("\\n".join(seen) or "nothing", recorder.state().snapshots)
 """
 
 
-def test_no_audited_call_of_the_source_and_the_recorder_opens_other_folders(tmp_path: Path) -> None:
+def test_no_audited_call_of_source_and_recorder_leaves_proc_sys_and_dev(tmp_path: Path) -> None:
     """This complements strace with the interpreter's audit events, for the live source with a recorder."""
     done = subprocess.run(
         [sys.executable, "-c", HOOKED, str(tmp_path / "x.iotop.jsonl")],

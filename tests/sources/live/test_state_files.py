@@ -15,7 +15,7 @@ from tests.rigs.descriptors import too_many_open_files
 from tests.waiting import until
 
 
-def test_a_folder_that_cannot_be_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_read_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Acknowledged(tmp_path).add("failing_disk:S1", "critical", 100)
     monkeypatch.delitem(sys.modules, "iotop_ai.store.baselines", raising=False)  # as in a program that has just started
     files = StateFiles(str(tmp_path), Clock(), baselines=True)

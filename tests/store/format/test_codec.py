@@ -88,7 +88,7 @@ def test_an_invalid_time_is_refused(raw: Any) -> None:
         time_ns(raw, 0)
 
 
-def test_a_change_has_absolute_numbers_with_their_names() -> None:
+def test_a_change_holds_absolute_values_by_field_name() -> None:
     machine = Machine(1)
     first = machine.snapshot()
     key = next(iter(machine.disks))

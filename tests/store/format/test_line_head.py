@@ -45,7 +45,7 @@ def test_a_head_equals_the_parsed_json() -> None:
     assert kinds >= {"hdr", "ev", "snap", "verdict", "end"}
 
 
-def test_marks_are_added_once_and_read_back() -> None:
+def test_the_pre_roll_flag_and_the_previous_length_are_added_and_read_back() -> None:
     for line in (raw.decode() for raw in LINES):
         if not is_snap(line):
             continue
@@ -60,7 +60,7 @@ def test_marks_are_added_once_and_read_back() -> None:
 
 
 @pytest.mark.parametrize("line", [b"", b"{}", b"[1]", b'{"k":', b'{"k":"", "m":1}', b'{"m":1,"k":"snap"}'])
-def test_other_text_does_not_have_a_head(line: bytes) -> None:
+def test_text_that_is_not_a_line_does_not_have_a_head(line: bytes) -> None:
     assert parse_head(line) is None
 
 

@@ -61,7 +61,7 @@ def indexes_of(path: Path) -> tuple[list[Block], list[Block], int]:
 
 
 @pytest.mark.parametrize("lengths", [(1,), (7,), (8,), (200,), (100, 100), (60, 1, 80), (1, 1, 1, 90)])
-def test_the_backward_index_reaches_the_start(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+def test_the_backward_index_reaches_the_start_of_the_file(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     path = tmp_path / "a"
     write(path, *lengths)
     found, expected, reached = indexes_of(path)

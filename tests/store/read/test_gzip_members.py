@@ -56,7 +56,7 @@ def test_a_file_that_is_cut_off_while_it_is_indexed_ends_there(tmp_path: Path) -
     os.close(fd)
 
 
-def test_damage_is_an_error(tmp_path: Path) -> None:
+def test_a_damaged_member_is_refused(tmp_path: Path) -> None:
     whole = bytearray(pack(b"some text " * 99, 1, 1, 1))
     whole[-6] ^= 1
     fd = opened(tmp_path / "a.gz", bytes(whole))
