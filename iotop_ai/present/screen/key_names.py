@@ -59,14 +59,14 @@ def parse_key(text: str) -> str | None:
         key = _character(last) if modifiers and "shift" not in modifiers else None
     else:
         last = _ALIASES.get(last, last)
-        key = last if last in _WORDS or _sign(last) else None
+        key = last if last in _WORDS or _symbol(last) else None
     return "+".join((*sorted(modifiers, key=("alt", "ctrl", "shift").index), key)) if key else None
 
 
 def key_label(key: str) -> str:
     """The name of a key as the screen shows it: "F6", "Ctrl-T", "Space", ">"."""
     *modifiers, last = key.split("+")
-    label = _LABELS.get(last) or (last if len(last) == 1 else _sign(last) or last.capitalize())
+    label = _LABELS.get(last) or (last if len(last) == 1 else _symbol(last) or last.capitalize())
     if modifiers and len(label) == 1:
         label = label.upper()
     return "-".join((*(modifier.capitalize() for modifier in modifiers), label))
@@ -83,7 +83,7 @@ def _character(text: str) -> str | None:
     return _TEXTUAL_SIGNS.get(name, name) or None
 
 
-def _sign(name: str) -> str:
+def _symbol(name: str) -> str:
     """The ASCII symbol with this Textual name; "" if there is none."""
     for code in range(0x21, 0x7F):
         if _character(chr(code)) == name:

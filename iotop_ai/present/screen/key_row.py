@@ -43,7 +43,7 @@ _OPEN, _ZOOM, _RECORD = ("row.open",), ("panels.zoom",), ("time.record",)
 _HEALTH = ("health.open",)
 """The ``actions`` of the entries that change with the state of the screen."""
 _LONGEST_NAME = 14
-_ABOUT_HEALTH = "failing_disk"
+_HEALTH_CLASS = "failing_disk"
 """While the verdict is of this class, the key of the health screen is always shown: that screen has the evidence."""
 _OPENED = {"banner": "why", "path": "jobs"}
 """The word for the screen that Enter opens on a panel without rows."""
@@ -194,7 +194,7 @@ def keys_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]:
     keys = keys_of(view)
     if view.recording is not None:
         keys = tuple(key._replace(word="stop REC") if key.actions == _RECORD else key for key in keys)
-    if frame.verdict.primary.class_id == _ABOUT_HEALTH:
+    if frame.verdict.primary.class_id == _HEALTH_CLASS:
         keys = tuple(key._replace(drop=0) if key.actions == _HEALTH else key for key in keys)
     return [_keys_line(keys, _opens(frame, view), bool(view.zoom), view.readonly, tuple(right), width)]
 

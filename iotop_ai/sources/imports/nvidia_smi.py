@@ -125,7 +125,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
     Raises InputError with the file, the line and a reason, but never with the content of the file.
     """
     names: list[str] = []
-    order: dict[str, int] = {}
+    positions: dict[str, int] = {}
     follows_header, before_ns = True, None
     for line_number, line in log_lines(path):
         try:
@@ -143,7 +143,7 @@ def nvidia_smi_rows(path: str, options: ImportOptions) -> Iterator[Row]:
             follows_header = True
         else:
             by_name, is_complete = dict(zip(names, cells, strict=False)), len(cells) == len(names)
-            row = _row(path, line_number, by_name, is_complete, order, options, before_ns)
+            row = _row(path, line_number, by_name, is_complete, positions, options, before_ns)
             before_ns = row.logged_ns
             yield row._replace(follows_header=follows_header)
             follows_header = False
@@ -162,7 +162,7 @@ def _row(
     line: int,
     cells: dict[str, str],
     is_complete: bool,
-    order: dict[str, int],
+    positions: dict[str, int],
     options: ImportOptions,
     before_ns: int | None,
 ) -> Row:
@@ -171,8 +171,8 @@ def _row(
             raise ValueError
         columns = [name for group in _IDENTITY for name in group if name in cells]
         identity = clean(next((cells[name] for name in columns if _identifies(cells[name])), "GPU")) if columns else ""
-        order.setdefault(identity, len(order))
-        if len(order) > _MOST_GPUS:
+        positions.setdefault(identity, len(positions))
+        if len(positions) > _MOST_GPUS:
             raise ValueError
         logged_ns = None
         if "timestamp" in cells:
@@ -180,7 +180,7 @@ def _row(
             if logged_time is None:
                 raise ValueError
             logged_ns = logged_time_ns(logged_time, False, options.zone, before_ns)
-        return Row(identity, logged_ns, _state(identity, order[identity], cells), _lost(cells))
+        return Row(identity, logged_ns, _state(identity, positions[identity], cells), _lost(cells))
     except InputError as error:
         raise InputError(f"{path}: line {line}: {error}") from None
     except ValueError:
