@@ -26,7 +26,7 @@ from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
-from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text, stood_text
+from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text, active_time_text
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20
@@ -113,7 +113,7 @@ def _lines(diagnosis: Diagnosis, last: Frame, pid: int) -> Iterator[str]:
         yield from _finding(finding, findings[number + 1 :], last)
         if len(findings) > 1:
             total = diagnosis.total_of(finding)
-            yield _line("lasted", stood_text(total.active_ns / 1e9, total.primary_ns / 1e9))
+            yield _line("lasted", active_time_text(total.active_ns / 1e9, total.primary_ns / 1e9))
     stall = diagnosis.data_stall_ratio
     # The headline's figure covers the last window; the figure below covers the whole time that was watched.
     seen = length(diagnosis.data_stall_seen_s)

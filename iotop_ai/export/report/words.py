@@ -10,7 +10,7 @@ from iotop_ai.present.text import units
 from iotop_ai.present.text.units import clock, duration, percent
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import sureness
-from iotop_ai.present.verdict.plain_text import stood_text
+from iotop_ai.present.verdict.plain_text import active_time_text
 
 NOT_COUNTED = "where its time went was not recorded"
 _MOST_VERDICTS = 4
@@ -68,7 +68,7 @@ def verdicts_over_time(story: Story) -> str:
 
 def finding_lines(story: FindingStory) -> list[tuple[str, str]]:
     """The lines about a finding, as (label, text)."""
-    lasted = f"{stood_text(story.active_s, story.primary_s)}; confidence {sureness(story.finding.confidence)}"
+    lasted = f"{active_time_text(story.active_s, story.primary_s)}; confidence {sureness(story.finding.confidence)}"
     lines = (("because", story.because), ("not", story.not_this), ("do", story.advice), ("lasted", lasted))
     return [(label, text) for label, text in lines if text]
 

@@ -49,11 +49,11 @@ class GraphCache:
         pictures = self.newest.setdefault((draw, top, rows, len(values)), [])
         at, before = -1, None
         older = values[:-1]
-        for i, known in enumerate(pictures):
-            if known.values == values:
-                return list(known.rows)
-            if known.rest == older:
-                at, before = i, known
+        for i, picture in enumerate(pictures):
+            if picture.values == values:
+                return list(picture.rows)
+            if picture.rest == older:
+                at, before = i, picture
                 break
         if before is not None and before.earlier and len(values) >= 4:
             # In a curve, the last cell joins its left neighbour, and the first cell does not join anything.

@@ -58,7 +58,7 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
         other = second if second[1] else ruled_out if verdict.state is State.UNSURE and ruled_out[1] else last_hour
         rows = [because, other, do]
     if is_silent(view):
-        return _old(frame, view, width, rows)
+        return _outdated(frame, view, width, rows)
     out = [_state(frame, width, hue)]
     out += [_line(width, hue, label, spans, confidence if i == 1 else []) for i, (label, spans) in enumerate(rows)]
     return out
@@ -67,11 +67,11 @@ def banner_rows(frame: Frame, view: View, width: int, height: int) -> list[Line]
 def verdict_row(frame: Frame, view: View, width: int) -> Line:
     """The banner's first row alone, for the top of a page about a disk, a GPU, health or jobs."""
     if is_silent(view):
-        return _old(frame, view, width, [])[0]
+        return _outdated(frame, view, width, [])[0]
     return _state(frame, width, HUE[frame.verdict.state])
 
 
-def _old(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
+def _outdated(frame: Frame, view: View, width: int, rows: list[tuple[str, list[Span]]]) -> list[Line]:
     """The last verdict, dimmed, with its age and the reason why no newer reading has arrived.
 
     The reason has its own row, so the last of ``rows`` is left out.

@@ -53,7 +53,7 @@ def in_plain_ascii(text: str) -> str:
     return text.replace("›", ">").replace("≤", "<=")
 
 
-def stood_text(active_s: float, primary_s: float) -> str:
+def active_time_text(active_s: float, primary_s: float) -> str:
     """How long a finding was active: "44 s"; if it was not always the verdict, "46 s, 2 s of it as the verdict"."""
     as_verdict = duration(primary_s) if primary_s else "never"
     if as_verdict == duration(active_s):
