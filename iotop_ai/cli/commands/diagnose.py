@@ -26,7 +26,7 @@ from iotop_ai.present.text.units import clock, percent, plural
 from iotop_ai.present.text.units import duration as length
 from iotop_ai.present.verdict.class_names import class_name
 from iotop_ai.present.verdict.headline import advice, because, confidence, headline, text_of
-from iotop_ai.present.verdict.plain_text import LABEL, in_plain_ascii, ruled_out_text, active_time_text
+from iotop_ai.present.verdict.plain_text import LABEL, active_time_text, in_plain_ascii, ruled_out_text
 from iotop_ai.store.format.codec import TotalsLine
 
 _MOST_CHANGES = 20

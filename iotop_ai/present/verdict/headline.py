@@ -110,10 +110,10 @@ def _fit(spans: Sequence[Span], width: int) -> Spans:
         if any(words):
             out.append(span._replace(text=_complete(" ".join(words))))
         break
-    return _ended(out)
+    return _without_dangling_end(out)
 
 
-def _ended(spans: Spans) -> Spans:
+def _without_dangling_end(spans: Spans) -> Spans:
     """The cut words without an unclosed bracket, and without a last word such as "of" that cannot end a clause."""
     text = _closed(text_of(spans)).rstrip(" ,;:")
     while (word_at := text.rfind(" ")) > 0 and text[word_at + 1 :] in _DANGLING:
