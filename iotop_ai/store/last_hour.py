@@ -111,7 +111,7 @@ class Ring:
                 self._queue_waiting()
 
     def _queue_waiting(self) -> None:
-        """Queue the waiting Frames; the caller must own ``_put_lock``."""
+        """Queue the waiting Frames; the caller must hold ``_put_lock``."""
         waiting, self._waiting = self._waiting, []
         for frame in waiting:
             self._queue.put(frame)
@@ -285,19 +285,19 @@ class RingBlocks:
         # The compressor may keep back a short line, so only the flushed data shows whether there are new lines.
         if newest is None or self._data.get(newest.block.offset) == newest.data:
             return False
-        if self._kept_bytes(packed[0].block.offset) > MOST_KEPT_BYTES:
+        first_offset = packed[0].block.offset
+        if self._kept_bytes(first_offset) > MOST_KEPT_BYTES:
             return False
-        first = packed[0].block.offset
         self.index = [
-            *(block for block in self.index if block.offset < first),
+            *(block for block in self.index if block.offset < first_offset),
             *(entry.block for entry in packed),
         ]
         self._data |= {entry.block.offset: entry.data for entry in packed}
         return True
 
-    def _kept_bytes(self, first: int) -> int:
+    def _kept_bytes(self, first_offset: int) -> int:
         """The bytes of blocks that the ring has dropped but this object keeps."""
-        return sum(len(data) for offset, data in self._data.items() if offset < first)
+        return sum(len(data) for offset, data in self._data.items() if offset < first_offset)
 
     def data(self, block: Block) -> bytes:
         """The lines of a block."""

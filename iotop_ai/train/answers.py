@@ -11,7 +11,7 @@ LONGEST = 4096
 """The longest text, in characters."""
 _OTHER_FORM = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 """The errors raised by an answer in an unknown form, which a recorder of another version may send. Such an answer
-counts as none."""
+is ignored."""
 DATA = ("data_disk", "data_network", "data_cpu", "data_other")
 """The shares in which the job waits for data."""
 
@@ -78,8 +78,8 @@ class Breakdown(NamedTuple):
             shares = {clean(name): float(share) for name, share in status["time"].items()}
             seconds = sum(map(float, (status.get("time_s") or {}).values()))
             measured = status.get("measured") or {}
-            waits, differs = (_number(measured.get(name)) for name in ("data_wait_ratio", "data_difference_ratio"))
-            return cls(shares, seconds, sum(shares[name] for name in DATA), waits, differs)
+            measured_wait, difference = (_number(measured.get(name)) for name in ("data_wait_ratio", "data_difference_ratio"))
+            return cls(shares, seconds, sum(shares[name] for name in DATA), measured_wait, difference)
         except _OTHER_FORM:
             return None
 

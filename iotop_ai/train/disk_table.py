@@ -64,9 +64,9 @@ def monitor_disk(
             child.wait()
             child.stdout.close()
         messages.seek(0)
-        words = messages.read().decode("utf-8", "replace").strip()
+        error_text = messages.read().decode("utf-8", "replace").strip()
     if code:
-        raise UnknownError(clean(words.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
+        raise UnknownError(clean(error_text.rpartition("\n")[2]) or f"iotop-ai ended with exit code {code}")
 
 
 def _tables(rows: Iterable[dict[str, str]], interval: float) -> Iterator[list[str]]:

@@ -14,10 +14,10 @@ _NAMES = {
 
 def ranks(environment: Mapping[str, str]) -> dict[str, int | None]:
     """Return the rank, the local rank and the world size. A value is None if no launcher has set it."""
-    return {name: _first(environment, variables) for name, variables in _NAMES.items()}
+    return {name: _first_int(environment, variables) for name, variables in _NAMES.items()}
 
 
-def _first(environment: Mapping[str, str], variables: tuple[str, ...]) -> int | None:
+def _first_int(environment: Mapping[str, str], variables: tuple[str, ...]) -> int | None:
     for variable in variables:
         text = environment.get(variable, "")
         if text.isdecimal():

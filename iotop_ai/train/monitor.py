@@ -240,7 +240,7 @@ def monitored(path: Any = None, **options: Any) -> Any:
             with Monitor(path, **options):
                 inner = function(*arguments, **named)
                 try:
-                    item = await _first(inner)
+                    item = await _first_item(inner)
                     while True:
                         try:
                             sent = yield item
@@ -267,10 +267,10 @@ def monitored(path: Any = None, **options: Any) -> Any:
     return decorate
 
 
-def _first(inner: Any) -> Any:
+def _first_item(inner: Any) -> Any:
     """Begin an asynchronous generator without the event loop's hooks, and return the awaitable of its first item.
 
-    An event loop that ends closes every generator that its hooks have registered. The wrapper closes this one instead.
+    An event loop that ends closes every generator that its hooks have registered. The wrapper closes ``inner`` itself.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)

@@ -27,7 +27,7 @@ class Session:
         self.ended = False
         self._begin = time.monotonic()
         self._duration_s = 0.0
-        self._early: float | None = None
+        self._early_end: float | None = None
         """The monotonic time at which an early end of the recording was noticed; None without an early end."""
         self._stop = threading.Event()
         self._handle: Any = None
@@ -75,9 +75,9 @@ class Session:
     def _seconds(self) -> float:
         """Return how long the recording has lasted, up to its early end if it has ended early."""
         now = time.monotonic()
-        if self._early is None and self.monitor.error:
-            self._early = now
-        return (now if self._early is None else self._early) - self._begin
+        if self._early_end is None and self.monitor.error:
+            self._early_end = now
+        return (now if self._early_end is None else self._early_end) - self._begin
 
     def _progress(self) -> str:
         verdict = self.monitor.verdict(wait=0)

@@ -68,7 +68,7 @@ class Recorder:
             os.set_blocking(pipe, False)
         self._lock = threading.Lock()
         # A signal handler may send a mark while the thread that it interrupts is sending.
-        self._writing = threading.RLock()
+        self._write_lock = threading.RLock()
         self._rest = b""
         self._stderr_tail = b""
         self._stderr_ended = False
@@ -90,7 +90,7 @@ class Recorder:
         """Send a message of at most PIPE_BUF bytes without waiting; return whether it was written."""
         raw = json.dumps(message, ensure_ascii=False).encode() + b"\n"
         if len(raw) <= select.PIPE_BUF:  # a write of this size is all or nothing
-            with self._writing, contextlib.suppress(OSError, ValueError):
+            with self._write_lock, contextlib.suppress(OSError, ValueError):
                 return os.write(self._in, raw) > 0
         return False
 
@@ -119,7 +119,7 @@ class Recorder:
         try:
             # Closing the pipe is not enough, because a forked worker may hold a copy of its descriptor.
             self.send({"kind": "end"})
-            with self._writing:
+            with self._write_lock:
                 self._in = -1  # a file that is opened later may get the pipe's descriptor
                 if self._child.stdin is not None:
                     self._child.stdin.close()
@@ -178,18 +178,18 @@ class Recorder:
         """Read the recorder's output. Wait for output for at most ``seconds``, and at most _SINGLE_WAIT_S."""
         if self.ended:
             return
-        waiting = select.poll()
-        waiting.register(self._out, select.POLLIN)
+        poller = select.poll()
+        poller.register(self._out, select.POLLIN)
         if not self._stderr_ended:
-            waiting.register(self._stderr, select.POLLIN)
-        ready = dict(waiting.poll(max(0, int(min(seconds, _SINGLE_WAIT_S) * 1000))))
+            poller.register(self._stderr, select.POLLIN)
+        ready = dict(poller.poll(max(0, int(min(seconds, _SINGLE_WAIT_S) * 1000))))
         with self._lock:
             if self.ended:
                 return
             if self._stderr in ready:
-                words = _read(self._stderr)
-                self._stderr_ended = words == b""
-                self._stderr_tail = (self._stderr_tail + (words or b""))[-4096:]
+                stderr = _read(self._stderr)
+                self._stderr_ended = stderr == b""
+                self._stderr_tail = (self._stderr_tail + (stderr or b""))[-4096:]
             read = _read(self._out) if self._out in ready else None
             if read is None:
                 return

@@ -37,7 +37,7 @@ RECORDING_END_S = 0.3
 ALERTS_END_S = 0.2
 """When the app ends: the minimum time in seconds for the deliveries of alerts."""
 DOCTOR_AFTER_S = 2.0
-"""The seconds from the start of the app to doctor's checks, so that the start does not wait for them."""
+"""The seconds from the start of the app to doctor's checks, which would delay the first paint."""
 
 
 class MonitorApp(TerminalApp):
@@ -79,7 +79,7 @@ class MonitorApp(TerminalApp):
         self._staleness: Timer | None = None
 
     def on_mount(self) -> None:
-        """Start the thread of the playback; without one, those of the source and of the alerts."""
+        """Start the thread of the playback; without a playback, the threads of the source and of the alerts."""
         self.paint_ground()
         if self.main.time.playback is not None:
             self.main.time.playback.start()
@@ -91,7 +91,7 @@ class MonitorApp(TerminalApp):
             self.set_timer(DOCTOR_AFTER_S, self.main.machine.look_for_problems)
         if self.main.view.message:  # starts the timer that removes the message
             self.main.state.change(self.main.view.message)
-        # From then on, a garbage collection does not look at the objects that the start has made.
+        # From then on, garbage collections skip the objects that exist after start-up.
         self.call_after_refresh(gc.freeze)
 
     def on_unmount(self) -> None:
@@ -188,9 +188,9 @@ class MonitorApp(TerminalApp):
         if recording is None:
             return None
         # The offset is the number of the minute. If minute 1 has been dropped, the oldest minute has no history.
-        whole_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
+        full_history_ns = recording.blocks[0].at_ns + int(HISTORY_S * 1e9) if recording.blocks[0].offset > 1 else 0
         try:
-            cursor = FrameCursor([recording], shown_from_ns=whole_ns)
+            cursor = FrameCursor([recording], shown_from_ns=full_history_ns)
         except InputError:
             return None
         return PlaybackThread(cursor, self, Clock(), follows=True, slots=lambda: 2 * self.size.width)

@@ -34,18 +34,18 @@ def iter_json_chunks(
     if isinstance(shape, Maybe) and value is not None:
         yield from iter_json_chunks(shape.inner, value, without, per_chunk)
     elif isinstance(shape, Group):
-        mark = "{"
+        opener = "{"
         for name, inner, part in shape.non_defaults(value):
             if name not in without:
-                yield f'{mark}"{name}":'
+                yield f'{opener}"{name}":'
                 yield from iter_json_chunks(inner, part, per_chunk=per_chunk)
-                mark = ","
-        yield "}" if mark == "," else "{}"
+                opener = ","
+        yield "}" if opener == "," else "{}"
     elif isinstance(shape, Table) and len(value) > per_chunk:
-        mark, items = "{", iter(value.items())
+        opener, items = "{", iter(value.items())
         while part := dict(islice(items, per_chunk)):
-            yield mark + to_line(shape.dump(part))[1:-1]
-            mark = ","
+            yield opener + to_line(shape.dump(part))[1:-1]
+            opener = ","
         yield "}"
     else:
         yield to_line(shape.dump(value))

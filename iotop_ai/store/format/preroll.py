@@ -14,8 +14,8 @@ _CMDLINE = ProcessInfo._fields.index("cmdline")
 
 def redacted_line(line: str, level: str) -> str:
     """The snap line, which has full command lines, redacted to ``level``."""
-    command = COMMANDS.get(level)
-    if command is None or '"info":' not in line:
+    redact = COMMANDS.get(level)
+    if redact is None or '"info":' not in line:
         return line
     raw = json.loads(line)
     table = raw["v"].get("processes", {}).get("value") or {}
@@ -23,7 +23,7 @@ def redacted_line(line: str, level: str) -> str:
     entries: dict[str, Any] = info if raw.get("key") or "=" in table else info.get("+", {})
     for entry in entries.values():
         if isinstance(entry, list):
-            entry[_CMDLINE] = list(command(tuple(entry[_CMDLINE])))
+            entry[_CMDLINE] = list(redact(tuple(entry[_CMDLINE])))
         elif "cmdline" in entry:
-            entry["cmdline"] = list(command(tuple(entry["cmdline"])))
+            entry["cmdline"] = list(redact(tuple(entry["cmdline"])))
     return to_line(raw)

@@ -1,5 +1,5 @@
-"""Counts the cells of a Snapshot's rates, to limit their memory: after a short line of a recording, all rates of a big
-table may be computed again.
+"""Counts the cells of a Snapshot's rates, to limit their memory: even a short line of a recording can make a reader
+compute all rates of a big table again.
 """
 
 from __future__ import annotations

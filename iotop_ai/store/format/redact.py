@@ -48,17 +48,17 @@ def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _script(program: str, cmdline: tuple[str, ...]) -> tuple[str, ...]:
-    """The script's name, or -m and the module, or the option that code follows; () if none of them is certain."""
+    """The script's name, or -m and the module, or the option before code; () if none of them is certain."""
     is_python, is_shell = program.startswith(("python", "pypy")), _SHELL.fullmatch(program) is not None
     takes_value = _PYTHON_TAKES_VALUE if is_python else _MAY_TAKE_VALUE
     was_skipped, rest = False, iter(cmdline[1:])
     for before, argument in zip(cmdline, rest, strict=False):
-        given = _PYTHON_CODE_OR_MODULE.fullmatch(argument) if is_python else None
-        if argument == "-m" or (given is not None and given[1].endswith("m")):
-            module = (given[2] if given is not None else "") or next(rest, "")
+        code_or_module = _PYTHON_CODE_OR_MODULE.fullmatch(argument) if is_python else None
+        if argument == "-m" or (code_or_module is not None and code_or_module[1].endswith("m")):
+            module = (code_or_module[2] if code_or_module is not None else "") or next(rest, "")
             return ("-m", module) if re.fullmatch(r"[\w.]+", module) else ()
-        if given is not None:
-            return (given[1],)
+        if code_or_module is not None:
+            return (code_or_module[1],)
         if _CODE_OPTION.fullmatch(argument):
             return (argument,)
         if argument == "-" or (is_shell and _SHELL_READS_STDIN.fullmatch(argument)):

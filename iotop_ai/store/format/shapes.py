@@ -31,7 +31,7 @@ SAME = object()
 class Shape:
     """The JSON form of the values of one type.
 
-    table: whether both a change and a whole value may be objects, so that a change writes a whole value as {"=": whole}
+    table: whether the value is or may contain a table; a change then writes a whole value as {"=": whole}
     partial: whether a change may contain only a part of the value; unless ``table``, the whole value is then an array
     verbatim: whether the value is its own JSON (a tuple is an array) and need not be copied
     """
@@ -66,7 +66,7 @@ class Scalar(Shape):
         self.kind = kind
 
     def load(self, raw: Any) -> Any:
-        """The scalar, checked to be of exactly the declared type."""
+        """The scalar, checked to be of the declared type; an int for a float is converted."""
         if type(raw) is self.kind:
             return checked(raw)
         if self.kind is float and type(raw) is int:
@@ -220,7 +220,7 @@ class Table(Shape):
         get, text = before.get, self.key.dump
         item = self.item
         added: dict[str, Any] = {}
-        # ``differing`` treats a key that is missing as None, which a Maybe may have as its value.
+        # ``differing`` treats a missing key as None, which is also a possible value of a Maybe.
         for key in value if isinstance(item, Maybe) else self.differing(value, before):
             new, old = value[key], get(key, SAME)
             if old is new:

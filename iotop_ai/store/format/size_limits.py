@@ -50,8 +50,8 @@ LARGEST_HISTORY = 192 * MIB
 MOST_SNAPSHOTS = 3600
 """The most Snapshots in HISTORY_S; nvidia-smi, whose logs can be imported, samples at most 60 times a second."""
 MOST_ROWS = 8_000_000
-"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. From 0.5 s
-on, MOST_ENTRIES is the lower limit."""
+"""The most processes, summed over the Snapshots in HISTORY_S: 10,000 at the shortest interval of 0.1 s. At
+intervals of 0.5 s and more, MOST_ENTRIES is the stricter limit."""
 MOST_CELLS = 20_000_000
 """The most figures in other tables of rates, summed over the Snapshots in HISTORY_S: 2,000 disks at 0.2 s, or 1,000
 at the shortest interval. Each figure takes 32 bytes."""
@@ -80,7 +80,8 @@ def check_values(line: bytes) -> None:
 
 
 class ReaderBudget:
-    """Counts the newest block and the last minute, which a reader has in memory. Raises ShapeError over a limit."""
+    """Counts what a reader keeps in memory of the newest block and of the last minute. Raises ShapeError over a limit.
+    """
 
     def __init__(self) -> None:
         self._block_bytes = 0

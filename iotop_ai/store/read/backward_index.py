@@ -91,7 +91,7 @@ def _last_start(fd: int, end: int) -> BlockStart | None:
     high = end
     while high > 0 and end - high < _FARTHEST:
         low = max(0, high - _STEP)
-        # A keyframe's mark ends at most KEY_WITHIN bytes after the start of its line, which may be in the part before.
+        # A keyframe's mark ends at most KEY_WITHIN bytes after the start of its line, which may be before ``low``.
         start = max(0, low - KEY_WITHIN)
         data = os.pread(fd, min(high + len(KEY), end) - start, start)
         at = data.rfind(KEY)

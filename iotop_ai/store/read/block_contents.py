@@ -39,7 +39,7 @@ class BlockContents(NamedTuple):
 
 
 def block_contents(recording: FileRecording, index: int, depth: Depth) -> BlockContents:
-    """Read one block. Raises InputError. The totals must be at the end of the block, and may have any stamp."""
+    """Read one block. Raises InputError. Totals before its last Snapshot are ignored; their stamp is not checked."""
     block, decoder = recording.blocks[index], Decoder(ReaderBudget(), states=False)
     snapshots: list[SnapLine] = []
     events: list[Event] = []

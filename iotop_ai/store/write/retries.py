@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""The pauses before each further try for a file, in seconds. After a reset, a path or controller is back within
+"""The pause before each further try to write to a file, in seconds. After a reset, a path or controller is back within
 seconds, and the kernel itself has tried again before it returns EIO (SCSI: 5 tries of 30 s)."""
 LONGEST_S = 60.0
 """The longest pause between tries to begin a new file, in seconds."""

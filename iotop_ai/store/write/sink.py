@@ -32,9 +32,9 @@ class FileSink:
 
     recovers = True
 
-    def __init__(self, path: str, *, append: bool = False, first: str = "") -> None:
+    def __init__(self, path: str, *, append: bool = False, requested_path: str = "") -> None:
         self.path = path
-        self._first = first or path
+        self._requested_path = requested_path or path
         """The path that the user gave, from which the names of further files in the same folder are made."""
         self._torn = False
         """Whether there may be an incomplete line at the end of the file."""
@@ -65,7 +65,7 @@ class FileSink:
         while True:
             free = unused(path)
             try:
-                return cls(free, first=path)
+                return cls(free, requested_path=path)
             except UsageError:  # the file was created after ``unused`` returned
                 if not os.path.lexists(free):
                     raise
@@ -111,7 +111,7 @@ class FileSink:
 
     def replacement(self) -> FileSink | None:
         """A new file in the same folder, with which the recording can continue. Raises OSError or IotopError."""
-        return FileSink.new(self._first)
+        return FileSink.new(self._requested_path)
 
     def is_named(self) -> bool:
         """Whether the path still names this file."""
@@ -188,8 +188,8 @@ class TextSink:
     """
 
     def __init__(self, path: str, *, append: bool = False) -> None:
-        self._own = path != "-"
-        if not self._own:
+        self._owns_fd = path != "-"
+        if not self._owns_fd:
             self._fd, self.fresh = 1, True
             return
         try:
@@ -220,8 +220,8 @@ class TextSink:
 
     def close(self) -> None:
         """Close the file; may be called twice."""
-        if self._own:
-            self._own = False
+        if self._owns_fd:
+            self._owns_fd = False
             os.close(self._fd)
 
 

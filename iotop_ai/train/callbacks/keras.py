@@ -18,7 +18,7 @@ from iotop_ai.train.callbacks.session import Metrics, TrainingSession
 _SEPARABLE = ("torch",)
 
 
-def _events(base: Any) -> Any:
+def _callback_class(base: Any) -> Any:
     """Return the callback class for this base. tf.keras, keras and tf_keras each accept only their own Callback."""
 
     class KerasEvents(base):  # type: ignore[misc]
@@ -89,11 +89,11 @@ def _base() -> Any:
         return import_module("tensorflow").keras.callbacks.Callback
 
 
-KerasCallback = _events(_base())
+KerasCallback = _callback_class(_base())
 """The callback for the Keras that the program uses."""
 
 
 def tf_keras_callback(*arguments: Any, **options: Any) -> Any:
     """Return the callback for ``tf.keras``, which is either Keras 3 or tf_keras (Keras 2)."""
     base = import_module("tensorflow").keras.callbacks.Callback
-    return _events(base)(*arguments, **options)
+    return _callback_class(base)(*arguments, **options)

@@ -60,7 +60,7 @@ class CellDiff:
         self._system = system
         self._marks: dict[str, _Marks] = {}
         """The marks of tokens, by background."""
-        self._known: dict[_CellStyle, str] = {}
+        self._mark_of_style: dict[_CellStyle, str] = {}
         self._cell_styles: list[_CellStyle] = []
         self._on_blank: dict[str, tuple[str, bool, bool]] = {}
         """How a blank looks in each style: (background, underlined, inverse)."""
@@ -83,9 +83,9 @@ class CellDiff:
     def _mark(self, token: str, background: str) -> str:
         """The character that stands for the style of a token. Tokens with the same style share a character."""
         cell_style = _cell_style(self._style(token, background), self._system)
-        mark = self._known.get(cell_style)
+        mark = self._mark_of_style.get(cell_style)
         if mark is None:
-            mark = self._known[cell_style] = chr(_FIRST + len(self._cell_styles))
+            mark = self._mark_of_style[cell_style] = chr(_FIRST + len(self._cell_styles))
             self._cell_styles.append(cell_style)
             self._on_blank[mark] = (
                 (cell_style.fg if "7" in cell_style.flags else cell_style.bg),

@@ -142,13 +142,13 @@ class BlockingInputDriver(LinuxDriver):
         if not self.shared:
             poll.register(self.fileno, select.POLLIN)
         poll.register(self._end, select.POLLIN)
-        rest_ms = POLL_MS if self.shared else None
-        timeout_ms = rest_ms
+        idle_timeout_ms = POLL_MS if self.shared else None
+        timeout_ms = idle_timeout_ms
         while True:
             ready = dict(poll.poll(timeout_ms))
             if self._end in ready:
                 return
-            timeout_ms = rest_ms
+            timeout_ms = idle_timeout_ms
             raw: bytes | None = None
             if self.fileno in ready or self.shared:
                 try:

@@ -65,10 +65,10 @@ class LiveAlerts:
             self._failed(f"alerts are off: {error}")
             return
         with self._lock:
-            late = self._closed
-            if not late:
+            is_closed = self._closed
+            if not is_closed:
                 self._running = running
-        if late and running is not None:
+        if is_closed and running is not None:
             running.close(0.0, 0.0)
 
     def put(self, frame: Frame) -> None:

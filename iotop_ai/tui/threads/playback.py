@@ -155,13 +155,12 @@ class PlaybackThread:
         self._past_complete = False
         """Whether the Samples reach back to the start of the session."""
         self._jumped = False
-        """Whether there was a seek or a step back since the past was last sent. The app drops Samples at each of them.
-        """
+        """Whether there was a seek or a step back since the past was last sent. The app drops Samples at each."""
         self._target_ns: int | None = None
         self._play_start_ns = (0, 0)
         """The monotonic time at which playing began, and the wall-clock time in the recording at that moment."""
         self._set_back_at: Frame | None = None
-        """The Frame at which the recorded clock was set back, once playing has followed it."""
+        """The Frame at which the recorded clock was set back, once ``_follow_clock`` has handled it."""
         self._waiting = False
         """Whether the playback has reached the end and waits for more Frames."""
         self._checked_ns = 0

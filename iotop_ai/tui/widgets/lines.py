@@ -64,7 +64,7 @@ class LinePanel(Widget, can_focus=True):
         super().__init__(id=id)
         self.lines: tuple[Line, ...] = ()
         self.rows_repainted = 0
-        """The number of rows repainted since the start, for the tests of cost."""
+        """The number of rows repainted so far, for the tests of cost."""
         self._theme_styles = theme_styles
         self._strips: list[Strip | None] = []
         self._painted: list[Row | None] = []

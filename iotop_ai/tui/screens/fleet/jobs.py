@@ -1,4 +1,4 @@
-"""The screen of the jobs that run on several machines. It shows which machine the others of a job wait for."""
+"""The screen of the jobs that run on several machines. It shows the machine for which a job's other machines wait."""
 
 from __future__ import annotations
 

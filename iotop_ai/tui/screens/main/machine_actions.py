@@ -82,8 +82,8 @@ class MachineActions:
         return "" if self._source.live else "only on the live screen of the machine itself"
 
     def _ask(self, title: str, make: Callable[[], DialogScreen | str]) -> None:
-        """Open the dialog that ``make`` returns, or a notice with the reason, which takes the keys that the user types
-        next.
+        """Open the dialog that ``make`` returns, or a notice that says why it cannot open. The notice takes the keys
+        that the user types next.
         """
         dialog_or_reason = self.why_not() or make()
         self._open_dialog(

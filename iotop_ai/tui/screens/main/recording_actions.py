@@ -49,7 +49,7 @@ class RecordingActions:
         self._keeper = keeper
         self._post_message = post_message
         self._marks_failure_shown = False
-        self._in_order = threading.Lock()
+        self._switch_lock = threading.Lock()
         """Locked while a recording is started or stopped, and until the answer is sent, so that the answers are in
         order.
         """
@@ -67,7 +67,7 @@ class RecordingActions:
             self._state.change(f"failed: {error}")
 
     def _switch(self, keeper: SessionRecorder) -> None:
-        with self._in_order:
+        with self._switch_lock:
             answer = self._switch_answer(keeper)
             if answer:
                 self._post_message(RecordingResult(answer))

@@ -425,8 +425,8 @@ class MainScreen(RootScreen):
             self.lists.clear_filter()
 
     def action_zoom(self) -> None:
-        """Let the focused panel fill the window; if it has nothing more to show, the process panel or another one that
-        has. If a panel fills the window already, show all panels again.
+        """Let a panel fill the window: the focused one if it can show more, else the process panel or another one. If
+        a panel fills the window already, show all panels again.
         """
         shown = [name for name in (self.view.focus, "process", *ZOOMABLE) if name not in self.view.hidden]
         panel = next((name for name in shown if name in ZOOMABLE), "")

@@ -200,7 +200,7 @@ class TimeActions:
             state.change("done: rates per second", base=None)
 
     def skip(self, step: int, seconds: float = SKIP_S) -> bool:
-        """Move by ``seconds`` if there is a timeline; returns whether there is one."""
+        """Move by ``step`` times ``seconds`` if there is a timeline; returns whether there is one."""
         if self.playback is None:
             return False
         self.playback.skip(step * seconds)
