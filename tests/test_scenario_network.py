@@ -20,7 +20,7 @@ def links() -> set[str]:
     return {path.name for path in Path("/sys/class/net").glob("grad*")}
 
 
-def sent(name: str) -> int:
+def tx_bytes(name: str) -> int:
     return int(Path(f"/sys/class/net/{name}/statistics/tx_bytes").read_text())
 
 
@@ -28,13 +28,13 @@ def test_the_gradients_cross_a_real_link_which_is_removed_afterwards(tmp_path: P
     before = links()
     with linked(MBIT)(tmp_path) as setting:
         (name,) = links() - before
-        exchange, base = Exchange((setting.folder / ADDRESS).read_text()), sent(name)
+        exchange, base_bytes = Exchange((setting.folder / ADDRESS).read_text()), tx_bytes(name)
         start = time.monotonic()
         for _ in range(3):
             exchange.run(1_000_000)
         took = time.monotonic() - start
-        assert sent(name) - base > 3_000_000
-        # The first quarter of a megabyte may pass at once.
+        assert tx_bytes(name) - base_bytes > 3_000_000
+        # The link delivers the first quarter of a megabyte at once.
         assert took > 0.8 * (3_000_000 - 262_144) * 8 / (MBIT * 1e6)
     for _ in range(500):
         if links() == before:

@@ -1,4 +1,4 @@
-"""What a killed run leaves behind is found and removed."""
+"""The remains of a killed run are found and removed."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from tests.scenarios.needs import why_no_losetup, why_no_zram
 from tests.scenarios.place import PREFIX, SWAPS, alone, at_most, clear, dead_folders, group_name, run_folder
 from tests.scenarios.scenes import EXT4
 
-NEVER = 4_194_305
+UNUSED_PID = 4_194_305
 """A pid above the largest possible pid."""
 
 
 def test_only_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
-    for name in (f"{PREFIX}{NEVER}-a", f"{PREFIX}{os.getpid()}-b", f"{PREFIX}lock", "other"):
+    for name in (f"{PREFIX}{UNUSED_PID}-a", f"{PREFIX}{os.getpid()}-b", f"{PREFIX}lock", "other"):
         (tmp_path / name).mkdir()
-    assert [folder.name for folder in dead_folders(tmp_path)] == [f"{PREFIX}{NEVER}-a"]
+    assert [folder.name for folder in dead_folders(tmp_path)] == [f"{PREFIX}{UNUSED_PID}-a"]
 
 
-def test_a_run_has_a_folder_named_after_its_process_for_itself_alone(tmp_path: Path) -> None:
+def test_a_run_has_a_folder_named_after_its_process_and_runs_alone(tmp_path: Path) -> None:
     with run_folder() as folder:
         assert folder.name.startswith(f"{PREFIX}{os.getpid()}-")
         assert group_name(folder) == folder.name
@@ -46,8 +46,8 @@ def test_a_cleanup_that_hangs_is_abandoned() -> None:
 
 
 @pytest.mark.skipif(bool(why_no_losetup()), reason=why_no_losetup())
-def test_mounts_loops_and_groups_are_removed_with_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / f"{PREFIX}{NEVER}-left"
+def test_mounts_loop_devices_and_cgroups_are_removed_with_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / f"{PREFIX}{UNUSED_PID}-left"
     (folder / "data").mkdir(parents=True)
     run("truncate", "-s", "16M", str(folder / "disk.img"))
     lower = attach(folder / "disk.img")

@@ -32,7 +32,7 @@ def _trainer() -> ProcessKey:
 
 
 def _two_jobs() -> list[Snapshot]:
-    """The trainer's run beside STARTER's job, which only computes and of which the trainer is a loader at first."""
+    """The trainer's run beside STARTER's job, which only computes. At first, the trainer counts as its loader."""
     trainer, out = _trainer(), []
     for number, frame in enumerate(slow_disk()):
         snapshot = frame.snapshot

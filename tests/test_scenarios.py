@@ -29,10 +29,10 @@ REPO = Path(__file__).resolve().parent.parent
 STEPS = [{"at": float(at), "wait": 0.5, "all": 1.0} for at in range(40)]
 
 
-def row(at: float, first: str, stall: float | None = 0.5, measuring: bool = False, **more: Any) -> dict[str, Any]:
-    usual = {"at": at, "classes": [first], "measuring": measuring, "stall": stall, "truth": true_stall(STEPS, at)}
+def row(at: float, class_id: str, stall: float | None = 0.5, measuring: bool = False, **more: Any) -> dict[str, Any]:
+    usual = {"at": at, "classes": [class_id], "measuring": measuring, "stall": stall, "truth": true_stall(STEPS, at)}
     fields = {"cost": 0.003, "confidence": 0.75, "state": "", "because": "", "do": "", "parts": None}
-    return {**usual, "alarm": first != "healthy", "blocked_tasks": None, **fields, **more}
+    return {**usual, "alarm": class_id != "healthy", "blocked_tasks": None, **fields, **more}
 
 
 def test_the_true_stall_is_the_share_of_waiting_time() -> None:
@@ -112,7 +112,7 @@ def test_figures_are_summed_over_runs_and_held_out_runs_are_listed_separately() 
     assert figures([])[:2] == (0, None)
 
 
-def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
+def test_the_document_shows_its_command_all_classes_and_all_wrong_runs() -> None:
     failed = {"name": "c", "number": 0, "error": "no disk"}
     text = document([*RECORDS, failed], "python -m tests.scenarios.run --repeat 3")
     assert "python -m tests.scenarios.run --repeat 3" in text
@@ -127,7 +127,7 @@ def test_the_document_has_the_command_every_class_and_the_wrong_runs() -> None:
 MADE = {name: Cause("healthy", plain, ("--step", "1"), background=name != "q") for name in "pqr"}
 
 
-def test_a_plan_is_the_same_for_a_seed_and_repeats_no_cause_before_all_had_a_run() -> None:
+def test_a_plan_depends_on_its_seed_and_runs_each_cause_before_it_repeats_one() -> None:
     runs = plan(MADE, MADE, 3, 1, 40)
     assert runs == plan(MADE, MADE, 3, 1, 40) != plan(MADE, MADE, 3, 2, 40)
     assert [{run.name for run in runs[i : i + 3]} for i in (0, 3, 6)] == [set("pqr")] * 3
@@ -158,12 +158,12 @@ def test_every_drawn_trainer_can_be_started(name: str) -> None:
 
 
 def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
-    runs, folder, begun = plan(MADE, MADE, 1, 1, 40), tmp_path / "results", {"seed": 1}
-    results = Results(folder, begun, resume=False)
+    runs, folder, settings = plan(MADE, MADE, 1, 1, 40), tmp_path / "results", {"seed": 1}
+    results = Results(folder, settings, resume=False)
     results.fail(runs[0], "no disk")
     assert [r["error"] for r in results.all()] == ["no disk"]
     results.add(runs[0], {"label": "healthy"})
-    again = Results(folder, begun, resume=True)
+    again = Results(folder, settings, resume=True)
     assert [again.done(run) for run in runs] == [True, False, False]
     assert again.all() == [{"label": "healthy"}]
     with pytest.raises(OtherPlanError, match="seed"):

@@ -40,7 +40,7 @@ def arguments(path: Path, **more: Any) -> argparse.Namespace:
     return argparse.Namespace(**{**usual, **more})
 
 
-def slowly(seconds: float) -> Iterator[int]:
+def slow_loader(seconds: float) -> Iterator[int]:
     number = 0
     while True:
         time.sleep(seconds)
@@ -52,7 +52,7 @@ def slowly(seconds: float) -> Iterator[int]:
 def test_the_clock_distinguishes_waits_from_steps(tmp_path: Path, kind: str) -> None:
     clock = Clock(arguments(tmp_path / "clock", kind=kind))
     begun, stepped_s = time.monotonic(), 0.0
-    for _ in clock.batches(slowly(0.06)):
+    for _ in clock.batches(slow_loader(0.06)):
         before = time.monotonic()
         clock.compute()
         stepped_s += time.monotonic() - before
@@ -159,7 +159,7 @@ def states(**shares: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wait", "verdict", "worth"),
+    ("wait", "verdict", "expected"),
     [
         (0.5, "storage_read", "right"),
         (0.5, "loader_serial", "acceptable"),
@@ -172,8 +172,8 @@ def states(**shares: float) -> dict[str, Any]:
         (0.03, "cpu_prep", "wrong"),
     ],
 )
-def test_a_verdict_is_scored_by_the_truth(wait: float, verdict: str, worth: str) -> None:
-    assert outcome(DISK, states(wait=wait), verdict) == worth
+def test_a_verdict_is_scored_by_the_truth(wait: float, verdict: str, expected: str) -> None:
+    assert outcome(DISK, states(wait=wait), verdict) == expected
 
 
 def test_a_neighbour_may_be_named_if_there_is_one() -> None:
@@ -200,7 +200,7 @@ def test_false_alarms_and_false_oks_are_counted_separately() -> None:
 
 
 @pytest.mark.parametrize(
-    ("account", "worth"),
+    ("account", "expected"),
     [
         ({"compute": 0.4, "data_cpu": 0.5, "data_disk": 0.1}, "right"),
         ({"compute": 0.4, "data_cpu": 0.1, "data_disk": 0.5}, "wrong"),
@@ -209,8 +209,8 @@ def test_false_alarms_and_false_oks_are_counted_separately() -> None:
         ({"compute": 0.1, "startup": 0.9}, "wrong"),
     ],
 )
-def test_a_time_account_is_scored_by_its_largest_lost_share(account: dict[str, float], worth: str) -> None:
-    assert account_outcome(CPU, states(wait=0.6), account) == worth
+def test_a_time_account_is_scored_by_its_largest_lost_share(account: dict[str, float], expected: str) -> None:
+    assert account_outcome(CPU, states(wait=0.6), account) == expected
 
 
 def test_intervals_are_those_of_wilson() -> None:
@@ -293,11 +293,11 @@ def test_an_environment_is_created_and_then_found(tmp_path: Path, monkeypatch: p
 
 def test_the_cpu_time_of_the_trainer_does_not_count_as_that_of_others() -> None:
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
-        before, all_before = cpu_seconds_of_others(busy.pid), time.monotonic()
+        others_before, begun = cpu_seconds_of_others(busy.pid), time.monotonic()
         ticks = psutil.Process(busy.pid).cpu_times().user
         time.sleep(1.5)
         own = psutil.Process(busy.pid).cpu_times().user - ticks
-        others, took = cpu_seconds_of_others(busy.pid) - before, time.monotonic() - all_before
+        others, took = cpu_seconds_of_others(busy.pid) - others_before, time.monotonic() - begun
         busy.kill()
     assert own > 0.1
     assert -0.1 <= others <= (psutil.cpu_count() or 1) * took - own + 0.2

@@ -61,7 +61,7 @@ def imports_of(source: ast.AST) -> set[str]:
     return names
 
 
-def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+def cycles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
     """The strongly connected groups of two or more nodes."""
     reached = {node: reachable(graph, node) for node in graph}
     groups = {frozenset(other for other in reached[node] if node in reached[other]) for node in graph}
@@ -103,7 +103,7 @@ def import_graph() -> dict[str, set[str]]:
 
 def test_an_import_cycle_is_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
-    assert circles(graph) == {frozenset({"b", "c"})}
+    assert cycles(graph) == {frozenset({"b", "c"})}
 
 
 def test_imports_in_functions_count() -> None:
@@ -112,7 +112,7 @@ def test_imports_in_functions_count() -> None:
 
 
 def test_there_is_no_import_cycle() -> None:
-    assert [sorted(circle) for circle in circles(import_graph())] == []
+    assert [sorted(cycle) for cycle in cycles(import_graph())] == []
 
 
 def test_folders_have_few_files() -> None:

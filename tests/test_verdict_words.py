@@ -1,4 +1,4 @@
-"""In no labelled recording does a cure or the word for a state contradict the figures that are printed beside it."""
+"""No cure and no word for a state contradicts the figures beside it, in any labelled recording."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_A_GPU = re.compile(r"\bGPUs?\b|nvidia-smi|CUDA")
 
 
 def each(*names: str) -> pytest.MarkDecorator:
-    """Run a test once for each recording, all tests of a recording on one worker, so that it is judged only once."""
+    """Run a test for each recording. All tests of a recording run on one worker, so that it is judged only once."""
     kept = [pytest.param(name, marks=pytest.mark.xdist_group(f"words of {name}")) for name in names]
     return pytest.mark.parametrize("name", kept)
 
@@ -31,7 +31,7 @@ def decided(name: str) -> tuple[Frame, ...]:
 
 
 def printed(frame: Frame, finding: Finding) -> str:
-    """What is printed beside a finding's cures: its sentences and its evidence."""
+    """The text beside a finding's cures: the finding's sentences and its evidence."""
     verdict = frame.verdict._replace(findings=(finding,))
     rows = [f"{fact.words} {fact.value} {fact.limit}" for fact in facts_of(finding)]
     parts = (headline.headline(verdict), headline.because(verdict))
@@ -65,7 +65,7 @@ def grows(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
     return all(int(a) < int(b) for a, b in steps) and (limit is None or int(limit[1]) > int(limit[2])) and narrow
 
 
-def there(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
+def exists(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
     """A GPU, a process or another disk that a cure names exists."""
     if OF_A_GPU.search(text) and cure.template != "cheaper_transforms" and not frame.snapshot.gpu.value:
         return "GPU" in beside or cure.template in ("fewer_syncs", "less_memory")
@@ -84,7 +84,7 @@ def there(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) 
 
 
 def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
-    """No command is about another user's process, and none has sudo if root watches."""
+    """No command is about another user's process, and none contains sudo if the monitor runs as root."""
     if "sudo" in text and frame.snapshot.host.euid == 0:
         return False
     table = frame.snapshot.jobs.value
@@ -93,7 +93,7 @@ def allowed(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str
     return text.startswith("ask ") or all(uid_of(frame, int(pid)) in {*own, None} for pid in pids)
 
 
-def in_its_words(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
+def fits_framework(frame: Frame, finding: Finding, cure: Advice, text: str, beside: str) -> bool:
     """Calls of torch are advised only for jobs of torch."""
     table = frame.snapshot.jobs.value
     frameworks = set() if table is None else {job.framework for job in table.jobs.values()}
@@ -108,7 +108,7 @@ def same_figures(frame: Frame, finding: Finding, cure: Advice, text: str, beside
 
 
 RULES: tuple[Callable[[Frame, Finding, Advice, str, str], bool], ...] = (
-    *(cores, grows, there, allowed, in_its_words, same_figures),
+    *(cores, grows, exists, allowed, fits_framework, same_figures),
 )
 
 
@@ -164,10 +164,10 @@ def test_a_very_slow_disk_is_in_the_banner(name: str) -> None:
 @pytest.mark.xdist_group("words of cpu_prep")
 def test_a_cure_that_contradicts_its_evidence_is_found() -> None:
     frame = decided("cpu_prep")[-1]
-    first = frame.verdict.primary
-    beside = printed(frame, first)
+    primary = frame.verdict.primary
+    beside = printed(frame, primary)
     wrong = Advice("cheaper_transforms", (("cores", 2.0), ("idle", 0.0), ("gpu", 1.0)))
     text = advice_text(wrong)
-    assert not there(frame, first, wrong, text, beside)
-    assert not cores(frame, first, wrong, text, re.sub(r"\S+ of 2 cores", "1 of 2 cores", beside))
-    assert not grows(frame, first, wrong, "num_workers 2 -> 1", beside)
+    assert not exists(frame, primary, wrong, text, beside)
+    assert not cores(frame, primary, wrong, text, re.sub(r"\S+ of 2 cores", "1 of 2 cores", beside))
+    assert not grows(frame, primary, wrong, "num_workers 2 -> 1", beside)

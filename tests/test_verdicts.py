@@ -1,4 +1,4 @@
-"""Every stored recording is diagnosed again, so that a change of a rule that makes a verdict wrong fails here."""
+"""Every stored recording is diagnosed again, so that a test fails if a changed rule makes a verdict wrong."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_wrong_label_is_found() -> None:
     assert wrong({**kept, "label": "cpu_prep"}, judged(name).ticks).startswith("named object_stream")
 
 
-def test_the_stored_recordings_are_of_known_causes_and_small() -> None:
+def test_the_stored_recordings_have_known_causes_and_are_small() -> None:
     causes = all_causes()
     assert {name: kept["label"] for name, kept in KEPT.items()} == {name: causes[name].label for name in KEPT}
     assert {kept["label"] for kept in KEPT.values()} <= {*PRECEDENCE, "unknown"}

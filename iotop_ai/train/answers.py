@@ -78,7 +78,8 @@ class Breakdown(NamedTuple):
             shares = {clean(name): float(share) for name, share in status["time"].items()}
             seconds = sum(map(float, (status.get("time_s") or {}).values()))
             measured = status.get("measured") or {}
-            measured_wait, difference = (_number(measured.get(name)) for name in ("data_wait_ratio", "data_difference_ratio"))
+            measured_wait = _number(measured.get("data_wait_ratio"))
+            difference = _number(measured.get("data_difference_ratio"))
             return cls(shares, seconds, sum(shares[name] for name in DATA), measured_wait, difference)
         except _OTHER_FORM:
             return None

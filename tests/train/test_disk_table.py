@@ -13,12 +13,12 @@ from iotop_ai.model.parse import parse_duration_s
 from iotop_ai.train.disk_table import COLUMNS, _tables
 
 
-def test_a_table_of_every_disk_is_printed_each_interval() -> None:
+def test_a_table_of_all_disks_is_printed_each_interval() -> None:
     out = io.StringIO()
     iotop_ai.monitor_disk(interval=0.5, duration=1.6, file=out)
-    blocks = [block.splitlines() for block in out.getvalue().split("\n\n") if block.strip()]
-    assert len(blocks) >= 2
-    for title, *disks in blocks:
+    tables = [table.splitlines() for table in out.getvalue().split("\n\n") if table.strip()]
+    assert len(tables) >= 2
+    for title, *disks in tables:
         assert title.split()[1:] == ["UTC", *COLUMNS]
         for line in disks:
             name, *figures = line.split()
@@ -29,25 +29,25 @@ def test_a_table_of_every_disk_is_printed_each_interval() -> None:
 
 def test_a_mean_over_no_requests_is_a_dash_and_names_are_cleaned() -> None:
     row = dict.fromkeys(COLUMNS, "0") | {"timestamp": "2026-11-21T08:46:02.117Z", "r_await": ""}
-    (block,) = _tables([row | {"device": "sda\x1b"}, row | {"device": "sdb"}], 1)
-    assert block[0].startswith("08:46:02 UTC")
-    assert [line.split()[0] for line in block[1:]] == ["sda\ufffd", "sdb"]
-    assert block[1].split()[1 + COLUMNS.index("r_await")] == "-"
+    (table,) = _tables([row | {"device": "sda\x1b"}, row | {"device": "sdb"}], 1)
+    assert table[0].startswith("08:46:02 UTC")
+    assert [line.split()[0] for line in table[1:]] == ["sda\ufffd", "sdb"]
+    assert table[1].split()[1 + COLUMNS.index("r_await")] == "-"
 
 
-def test_a_device_that_occurs_again_begins_a_block() -> None:
+def test_a_device_that_occurs_again_begins_a_new_table() -> None:
     row = dict.fromkeys(COLUMNS, "1") | {"timestamp": "2026-11-21T08:46:02.117Z"}
     made = list(_tables((row | {"device": name} for name in ("a", "b", "a", "b", "a")), 0))
-    assert [len(block) - 1 for block in made] == [2, 2, 1]
+    assert [len(table) - 1 for table in made] == [2, 2, 1]
 
 
 @pytest.mark.parametrize(("last", "tables"), [("08:46:06.117", 2), ("08:46:07.217", 3)])
-def test_a_last_block_after_less_than_half_an_interval_is_left_out(last: str, tables: int) -> None:
+def test_a_last_table_shorter_than_half_an_interval_is_left_out(last: str, tables: int) -> None:
     row = dict.fromkeys(COLUMNS, "1")
     times = ("08:46:03.117", "08:46:05.117", last)
     made = [row | {"timestamp": f"2026-11-21T{at}Z", "device": name} for at in times for name in ("a", "b")]
     assert len(list(_tables(made, 2.1))) == tables
-    assert len(list(_tables(made[-2:], 2.1))) == 1, "not exactly one block"
+    assert len(list(_tables(made[-2:], 2.1))) == 1, "not exactly one table"
 
 
 def test_an_invalid_interval_or_an_unknown_device_is_refused() -> None:

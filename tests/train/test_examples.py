@@ -69,7 +69,7 @@ def test_a_loop_has_epochs(names: dict[str, Any]) -> None:
     ]
 
 
-def test_a_table_of_every_disk_is_printed(names: dict[str, Any]) -> None:
+def test_a_table_of_all_disks_is_printed(names: dict[str, Any]) -> None:
     out = printed(DISKS.replace("interval=2, duration=20", "interval=0.5, duration=1.6"), names)
     assert out.count("r_await") >= 2
 
@@ -98,7 +98,7 @@ def test_a_trainer_takes_the_callback(tmp_path: Path) -> None:
     assert int(found.stdout) >= 1
 
 
-def test_the_lines_for_notebooks_are_those_of_their_test() -> None:
+def test_the_notebook_lines_of_the_readme_are_tested() -> None:
     tested = Path(__file__).with_name("test_notebook.py").read_text()
     assert all(line in tested for line in NOTEBOOK.splitlines())
 

@@ -40,10 +40,10 @@ def slow(count: int, seconds: float) -> Iterator[int]:
         yield i
 
 
-def eventually(true: Callable[[], bool], seconds: float = 60) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if true():
+        if condition():
             return True
         time.sleep(0.05)
     return False
@@ -199,7 +199,7 @@ async def answering() -> AsyncGenerator[str, str]:
 
 
 @pytest.mark.parametrize("ends", ["closed", "exhausted", "the loop ends"])
-def test_an_asynchronous_generator_gets_what_is_sent_before_its_recording_ends(ends: str, tmp_path: Path) -> None:
+def test_an_asynchronous_generator_gets_sent_values_and_closes_before_its_recording(ends: str, tmp_path: Path) -> None:
     async def drive() -> list[str]:
         found = iotop_ai.monitored(tmp_path / "run.iotop.jsonl", interval=0.2)(answering)()
         out = [await anext(found), await found.asend("a"), await found.athrow(KeyError("b")), await found.asend("c")]
@@ -414,7 +414,7 @@ def test_an_invalid_flag_is_reported(tmp_path: Path) -> None:
     assert len(caught) == 3
 
 
-def test_the_program_is_that_of_this_python_or_the_named_one(tmp_path: Path) -> None:
+def test_the_program_is_run_by_this_python_unless_another_one_is_named(tmp_path: Path) -> None:
     assert program("", {})[:1] == [sys.executable]
     own = tmp_path / "iotop-ai"
     own.write_text("#!/bin/sh\n")

@@ -21,7 +21,7 @@ def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOTOP_AI_SOCKET", raising=False)
 
 
-def test_several_threads_may_ask_at_the_same_time(tmp_path: Path) -> None:
+def test_several_threads_can_ask_at_the_same_time(tmp_path: Path) -> None:
     answers = []
     with Monitor(tmp_path / "run.iotop.jsonl", interval=0.2) as m:
         m.verdict(wait=60)
@@ -38,9 +38,9 @@ def test_several_threads_may_ask_at_the_same_time(tmp_path: Path) -> None:
     assert answers == [True] * 180
 
 
-def test_two_threads_may_stop_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_can_stop_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Old and free-threaded Pythons may switch threads between any two steps; here they do so at the worst places.
-    arrived, found, errors = threading.Barrier(2), threading.Barrier(2), []
+    arrived, checked, errors = threading.Barrier(2), threading.Barrier(2), []
 
     class Switching(Monitor):
         @property
@@ -58,7 +58,7 @@ def test_two_threads_may_stop_at_the_same_time(tmp_path: Path, monkeypatch: pyte
         def __contains__(self, one: object) -> bool:
             contained = super().__contains__(one)
             if threading.current_thread() in threads:
-                found.wait(60)
+                checked.wait(60)
             return contained
 
     def stop() -> None:

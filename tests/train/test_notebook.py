@@ -198,7 +198,7 @@ def test_a_cell_is_recorded_although_no_thread_can_show_its_progress(
     assert run.ended
 
 
-class Run:
+class FakeSession:
     """A Session that records nothing."""
 
     def __init__(self, path: str | None, show_progress: bool) -> None:
@@ -218,7 +218,7 @@ class Run:
 
 def test_a_path_may_begin_with_a_tilde_as_in_a_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(notebook, "Session", Run)
+    monkeypatch.setattr(notebook, "Session", FakeSession)
     magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
     magics.monitor_io("~/cell.iotop.jsonl", "1 + 1")
     assert magics.monitor_io("report") == f"{tmp_path}/cell.iotop.jsonl: ended"
@@ -227,7 +227,7 @@ def test_a_path_may_begin_with_a_tilde_as_in_a_shell(monkeypatch: pytest.MonkeyP
 
 
 def test_a_monitored_cell_does_not_affect_a_running_recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "Session", Run)
+    monkeypatch.setattr(notebook, "Session", FakeSession)
     magics = Magics(SimpleNamespace(run_cell=lambda cell: SimpleNamespace(success=True)))
     magics.monitor_io("cell.iotop.jsonl", "1 + 1")
     assert magics.monitor_io("report") == "cell.iotop.jsonl: ended"

@@ -103,7 +103,7 @@ print(json.dumps([help, [name for name, _ in inspect.getmembers(iotop_ai)], whys
 """
 
 
-@pytest.mark.parametrize("python", [sys.executable, old_python()], ids=["this Python", "an old one"])
+@pytest.mark.parametrize("python", [sys.executable, old_python()], ids=["this Python", "an old Python"])
 def test_help_and_a_star_import_work_without_frameworks(python: str) -> None:
     if not python:
         pytest.skip("no Python 3.8 to 3.10 on this machine")

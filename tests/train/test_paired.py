@@ -7,22 +7,22 @@ import pytest
 from tests.bench.paired import CANNOT_TELL, MET, NOT_MET, estimate, loss, orders
 
 
-def losses(true: float, noise: float, seed: int, pairs: int = 72) -> list[float]:
-    """The losses of pairs of runs beside varying other load, so that consecutive pairs have similar noise."""
+def losses(true_loss: float, noise: float, seed: int, pairs: int = 72) -> list[float]:
+    """The losses of pairs of runs. Other load varies slowly, so consecutive pairs have similar noise."""
     chance, out, carried = random.Random(seed), [], 0.0
     for _ in range(pairs):
         carried = 0.5 * carried + chance.gauss(0, noise)
-        out.append(loss(100.0, 100.0 * (1 - true - carried)))
+        out.append(loss(100.0, 100.0 * (1 - true_loss - carried)))
     return out
 
 
 @pytest.mark.parametrize(
-    ("true", "noise", "answer"), [(0.002, 0.01, MET), (0.02, 0.01, NOT_MET), (0.01, 0.08, CANNOT_TELL)]
+    ("true_loss", "noise", "answer"), [(0.002, 0.01, MET), (0.02, 0.01, NOT_MET), (0.01, 0.08, CANNOT_TELL)]
 )
-def test_a_planted_loss_is_judged(true: float, noise: float, answer: str) -> None:
-    found = estimate(losses(true, noise, seed=7))
+def test_a_planted_loss_is_judged(true_loss: float, noise: float, answer: str) -> None:
+    found = estimate(losses(true_loss, noise, seed=7))
     assert found is not None
-    assert found.low <= true <= found.high
+    assert found.low <= true_loss <= found.high
     assert found.within(0.01) == answer
 
 

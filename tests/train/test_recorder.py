@@ -1,4 +1,4 @@
-"""The pipes of a training process to its recorder, the answers that are awaited, and the reason for its end."""
+"""The pipes of a training process to its recorder, the awaited answers, and the reason why the recorder ended."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def own_runtime_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOTOP_AI_SOCKET", raising=False)
 
 
-def test_files_that_get_the_numbers_of_the_pipes_are_not_touched(tmp_path: Path) -> None:
+def test_files_that_reuse_the_descriptors_of_the_pipes_are_not_touched(tmp_path: Path) -> None:
     # A grandchild has the outputs open after the recorder's end.
     recorder = Recorder(["/bin/sh", "-c", "sleep 3 &"])
     numbers = {recorder._in, recorder._out, recorder._stderr}
@@ -53,7 +53,7 @@ for number, _ in enumerate(sys.stdin, 3):
 """
 
 
-def test_after_an_incomplete_answer_to_one_of_two_questions_more_are_asked() -> None:
+def test_more_questions_are_asked_after_an_incomplete_answer() -> None:
     recorder = Recorder([sys.executable, "-c", INCOMPLETE])
 
     def polled(number: int) -> bool:
@@ -110,7 +110,7 @@ def test_the_end_of_a_recording_is_not_an_error_for_a_thread_that_waits(tmp_path
     assert (m.error, thread.is_alive()) == ("", False)
 
 
-def test_a_recording_that_ends_takes_no_message_from_another_one() -> None:
+def test_a_broadcast_reaches_every_recording_although_one_ends_meanwhile() -> None:
     counter, got = StepCounter(), []
 
     def end(message: Message) -> None:

@@ -111,12 +111,12 @@ class AsyncLoader:
             yield item
 
 
-@pytest.mark.parametrize("of", [lambda loader: loader, lambda loader: loader.__aiter__()], ids=["loader", "generator"])
-def test_the_wait_for_an_asynchronous_loader_is_measured_once(of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrap", [lambda loader: loader, lambda loader: loader.__aiter__()], ids=["loader", "generator"])
+def test_the_wait_for_an_asynchronous_loader_is_measured_once(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "COUNTER", StepCounter())
 
     async def train() -> list[int]:
-        return [item async for item in iotop_ai.watch(of(AsyncLoader()))]
+        return [item async for item in iotop_ai.watch(wrap(AsyncLoader()))]
 
     assert asyncio.run(train()) == [1, 2, 3]
     assert (steps.COUNTER.batches, iotop_ai.watch(AsyncLoader()).batch_size) == (3, 7)
@@ -135,15 +135,15 @@ def test_another_task_is_counted_while_one_awaits_its_batch(monkeypatch: pytest.
             await goes_on.wait()
             yield 1
 
-        async def first() -> list[int]:
+        async def consume() -> list[int]:
             return [item async for item in iotop_ai.watch(stalled())]
 
-        one = asyncio.ensure_future(first())
+        task = asyncio.ensure_future(consume())
         await awaits.wait()
         assert list(iotop_ai.watch([1, 2])) == [1, 2]
         assert steps.COUNTER.batches == 2
         goes_on.set()
-        assert await one == [1]
+        assert await task == [1]
 
     asyncio.run(train())
     assert steps.COUNTER.batches == 3

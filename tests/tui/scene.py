@@ -23,8 +23,8 @@ def block(n: int) -> dict[BlockKey, BlockCounters]:
     """sda reads 100 requests of 128 KiB per second, 20 ms each; sdb reads 7 of 4 KiB, 1 ms each; nvme0n1 is idle."""
     busy = BlockCounters(100 * n, 0, 25_600 * n, 2_000 * n, 0, 0, 0, 0, 3, 990 * n, 2_000 * n, 0, 0, 0, 0, 0, 0)
     calm = BlockCounters(7 * n, 0, 56 * n, 7 * n, 0, 0, 0, 0, 0, 5 * n, 7 * n, 0, 0, 0, 0, 0, 0)
-    still = BlockCounters(9, 0, 72, 9, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0)
-    return {BlockKey(name, 1 + i): c for i, (name, c) in enumerate(zip(DISKS, (busy, calm, still), strict=True))}
+    idle = BlockCounters(9, 0, 72, 9, 0, 0, 0, 0, 0, 9, 9, 0, 0, 0, 0, 0, 0)
+    return {BlockKey(name, 1 + i): c for i, (name, c) in enumerate(zip(DISKS, (busy, calm, idle), strict=True))}
 
 
 def disks() -> dict[str, BlockInfo]:

@@ -191,10 +191,10 @@ class _OneLine(logging.Handler):
         self._report_line(clean(f"{text}: {error!r}" if error else text, 300))
 
 
-def _equal(given: str, key: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), key.encode())
+def _equal(received: str, key: str) -> bool:
+    return hmac.compare_digest(received.encode("utf-8", "replace"), key.encode())
 
 
 def _number(text: str | None, default: int) -> int:
-    """A size given in an address; the default if it is not a number."""
+    """A size in an address; the default if it is not a number."""
     return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) <= 9 else default

@@ -1,4 +1,4 @@
-"""Real training loops, one for each framework, with a callback of ours: ``python loops.py NAME FOLDER``.
+"""Real training loops, one for each framework, with iotop-ai's callback: ``python loops.py NAME FOLDER``.
 
 Each loop runs in the environment of its framework, and prints a JSON object with the wait for data: as measured in the
 framework's own loader (the truth), by the callback, and by the recorder from outside.
@@ -50,12 +50,12 @@ class Truth:
         self._time(DataLoader, "__iter__")
 
     def _time(self, owner: Any, name: str) -> None:
-        plain = getattr(owner, name)
+        original = getattr(owner, name)
 
         def timed(own: Any, *arguments: Any) -> Any:
             before, (cpu_s, queue_s) = time.monotonic(), scheduled()
             try:
-                return plain(own, *arguments)
+                return original(own, *arguments)
             finally:
                 # the loader for validation has no workers and does not count
                 if getattr(own, "num_workers", 0) or getattr(own, "_num_workers", 0):
@@ -170,7 +170,7 @@ def lightning(folder: Path) -> None:
             trainer.should_stop = truth.stop()
 
     callback = LightningCallback(folder / "run.iotop.jsonl", log=lines.append)
-    checked = DataLoader([{"x": torch.randn(16), "labels": torch.tensor(0)}] * 20, batch_size=1)
+    validation = DataLoader([{"x": torch.randn(16), "labels": torch.tensor(0)}] * 20, batch_size=1)
     trainer = pl.Trainer(
         accelerator="cpu", max_epochs=-1, callbacks=[callback, Stop()], default_root_dir=folder,
         logger=[CSVLogger(folder), TensorBoardLogger(folder)],
@@ -179,7 +179,7 @@ def lightning(folder: Path) -> None:
     loader = DataLoader(dataset(), batch_size=BATCH, num_workers=1)
     truth.watch_torch()
     truth.begin = time.monotonic()
-    trainer.fit(Model(), loader, checked)
+    trainer.fit(Model(), loader, validation)
     report(truth, callback.session)
 
 
@@ -251,9 +251,9 @@ def keras(folder: Path, layers: Any = None, callback: Any = None, watched: bool 
     ours = (callback or KerasCallback)(folder / "run.iotop.jsonl", log=lines.append)
     truth.begin = time.monotonic()
     source = TimedSequence(truth)
-    fed = iter(watch(source)) if watched else iter(source)
+    batches = iter(watch(source)) if watched else iter(source)
     callbacks = [Stop(), ours]
-    history = model.fit(fed, steps_per_epoch=EPOCH_STEPS, epochs=1000, verbose=0, callbacks=callbacks).history
+    history = model.fit(batches, steps_per_epoch=EPOCH_STEPS, epochs=1000, verbose=0, callbacks=callbacks).history
     lines.append("history: " + " ".join(history))
     report(truth, ours.session)
 
@@ -304,6 +304,6 @@ def keras_watched(folder: Path) -> None:
 if __name__ == "__main__":
     globals()[sys.argv[1]](Path(sys.argv[2]))
     if "tensorflow" in sys.modules:
-        # When the interpreter ends, TensorFlow may wait for ever for a thread that has to run the generator of batches.
+        # When the interpreter ends, TensorFlow may wait forever for a thread that has to run the generator of batches.
         sys.stdout.flush()
         os._exit(0)

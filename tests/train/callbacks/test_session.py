@@ -30,37 +30,37 @@ def own_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_wait_is_from_the_end_of_a_step_to_the_next_batch() -> None:
-    one = TrainingSession(record=False)
-    one.begin()
+    training = TrainingSession(record=False)
+    training.begin()
     for number in range(3):
-        one.waiting()
+        training.waiting()
         time.sleep(0.02)
-        one.batch()
+        training.batch()
         time.sleep(0.03)
-        one.step(number)
+        training.step(number)
     assert steps.COUNTER.data_ns is not None
     assert 60e6 <= steps.COUNTER.data_ns < 90e6 + 60e6
     assert (steps.COUNTER.batches, steps.COUNTER.steps) == (3, 3)
-    assert one.data_wait == "measured"
+    assert training.data_wait == "measured"
 
 
 def test_validation_and_checkpoints_do_not_count_as_waiting() -> None:
-    one = TrainingSession(record=False)
-    one.begin()
-    one.waiting()
-    one.not_waiting()
+    training = TrainingSession(record=False)
+    training.begin()
+    training.waiting()
+    training.not_waiting()
     time.sleep(0.02)
-    one.batch()
+    training.batch()
     assert steps.COUNTER.data_ns is None
 
 
 def test_a_watched_loader_is_not_counted_twice() -> None:
-    one = TrainingSession(record=False)
-    one.begin()
+    training = TrainingSession(record=False)
+    training.begin()
     for number, _ in enumerate(iotop_ai.watch(range(5))):  # type: ignore[attr-defined]
-        one.batch()
-        one.step(number)
-        one.waiting()
+        training.batch()
+        training.step(number)
+        training.waiting()
         time.sleep(0.01)
     assert steps.COUNTER.batches == 5
     assert steps.COUNTER.data_ns is not None
@@ -68,31 +68,31 @@ def test_a_watched_loader_is_not_counted_twice() -> None:
 
 
 def test_a_watched_validation_does_not_end_the_measurement() -> None:
-    one = TrainingSession(record=False)
-    one.begin()
+    training = TrainingSession(record=False)
+    training.begin()
     for number in range(4):
         if number == 2:
-            one.not_waiting()
+            training.not_waiting()
             list(iotop_ai.watch(range(3)))  # type: ignore[attr-defined]
-        one.waiting()
+        training.waiting()
         time.sleep(0.02)
-        one.batch()
-        one.step(number)
+        training.batch()
+        training.step(number)
     assert steps.COUNTER.batches == 4 + 3
     assert steps.COUNTER.data_ns is not None
     assert steps.COUNTER.data_ns >= 80e6
 
 
 def test_a_wait_within_a_step_is_measured_only_by_a_watched_loader() -> None:
-    one = TrainingSession(record=False, separable=False)
-    one.begin()
-    one.waiting()
-    one.batch()
-    one.step(1)
-    assert (steps.COUNTER.data_ns, one.data_wait) == (None, "not separable")
+    training = TrainingSession(record=False, separable=False)
+    training.begin()
+    training.waiting()
+    training.batch()
+    training.step(1)
+    assert (steps.COUNTER.data_ns, training.data_wait) == (None, "not separable")
     for _ in iotop_ai.watch(range(2)):  # type: ignore[attr-defined]
         pass
-    assert one.data_wait == "measured"
+    assert training.data_wait == "measured"
 
 
 class Answers:
@@ -117,8 +117,8 @@ def verdict(state: str, class_id: str, text: str = "x", measuring: bool = False)
 def test_each_verdict_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "VERDICT_NS", 0)
     lines: list[str] = []
-    one = TrainingSession(record=False, log=lines.append)
-    given = [
+    training = TrainingSession(record=False, log=lines.append)
+    verdicts = [
         None,
         verdict("UNSURE", "unknown", measuring=True),
         verdict("STARVED", "storage_read", "waits 38 %"),
@@ -126,21 +126,21 @@ def test_each_verdict_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
         verdict("OK", "gpu_bound"),
         verdict("STARVED", "storage_read", "waits 40 %"),
     ]
-    one.monitor = Answers(*given)  # type: ignore[assignment]
-    for number in range(len(given)):
-        one.step(number)
+    training.monitor = Answers(*verdicts)  # type: ignore[assignment]
+    for number in range(len(verdicts)):
+        training.step(number)
     assert lines == ["iotop-ai: STARVED: waits 38 %", "iotop-ai: OK: x", "iotop-ai: STARVED: waits 40 %"]
 
 
 def test_a_second_training_reports_its_first_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
-    one = TrainingSession(record=False, log=lines.append)
+    training = TrainingSession(record=False, log=lines.append)
     for _ in range(2):
-        one.begin()
-        monkeypatch.setattr(one, "_verdict_due_ns", 0)
-        one.monitor = Answers(verdict("OK", "gpu_bound"))  # type: ignore[assignment]
-        one.step(0)
-        one.monitor = None
+        training.begin()
+        monkeypatch.setattr(training, "_verdict_due_ns", 0)
+        training.monitor = Answers(verdict("OK", "gpu_bound"))  # type: ignore[assignment]
+        training.step(0)
+        training.monitor = None
     assert lines == ["iotop-ai: OK: x"] * 2
 
 
@@ -148,9 +148,9 @@ def test_only_the_first_rank_reports(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "VERDICT_NS", 0)
     monkeypatch.setenv("RANK", "1")
     lines: list[str] = []
-    one = TrainingSession(record=False, log=lines.append)
-    one.monitor = Answers(verdict("STARVED", "storage_read"))  # type: ignore[assignment]
-    one.step(1)
+    training = TrainingSession(record=False, log=lines.append)
+    training.monitor = Answers(verdict("STARVED", "storage_read"))  # type: ignore[assignment]
+    training.step(1)
     assert lines == []
 
 
@@ -167,13 +167,13 @@ class Writer:
 def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "METRICS_NS", 0)
     writer = Writer()
-    one = TrainingSession(record=False, writer=writer)
-    one.begin()
-    one.monitor = Answers()  # type: ignore[assignment]
-    one.waiting()
-    one.batch()
+    training = TrainingSession(record=False, writer=writer)
+    training.begin()
+    training.monitor = Answers()  # type: ignore[assignment]
+    training.waiting()
+    training.batch()
     time.sleep(0.01)
-    metrics = one.step(7)
+    metrics = training.step(7)
     assert metrics is not None
     assert {name for name, _, _ in writer.scalars} == set(metrics)
     assert {number for _, _, number in writer.scalars} == {7}
@@ -191,10 +191,10 @@ def test_the_last_shares_of_an_ended_recording_are_not_repeated(seen: str) -> No
             self.error = "the recorder has ended"
             return super().breakdown(wait)
 
-    one = TrainingSession(record=False)
-    one.begin()
-    one.monitor = Ended()  # type: ignore[assignment]
-    metrics = one.metrics(time.monotonic_ns())
+    training = TrainingSession(record=False)
+    training.begin()
+    training.monitor = Ended()  # type: ignore[assignment]
+    metrics = training.metrics(time.monotonic_ns())
     assert "iotop_ai/steps_per_s" in metrics
     assert not [name for name in metrics if name.startswith("iotop_ai/time_") or name == "iotop_ai/data_seen_ratio"]
 
@@ -202,23 +202,23 @@ def test_the_last_shares_of_an_ended_recording_are_not_repeated(seen: str) -> No
 def test_batches_before_the_training_are_not_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "METRICS_NS", 0)
     list(iotop_ai.watch(range(50)))  # type: ignore[attr-defined]
-    one = TrainingSession(record=False)
-    one.begin()
+    training = TrainingSession(record=False)
+    training.begin()
     time.sleep(0.01)
-    metrics = one.step(1)
+    metrics = training.step(1)
     assert metrics is not None
     assert metrics["iotop_ai/steps_per_s"] > 0
 
 
 def test_a_forked_child_has_no_negative_rates() -> None:
     steps.COUNTER.steps, steps.COUNTER.data_ns = 100, 10**9
-    one = TrainingSession(record=False)
-    one.begin()
+    training = TrainingSession(record=False)
+    training.begin()
     steps.COUNTER.reset()  # as after a fork
     steps.COUNTER.step()
-    assert one.metrics(time.monotonic_ns() + 10**9) == {}
+    assert training.metrics(time.monotonic_ns() + 10**9) == {}
     steps.COUNTER.step()
-    assert one.metrics(time.monotonic_ns() + 2 * 10**9)["iotop_ai/steps_per_s"] > 0
+    assert training.metrics(time.monotonic_ns() + 2 * 10**9)["iotop_ai/steps_per_s"] > 0
 
 
 def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +226,9 @@ def test_a_logger_that_fails_does_not_end_the_training(monkeypatch: pytest.Monke
         raise OSError("the server is gone")
 
     monkeypatch.setattr(session, "METRICS_NS", 0)
-    one = TrainingSession(record=False)
-    one.begin()
-    assert one.step(1, broken) is not None
+    training = TrainingSession(record=False)
+    training.begin()
+    assert training.step(1, broken) is not None
 
 
 class Stopped(Answers):
@@ -238,15 +238,15 @@ class Stopped(Answers):
         self.stopped = True
 
 
-def test_a_line_that_cannot_be_written_stops_neither_the_training_nor_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_training_and_its_recorder_end_normally_if_no_line_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(line: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr(session, "VERDICT_NS", 0)
-    one = TrainingSession(record=False, log=broken)
-    one.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
-    one.step(1)
-    one.end()
+    training = TrainingSession(record=False, log=broken)
+    training.monitor = monitor = Stopped(verdict("OK", "gpu_bound"), verdict("STARVED", "storage_read"))  # type: ignore[assignment]
+    training.step(1)
+    training.end()
     assert monitor.stopped
 
 
@@ -255,10 +255,10 @@ def test_ctrl_c_before_the_last_verdict_still_ends_the_recording() -> None:
         def verdict(self, wait: float = 0) -> Verdict | None:
             raise KeyboardInterrupt
 
-    one = TrainingSession(record=False)
-    one.monitor = monitor = Interrupted()  # type: ignore[assignment]
+    training = TrainingSession(record=False)
+    training.monitor = monitor = Interrupted()  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        one.end()
+        training.end()
     assert monitor.stopped
 
 
@@ -266,7 +266,7 @@ def test_an_error_in_lightning_ends_the_recording(monkeypatch: pytest.MonkeyPatc
     stand_in, name = ModuleType("lightning.pytorch"), "iotop_ai.train.callbacks.lightning"
     stand_in.Callback = object  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "lightning.pytorch", stand_in)
-    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module which is loaded here is removed again
+    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module loaded here is removed again
     del sys.modules[name]
     callback = import_module(name).LightningCallback(record=False)
     callback.session.monitor = monitor = Stopped(None, None)
@@ -279,7 +279,7 @@ def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch
     stand_in, name = ModuleType("keras"), "iotop_ai.train.callbacks.keras"
     stand_in.callbacks = SimpleNamespace(Callback=object)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keras", stand_in)
-    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module which is loaded here is removed again
+    monkeypatch.setitem(sys.modules, name, stand_in)  # so that the module loaded here is removed again
     del sys.modules[name]
     callback = import_module(name).KerasCallback(record=False)
 
@@ -299,8 +299,8 @@ def test_a_second_fit_of_keras_does_not_log_the_metrics_of_the_first(monkeypatch
     assert logs_of_a_fit() == {"loss": 0.5}
 
 
-def test_a_fit_that_failed_leaves_no_recorder_when_the_next_one_begins(tmp_path: Path) -> None:
-    """Keras and Transformers do not call the end of a training that raises an error."""
+def test_the_recorder_of_a_failed_fit_ends_when_the_next_fit_begins(tmp_path: Path) -> None:
+    """Keras and Transformers do not call on_train_end after an error."""
     others = [TrainingSession(tmp_path / f"{name}.iotop.jsonl", interval=0.2) for name in ("loop", "thread")]
     fits = [TrainingSession(tmp_path / f"fit{number}.iotop.jsonl", interval=0.2) for number in range(2)]
     others[0].begin()
@@ -310,16 +310,16 @@ def test_a_fit_that_failed_leaves_no_recorder_when_the_next_one_begins(tmp_path:
     try:
         for fit in fits:
             fit.begin_fit()
-        assert [is_recording(one) for one in fits] == [False, True]
-        assert [is_recording(one) for one in others] == [True, True]
+        assert [is_recording(training) for training in fits] == [False, True]
+        assert [is_recording(training) for training in others] == [True, True]
     finally:
-        for one in (*fits, *others):
-            one.end()
+        for training in (*fits, *others):
+            training.end()
     assert session._OPEN_FITS == []
 
 
-def is_recording(one: TrainingSession) -> bool:
-    recorder = None if one.monitor is None else one.monitor._recorder
+def is_recording(training: TrainingSession) -> bool:
+    recorder = None if training.monitor is None else training.monitor._recorder
     return recorder is not None and os.path.exists(f"/proc/{recorder.pid}")
 
 

@@ -103,7 +103,7 @@ async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:
         assert app.screen is app.main
 
 
-async def test_escape_stops_a_check_takes_effect_at_once_and_removes_the_file(tmp_path: Path) -> None:
+async def test_escape_stops_a_check_at_once_and_the_file_is_removed(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
         dialog = opened(app, tmp_path, [], 60.0)
         await pilot.press("enter")
@@ -153,7 +153,7 @@ async def test_a_pasted_path_and_a_dot_replace_the_proposed_path(tmp_path: Path)
         assert dialog.text == f"{str(tmp_path)[:-1]}x"
 
 
-async def test_a_screen_without_a_live_machine_gives_the_reason() -> None:
+async def test_a_screen_without_a_live_machine_refuses_a_check_with_a_reason() -> None:
     async with showing(made_frames(4)) as (app, pilot):
         await pilot.press("m")
         await pilot.pause()

@@ -123,7 +123,7 @@ async def test_the_keys_tab_and_l_change_the_page() -> None:
         assert app.screen is app.main
 
 
-async def test_the_screen_of_a_removed_disk_reports_that() -> None:
+async def test_the_screen_of_a_removed_disk_reports_its_removal() -> None:
     disks = tuple(Disk(disk(name), reads=50, read_bytes=MIB, read_await=1.0, busy=0.1) for name in ("sda", "sdb"))
     made = list(frames(snapshots(lambda second: Machine(disks[: 1 if second > 3 else 2]), 6)))
     view = View(utc_offset_s=0, device="sdb", focus="disk")

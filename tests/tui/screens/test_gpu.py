@@ -59,7 +59,7 @@ async def test_the_screen_follows_the_source_and_pauses() -> None:
         assert isinstance(app.screen, GpuScreen)
 
 
-async def test_without_a_gpu_the_key_g_reports_that() -> None:
+async def test_without_a_gpu_the_key_g_reports_its_absence() -> None:
     async with showing(made_frames(3)) as (app, pilot):
         await pilot.press("g")
         await pilot.pause()
@@ -67,7 +67,7 @@ async def test_without_a_gpu_the_key_g_reports_that() -> None:
         assert "no GPU here" in text(app)
 
 
-async def test_the_screen_of_a_removed_gpu_reports_that() -> None:
+async def test_the_screen_of_a_removed_gpu_reports_its_removal() -> None:
     made = [frame(snapshots(lambda _second, n=n: Machine(gpus=tuple(gpu(i, 90) for i in range(n))), 3)) for n in (2, 1)]
     app = MonitorApp(made[0], (), Own(), View(utc_offset_s=0), "dark")
     async with app.run_test(size=(80, 30)) as pilot:

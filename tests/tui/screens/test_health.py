@@ -170,7 +170,7 @@ async def test_ctrl_c_quits_from_the_dialog_as_from_every_other_place() -> None:
     assert (shown.app.return_code, shown.source.events, shown.source.asked) == (0, [], 0)
 
 
-async def test_ctrl_c_with_another_meaning_does_not_act_below_the_dialog() -> None:
+async def test_ctrl_c_bound_to_another_action_does_not_act_below_the_dialog() -> None:
     view = VIEW._replace(keymap=(("app.interrupt", ("ctrl+x",)), ("health.back", ("ctrl+c",))))
     async with showing(view=view) as shown:
         await shown.press("h", "T", *"short", "ctrl+c")
@@ -334,11 +334,11 @@ async def test_on_a_paused_screen_no_self_test_starts_on_a_disk_that_is_gone() -
 
 @pytest.mark.parametrize("changed", ["diskseq", "serial", "smart_serial", "smart_wwn"])
 async def test_no_self_test_starts_on_another_disk_that_has_taken_the_name(changed: str) -> None:
-    first = known(ill())
+    first = with_identity(ill())
     async with showing(first) as shown:
         await shown.press("h", "T", *"short")
         assert "another disk" not in shown.text
-        await shown.frame(known(ill(), **{changed: "other"}))
+        await shown.frame(with_identity(ill(), **{changed: "other"}))
         assert "sda is another disk now" in shown.text
         await shown.press("enter")
         assert shown.app.main.view.message == "failed: sda is another disk now, or was reconnected"
@@ -350,9 +350,9 @@ async def test_no_self_test_starts_on_another_disk_that_has_taken_the_name(chang
 async def test_a_self_test_of_the_same_disk_is_not_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk stays the same one while a part of its identity is unknown for a moment."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with showing(known(ill())) as shown:
+    async with showing(with_identity(ill())) as shown:
         await shown.press("h", "T", *"short")
-        await shown.frame(known(ill(), serial="", smart_wwn=""))
+        await shown.frame(with_identity(ill(), serial="", smart_wwn=""))
         await shown.press("enter")
         end = time.monotonic() + 30
         while "no smartctl at /nowhere/smartctl" not in shown.text:
@@ -360,7 +360,7 @@ async def test_a_self_test_of_the_same_disk_is_not_refused(tmp_path: Path, monke
             await shown.pilot.pause(0.02)
 
 
-def known(frame: Frame, **changed: str) -> Frame:
+def with_identity(frame: Frame, **changed: str) -> Frame:
     """The Frame with everything that distinguishes sda from another disk. changed: the parts that differ."""
     identity = {"serial": "Z1", "smart_serial": "ZC1A7F4K", "smart_wwn": "5000c500", **changed}
     snapshot = frame.snapshot

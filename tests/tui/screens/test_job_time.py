@@ -23,7 +23,7 @@ def bar(frame: Frame) -> list[str]:
     return [line.text for line in time_rows(frame, UTC, 80, 1)]
 
 
-def test_a_seek_into_a_long_recording_gives_the_bar_of_a_replay(tmp_path: Path) -> None:
+def test_a_seek_into_a_long_recording_gives_the_same_bar_as_live(tmp_path: Path) -> None:
     live = list(frames(snapshots()))
     cursor = FrameCursor([FileRecording(record(tmp_path / "a.iotop.jsonl", live))])
     for at in (100, 61, 10, 129):
@@ -31,7 +31,7 @@ def test_a_seek_into_a_long_recording_gives_the_bar_of_a_replay(tmp_path: Path) 
         assert bar(live[at])[0].count(" %") == 2
 
 
-async def test_a_seek_shows_the_bar_of_a_replay() -> None:
+async def test_a_seek_shows_the_same_bar_as_playing_up_to_there() -> None:
     last = slow_disk()[-1]
     async with replaying(str(SLOW_DISK)) as replay:
         await replay.press("at", *"100%", "enter")

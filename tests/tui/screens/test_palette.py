@@ -136,12 +136,12 @@ async def test_an_entry_does_the_same_as_its_key(action: object) -> None:
 
 
 def test_the_typed_words_match_in_any_order() -> None:
-    every = entries(SCREENS["main"])
-    names = [entry.action.name for entry in matching(every, "panel gpu")]
+    all_entries = entries(SCREENS["main"])
+    names = [entry.action.name for entry in matching(all_entries, "panel gpu")]
     assert names == ["panel.gpu"]
-    assert [entry.action.name for entry in matching(every, "F10")] == ["app.quit"]
-    assert matching(every, "no such thing") == ()
-    assert matching(every, "Quit")[0].action.text == "Quit"
+    assert [entry.action.name for entry in matching(all_entries, "F10")] == ["app.quit"]
+    assert matching(all_entries, "no such thing") == ()
+    assert matching(all_entries, "Quit")[0].action.text == "Quit"
 
 
 def test_the_list_shows_keys_that_the_user_changed() -> None:
@@ -154,9 +154,9 @@ def test_the_list_shows_keys_that_the_user_changed() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(60, 15), (80, 24), (160, 48), (250, 70)])
 def test_rows_fill_the_width_of_the_screen(width: int, height: int) -> None:
-    every = entries(SCREENS["main"])
-    for at in (0, len(every) // 2, len(every) - 1):
-        lines = palette_rows(every, at, "", width, height)
+    all_entries = entries(SCREENS["main"])
+    for at in (0, len(all_entries) // 2, len(all_entries) - 1):
+        lines = palette_rows(all_entries, at, "", width, height)
         assert len(lines) == height
         assert {len(line.text) for line in lines} == {width}
         assert [line.background for line in lines].count("sel") == 1

@@ -63,11 +63,11 @@ async def watching(view: View) -> AsyncIterator[tuple[MonitorApp, Pilot[None], C
     shown = list(live)[-1]
     app = MonitorApp(shown, (), source, view, "dark")
 
-    def again() -> FrameReady:
+    def read_again() -> FrameReady:
         return FrameReady(list(frames(MemoryRecording([shown.snapshot, source.snapshot()])))[-1])
 
     async with app.run_test(size=(120, 60)) as pilot:
-        yield app, pilot, again
+        yield app, pilot, read_again
     source.close()
 
 
@@ -83,15 +83,15 @@ async def until(app: MonitorApp, pilot: Pilot[None], words: str, message: Callab
 async def test_down_and_enter_open_a_process_with_its_files_and_environment(
     child: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter")
         await pilot.pause()
         assert isinstance(app.screen, ProcessDetailScreen)
-        seen = await until(app, pilot, "data.bin", again)
+        seen = await until(app, pilot, "data.bin", read_again)
         assert f"pid {child.pid}" in seen.splitlines()[1]
         assert "pipe, read" in seen
         await pilot.press("end")
-        seen = await until(app, pilot, "SOME_TOKEN=", again)
+        seen = await until(app, pilot, "SOME_TOKEN=", read_again)
         assert "SOME_TOKEN=***" in seen
         assert "0123456789abcdef" not in seen
         picture = screenshot(app.main)
@@ -107,10 +107,10 @@ async def test_the_next_process_is_read_in_full_although_the_previous_one_was_st
     child: subprocess.Popen[bytes], paused: bool
 ) -> None:
     view = View(pattern=f"pid = {child.pid} or pid = {os.getpid()}", only_active=False)
-    async with watching(view) as (app, pilot, again):
+    async with watching(view) as (app, pilot, read_again):
         await pilot.press("down", "enter")
         await pilot.pause()
-        await whole(app, pilot, again, WAIT_S)
+        await wait_until_whole(app, pilot, read_again, WAIT_S)
         assert isinstance(app.screen, ProcessDetailScreen)
         if paused:
             await pilot.press("space")
@@ -122,14 +122,14 @@ async def test_the_next_process_is_read_in_full_although_the_previous_one_was_st
         await pilot.pause(0.2)
         threads._whole._running.release()
         assert app.screen.page.key != first
-        await whole(app, pilot, again, 5)
+        await wait_until_whole(app, pilot, read_again, 5)
 
 
 async def test_cpu_time_is_not_taken_from_two_readings_at_almost_the_same_time(child: subprocess.Popen[bytes]) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter")
         await pilot.pause()
-        await whole(app, pilot, again, WAIT_S)
+        await wait_until_whole(app, pilot, read_again, WAIT_S)
         await pilot.press("space")
         await pilot.pause(0.2)
         screen = app.screen
@@ -148,23 +148,23 @@ async def test_cpu_time_is_not_taken_from_two_readings_at_almost_the_same_time(c
 
 
 async def test_details_are_not_late_while_a_dialog_is_open(child: subprocess.Popen[bytes]) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter")
         await pilot.pause()
-        await whole(app, pilot, again, WAIT_S)
+        await wait_until_whole(app, pilot, read_again, WAIT_S)
         await pilot.press("k")
         await pilot.pause(4.0)
-        app.post_message(again())
+        app.post_message(read_again())
         await pilot.pause()
         assert isinstance(app.screen, ProcessScreen)
         assert " s old" not in text(app)
 
 
 async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes]) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter")
         await pilot.pause()
-        await whole(app, pilot, again, WAIT_S)
+        await wait_until_whole(app, pilot, read_again, WAIT_S)
         assert isinstance(app.screen, ProcessDetailScreen)
         threads = app.screen._threads
         assert threads is not None
@@ -173,11 +173,11 @@ async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes])
         assert threads._changing.wait(WAIT_S)
         assert threads._changing.submit(lambda: release.wait(WAIT_S))
         app.screen._asked_ns = app.screen._clock.monotonic_ns()  # as if that were the last read that was requested
-        await until(app, pilot, "old: a read has not returned", again)
+        await until(app, pilot, "old: a read has not returned", read_again)
         release.set()
 
 
-async def whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
+async def wait_until_whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
     """Wait until the process is shown with the parts that rarely change."""
     end = time.monotonic() + seconds
     assert isinstance(app.screen, ProcessDetailScreen)
@@ -188,15 +188,15 @@ async def whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], Frame
 
 
 async def test_a_signal_can_be_sent_from_the_screen(child: subprocess.Popen[bytes]) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter", "k")
         await pilot.pause()
         assert isinstance(app.screen, ProcessScreen)
         await pilot.press(*"term", "enter")
-        await until(app, pilot, "done: ", again)
+        await until(app, pilot, "done: ", read_again)
         assert child.wait(WAIT_S) == -15
         assert isinstance(app.screen, ProcessDetailScreen)
-        await until(app, pilot, f"pid {child.pid} has ended", again)
+        await until(app, pilot, f"pid {child.pid} has ended", read_again)
 
 
 async def test_a_read_only_screen_sends_no_signal(child: subprocess.Popen[bytes]) -> None:
@@ -210,7 +210,7 @@ async def test_a_read_only_screen_sends_no_signal(child: subprocess.Popen[bytes]
         assert isinstance(app.screen, ProcessDetailScreen)
 
 
-async def test_arrow_keys_move_the_cursor_of_the_processes_from_the_start() -> None:
+async def test_arrow_keys_move_the_process_cursor_immediately_after_start_up() -> None:
     async with showing(starved_frames()) as (app, pilot):
         await pilot.press("down")
         await pilot.pause()
@@ -245,13 +245,13 @@ async def test_in_a_replay_recorded_facts_are_shown_and_missing_ones_named(tmp_p
 
 @pytest.mark.skipif(not py_spy_path(), reason="needs py-spy")
 async def test_the_key_p_shows_the_line_of_code(child: subprocess.Popen[bytes]) -> None:
-    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, again):
+    async with watching(View(pattern=f"pid = {child.pid}")) as (app, pilot, read_again):
         await pilot.press("down", "enter")
-        await until(app, pilot, "data.bin", again)
+        await until(app, pilot, "data.bin", read_again)
         await pilot.press("p")
         await pilot.pause()
         assert "py-spy samples its stack" in text(app)
-        seen = await until(app, pilot, " samples in 5 s by py-spy", again)
+        seen = await until(app, pilot, " samples in 5 s by py-spy", read_again)
         assert "code" in seen
         assert "% of " in seen
 

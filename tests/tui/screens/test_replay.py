@@ -80,7 +80,7 @@ async def replaying(path: str, size: tuple[int, int] = (80, 24)) -> AsyncIterato
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48), (60, 15)])
-async def test_a_replay_has_the_same_screen_and_a_time_line(path: str, size: tuple[int, int]) -> None:
+async def test_a_replay_has_the_live_screen_and_a_timeline(path: str, size: tuple[int, int]) -> None:
     async with replaying(path, size) as replay:
         await replay.until(lambda: ("━" if size[0] < 80 else "STARVED") in replay.text("timeline"))
         rows = replay.screen().splitlines()
@@ -129,7 +129,7 @@ async def test_an_invalid_time_is_reported_and_escape_leaves(path: str) -> None:
         assert replay.app.is_running
 
 
-async def test_arrow_and_page_keys_move_time_unless_the_focus_has_rows(path: str) -> None:
+async def test_arrow_keys_move_time_and_so_do_page_keys_unless_the_focus_has_rows(path: str) -> None:
     async with replaying(path) as replay:
         await replay.press("right", "right")
         await replay.at(20)
@@ -236,9 +236,9 @@ async def test_the_screens_on_top_also_step_through_time(path: str, key: str) ->
         above = replay.app.screen is not replay.app.main
         await replay.press("v")
         await replay.until(lambda: replay.shown.verdict.state == "STARVED")
-        there = replay.shown.snapshot.seq
+        stalled_seq = replay.shown.snapshot.seq
         await replay.press("left_square_bracket", "left_square_bracket")
-        await replay.at(there - 2)
+        await replay.at(stalled_seq - 2)
         assert above is (replay.app.screen is not replay.app.main)
         await replay.press("escape")
         assert replay.app.screen is replay.app.main

@@ -32,7 +32,7 @@ def started(terminal: Terminal, argv: list[str]) -> None:
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
 )
-def test_root_drops_a_full_cache_and_the_recording_contains_it(disk_folder: Path) -> None:
+def test_root_drops_a_full_cache_and_the_recording_contains_the_drop(disk_folder: Path) -> None:
     data = disk_folder / "data"
     data.write_bytes(os.urandom(128 * MIB))
     assert read_cached(str(data), PageCache()).resident_bytes == 128 * MIB
@@ -86,7 +86,7 @@ def test_the_user_nobody_is_refused_and_offered_what_needs_no_root(tmp_path: Pat
         terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
 
 
-def test_a_read_only_screen_opens_no_question() -> None:
+def test_a_read_only_screen_shows_a_notice_instead_of_the_dialog() -> None:
     with Terminal(80, 24, {"PYTHONPATH": str(TOP)}) as terminal:
         started(terminal, [*PROGRAM, "--readonly"])
         terminal.keys("D")

@@ -52,12 +52,12 @@ class Shown(NamedTuple):
 @contextlib.asynccontextmanager
 async def showing(size: tuple[int, int] = (100, 30), interval_s: float = 3600.0) -> AsyncIterator[Shown]:
     with answering() as server:
-        shown = FleetView(View(utc_offset_s=0), server=server.url, window_s=WINDOW_S, interval_s=interval_s)
-        app = FleetApp(Prometheus(Address(server.url)), shown, "dark")
+        fleet_view = FleetView(View(utc_offset_s=0), server=server.url, window_s=WINDOW_S, interval_s=interval_s)
+        app = FleetApp(Prometheus(Address(server.url)), fleet_view, "dark")
         async with app.run_test(size=size) as pilot:
-            one = Shown(app, pilot, server)
-            await one.until(lambda: app.state.fleet is not None)
-            yield one
+            shown = Shown(app, pilot, server)
+            await shown.until(lambda: app.state.fleet is not None)
+            yield shown
 
 
 async def test_the_machines_that_lost_most_are_first_and_keys_change_the_order() -> None:
@@ -123,13 +123,13 @@ async def test_a_server_that_stops_answering_is_reported_and_its_figures_stay() 
 
 
 async def test_before_the_first_answer_the_reason_is_shown() -> None:
-    shown = FleetView(View(), server="http://127.0.0.1:9")
-    app = FleetApp(Prometheus(Address("http://127.0.0.1:9")), shown, "dark")
+    fleet_view = FleetView(View(), server="http://127.0.0.1:9")
+    app = FleetApp(Prometheus(Address("http://127.0.0.1:9")), fleet_view, "dark")
     async with app.run_test(size=(80, 24)) as pilot:
-        one = Shown(app, pilot, None)  # type: ignore[arg-type]
-        await one.until(lambda: "Connection refused" in one.rows()[0])
-        assert one.rows()[0].startswith(" UNSURE")
-        await one.press("enter", "j", "escape", "down", "q")
+        shown = Shown(app, pilot, None)  # type: ignore[arg-type]
+        await shown.until(lambda: "Connection refused" in shown.rows()[0])
+        assert shown.rows()[0].startswith(" UNSURE")
+        await shown.press("enter", "j", "escape", "down", "q")
     assert app.opened == ""
 
 
@@ -214,7 +214,7 @@ async def test_the_key_r_queries_once_while_paused() -> None:
         assert shown.app.state.fleet_view.view.mode == "paused"
 
 
-async def test_a_fleet_without_a_free_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fleet_whose_thread_cannot_start_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     app = FleetApp(Prometheus(Address("http://127.0.0.1:9")), FleetView(View()), "dark")
     start = threading.Thread.start
     monkeypatch.setattr(

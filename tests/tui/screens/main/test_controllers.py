@@ -30,7 +30,7 @@ from tests.tui.scene import DISKS, made_frames
 from tests.tui.test_app import Upstream
 
 
-class Paper:
+class CountingCanvas:
     """A canvas that counts how often it is redrawn."""
 
     columns = 80
@@ -53,16 +53,16 @@ FRAMES = made_frames()
 
 
 @pytest.fixture
-def paper() -> Paper:
-    return Paper()
+def canvas() -> CountingCanvas:
+    return CountingCanvas()
 
 
 @pytest.fixture
-def state(paper: Paper) -> MainState:
-    return MainState(FRAMES[0], View(), paper)
+def state(canvas: CountingCanvas) -> MainState:
+    return MainState(FRAMES[0], View(), canvas)
 
 
-def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: MainState, paper: Paper) -> None:
+def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: MainState, canvas: CountingCanvas) -> None:
     source = Upstream()
     recording = RecordingActions(state, source, None, lambda message: True)
     time = TimeActions(state, source, recording, lambda: None)
@@ -70,7 +70,7 @@ def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: 
     live = LiveUpdates(state, source, recording, verdict)
     live.receive(FRAMES[1])
     assert state.frame is FRAMES[1]
-    assert paper.drawn == 1
+    assert canvas.drawn == 1
     time.pause()
     live.receive(FRAMES[2])
     assert (state.frame, state.newest) == (FRAMES[1], FRAMES[2])
@@ -80,7 +80,7 @@ def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: 
     assert source.intervals == [state.view.interval_s] == [2.0]
     time.step(-1)
     recording.record()
-    assert paper.messages[-2:] == [NOTHING_YET, "not available: this screen is read-only"]
+    assert canvas.messages[-2:] == [NOTHING_YET, "not available: this screen is read-only"]
 
 
 async def test_a_device_is_chosen_from_a_list(state: MainState) -> None:
@@ -116,15 +116,15 @@ def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, 
     assert state.view.pattern == "pythonx"
 
 
-@pytest.mark.parametrize(("key", "character", "left"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")])
+@pytest.mark.parametrize(("key", "character", "pattern"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")])
 def test_a_key_that_types_replaces_the_selected_filter(
-    state: MainState, key: str, character: str | None, left: str
+    state: MainState, key: str, character: str | None, pattern: str
 ) -> None:
     state.update(pattern="python")
     lists = ListActions(state, lambda *_: None)
     lists.find()
     lists.type_filter(key, character)
-    assert state.view.pattern == left
+    assert state.view.pattern == pattern
 
 
 def test_sums_on_a_paused_screen_begin_at_the_frame_that_is_shown(state: MainState) -> None:
@@ -137,7 +137,7 @@ def test_sums_on_a_paused_screen_begin_at_the_frame_that_is_shown(state: MainSta
     assert state.view.base is FRAMES[0].snapshot
 
 
-def test_the_path_of_a_recording_is_whole(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_path_of_a_recording_is_absolute_or_begins_at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -174,7 +174,7 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
     assert re.match(r"done: \d+ s, \d+K in ", ended)
 
 
-def test_keys_say_that_no_thread_can_start(state: MainState, paper: Paper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_say_that_no_thread_can_start(state: MainState, canvas: CountingCanvas, monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[str] = []
 
     def post(message: Message) -> bool:
@@ -187,5 +187,5 @@ def test_keys_say_that_no_thread_can_start(state: MainState, paper: Paper, monke
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     RecordingActions(state, Upstream(), keeper, post).record()
     threads.run("drop", lambda: ActionResult("done: never"))
-    assert paper.messages == answers == ["failed: can't start new thread"]
+    assert canvas.messages == answers == ["failed: can't start new thread"]
     assert not threads.running("drop")

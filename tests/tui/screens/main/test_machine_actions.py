@@ -25,8 +25,8 @@ from tests.present.scenes import starved_snapshots
 from tests.tui.screens.test_health import Own
 from tests.tui.shown import text
 
-TAKEN = starved_snapshots(6, onset=2)
-FRAME, LATER = frame(TAKEN[:5]), frame(TAKEN)
+SNAPSHOTS = starved_snapshots(6, onset=2)
+FRAME, LATER = frame(SNAPSHOTS[:5]), frame(SNAPSHOTS)
 VIEW = View(interval_s=1.0, utc_offset_s=0)
 CHANGES = ("D", "ctrl+t", "k", "f9", "i", "f7")
 """The keys that change the machine."""
@@ -147,10 +147,10 @@ async def test_a_dataset_is_evicted_and_recorded(disk_folder: Path) -> None:
 
 
 async def test_text_pasted_during_an_eviction_is_not_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = threading.Event()
+    release = threading.Event()
 
     def exists(path: str) -> bool:
-        assert answers.wait(30)
+        assert release.wait(30)
         return False
 
     monkeypatch.setattr("iotop_ai.tui.dialogs.drop_caches.os.path.exists", exists)
@@ -161,7 +161,7 @@ async def test_text_pasted_during_an_eviction_is_not_a_path(monkeypatch: pytest.
         dialog.post_message(Paste("/home"))
         await shown.pilot.pause()
         assert dialog.text == ""
-        answers.set()
+        release.set()
         await shown.until(lambda text: "type the full path" in text)
         dialog.post_message(Paste("/data"))
         await shown.pilot.pause()
@@ -169,10 +169,10 @@ async def test_text_pasted_during_an_eviction_is_not_a_path(monkeypatch: pytest.
 
 
 async def test_a_path_that_does_not_answer_does_not_block_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    answers = threading.Event()
+    release = threading.Event()
 
     def exists(path: str) -> bool:
-        assert answers.wait(30)
+        assert release.wait(30)
         return False
 
     monkeypatch.setattr("iotop_ai.tui.dialogs.drop_caches.os.path.exists", exists)
@@ -181,7 +181,7 @@ async def test_a_path_that_does_not_answer_does_not_block_the_screen(monkeypatch
         assert "evicting" in shown.text
         await shown.press("escape")
         assert not shown.asking
-        answers.set()
+        release.set()
         await shown.until(lambda text: "type the full path" in text)
         assert not shown.source.events
 

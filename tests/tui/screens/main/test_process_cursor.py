@@ -119,7 +119,7 @@ async def test_no_key_acts_while_the_row_of_the_cursor_is_missing(tree: bool, ke
         assert not isinstance(shown.app.screen, ProcessDetailScreen)
 
 
-async def test_without_a_cursor_the_keys_act_on_the_row_that_the_row_of_keys_names() -> None:
+async def test_without_a_cursor_the_keys_act_on_the_row_named_in_the_key_help() -> None:
     async with showing(reading(*WORKERS)) as shown:
         assert CHOOSE_FIRST in await shown.press("k")
         await shown.press("escape")

@@ -12,7 +12,7 @@ from tests.tui.screens.main.test_machine_actions import LATER, VIEW, showing
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copied_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("TMUX", raising=False)
@@ -75,7 +75,7 @@ async def test_tags_are_used_only_where_actions_are_allowed(view: object, why: s
             assert not shown.asking
 
 
-async def test_one_dialog_for_all_tagged_processes() -> None:
+async def test_one_dialog_opens_for_all_tagged_processes() -> None:
     async with showing(size=(80, 24)) as shown:
         shown.app.main.panels["process"].focus()
         await shown.press("down", "T")
@@ -89,7 +89,7 @@ async def test_one_dialog_for_all_tagged_processes() -> None:
         assert not shown.source.events
 
 
-async def test_every_tagged_process_has_its_event(kept: Path) -> None:
+async def test_every_tagged_process_has_its_event(copied_file: Path) -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         main.panels["process"].focus()
@@ -104,21 +104,21 @@ async def test_every_tagged_process_has_its_event(kept: Path) -> None:
         assert shown.source.events == [("action", "nice 5: a (1)"), ("action", "nice 5: b (2)")]
 
 
-async def test_one_row_or_all_tagged_rows_are_copied(kept: Path) -> None:
+async def test_one_row_or_all_tagged_rows_are_copied(copied_file: Path) -> None:
     async with showing(size=(120, 40)) as shown:
         main = shown.app.main
         assert "choose a row first" in await shown.press("y")
         main.panels["process"].focus()
         await shown.press("down", "down", "y")
         await shown.until(lambda text: "the text is in" in text)
-        lines = kept.read_text().splitlines()
+        lines = copied_file.read_text().splitlines()
         assert len(lines) == 1 + 8
         assert {line.split()[0] for line in lines[1:]} == {"train.py"}
         await shown.press("home", "T", "y")
-        await shown.until(lambda _: len(kept.read_text().splitlines()) == 1 + 64)
+        await shown.until(lambda _: len(copied_file.read_text().splitlines()) == 1 + 64)
         main.panels["disk"].focus()
         await shown.press("down", "y")
-        await shown.until(lambda _: "r_await" in kept.read_text())
-        titles, row = kept.read_text().splitlines()
+        await shown.until(lambda _: "r_await" in copied_file.read_text())
+        titles, row = copied_file.read_text().splitlines()
         assert row[1:].split()[0] == main.view.cursor.removeprefix("disk:")
         assert titles.index("r_await") < len(row)

@@ -38,24 +38,26 @@ WAIT_S = 20.0
 
 
 class Session:
-    """A live app whose source gets its Frames from the test. begun: the number of Frames that were kept before the app
-    shows its first one. marks: the marks that the app put into the source.
+    """A live app whose source gets its Frames from the test.
+
+    kept_count: the number of Frames that are kept before the app shows its first one. marks: the marks that the app put
+    into the source.
     """
 
-    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None, begun: int) -> None:
+    def __init__(self, view: View, record: Callable[[tuple[str, ...]], Recorder] | None, kept_count: int) -> None:
         self.feed: queue.Queue[Frame | None] = queue.Queue()
         self.source = Upstream()
         self.marks: list[tuple[str, str]] = []
         self.source.add_event = lambda kind, text: self.marks.append((kind, text))  # type: ignore[method-assign]
         self.ring = Ring()
         keeper = SessionRecorder(Clock(), lambda: self.ring, record, "full")
-        for frame in stalling()[:begun]:
+        for frame in stalling()[:kept_count]:
             keeper.put(frame)
-        self.app = MonitorApp(stalling()[begun], self._come(), self.source, view, "dark", keeper=keeper)
-        assert not begun or self.ring.drain(60)
+        self.app = MonitorApp(stalling()[kept_count], self._arriving(), self.source, view, "dark", keeper=keeper)
+        assert not kept_count or self.ring.drain(60)
         self.pilot: Pilot[None]
 
-    def _come(self) -> Iterator[Frame]:
+    def _arriving(self) -> Iterator[Frame]:
         while (frame := self.feed.get()) is not None:
             yield frame
 
@@ -69,7 +71,7 @@ class Session:
     def screen(self) -> str:
         return text(self.app)
 
-    async def come(self, first: int, last: int) -> None:
+    async def arrive(self, first: int, last: int) -> None:
         """Let the Snapshots from first to last arrive."""
         for frame in stalling()[first : last + 1]:
             self.feed.put(frame)
@@ -88,12 +90,12 @@ class Session:
 
 
 @asynccontextmanager
-async def living(
+async def live_session(
     record: Callable[[tuple[str, ...]], Recorder] | None = None,
     view: View = View(utc_offset_s=0),  # noqa: B008 - a frozen record
-    begun: int = 0,
+    kept_count: int = 0,
 ) -> AsyncIterator[Session]:
-    session = Session(view, record, begun)
+    session = Session(view, record, kept_count)
     async with session.app.run_test(size=(80, 24)) as pilot:
         session.pilot = pilot
         yield session
@@ -101,14 +103,14 @@ async def living(
 
 
 async def test_keys_step_back_and_return_to_now_on_a_live_machine() -> None:
-    async with living() as session:
-        await session.come(1, 100)
+    async with live_session() as session:
+        await session.arrive(1, 100)
         await session.press("left_square_bracket")
         await session.until(lambda: session.shown == stalling()[99])
         assert "◄ BACK 1 s  [ ] step" in session.text("path")
         await session.press("left_square_bracket", "left_square_bracket")
         await session.until(lambda: session.shown == stalling()[97])
-        await session.come(101, 105)
+        await session.arrive(101, 105)
         assert session.shown == stalling()[97]
         assert "◄ BACK 8 s" in session.text("path")
         assert "End:now" in session.text("keys")
@@ -117,14 +119,14 @@ async def test_keys_step_back_and_return_to_now_on_a_live_machine() -> None:
         await session.press("right_square_bracket")
         await session.until(lambda: session.app.main.view.mode == "live")
         assert session.shown == stalling()[105]
-        await session.come(106, 107)
+        await session.arrive(106, 107)
         assert session.shown == stalling()[107]
         assert "live" in session.text("path")
 
 
-async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> None:
-    async with living() as session:
-        await session.come(1, 112)
+async def test_the_timeline_reaches_the_present_with_changes_and_marks() -> None:
+    async with live_session() as session:
+        await session.arrive(1, 112)
         assert not session.app.main.panels["timeline"].display
         await session.press("left_square_bracket")
         await session.until(lambda: "STARVED" in session.text("timeline"))
@@ -145,7 +147,7 @@ async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> Non
         await session.until(lambda: session.shown == changes[0])
         # Frames that arrive meanwhile are reached, too.
         width = row.count("━")
-        await session.come(111, 129)
+        await session.arrive(111, 129)
         await session.until(lambda: session.text("timeline").count("━") < width)
         await session.press("end")
         assert session.shown == stalling()[129]
@@ -154,8 +156,8 @@ async def test_the_time_line_reaches_the_present_with_changes_and_marks() -> Non
 
 @pytest.mark.parametrize("key", ["end", "escape"])
 async def test_a_key_returns_to_the_present(key: str) -> None:
-    async with living() as session:
-        await session.come(1, 90)
+    async with live_session() as session:
+        await session.arrive(1, 90)
         before = len(session.app.main.view.past)
         await session.press("left_square_bracket")
         await session.until(lambda: session.shown == stalling()[89])
@@ -169,7 +171,7 @@ async def test_a_key_returns_to_the_present(key: str) -> None:
 
 @pytest.mark.parametrize("keys", [("J",), ("down", "enter")])
 async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str, ...]) -> None:
-    async with living(begun=100) as session:
+    async with live_session(kept_count=100) as session:
         await session.press(*keys, "left_curly_bracket")
         await session.until(lambda: session.app.main.view.mode == "back" and session.shown == stalling()[0])
         await session.press("right_curly_bracket")
@@ -178,7 +180,7 @@ async def test_ten_minutes_back_also_works_on_the_screens_above(keys: tuple[str,
 
 
 async def test_figures_of_earlier_moments_are_unchanged() -> None:
-    async with living(begun=120) as session:
+    async with live_session(kept_count=120) as session:
         await session.press("left_square_bracket", "at", *"-40s", "enter")
         await session.until(lambda: session.shown == stalling()[80])
         assert session.screen().startswith(" STARVED ")
@@ -189,7 +191,7 @@ async def test_figures_of_earlier_moments_are_unchanged() -> None:
 
 @pytest.mark.parametrize("keys", [("enter",), ("J",), ("h",), ("down", "enter")])
 async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]) -> None:
-    async with living(begun=100) as session:
+    async with live_session(kept_count=100) as session:
         await session.press(*keys)
         above = session.app.screen
         assert above is not session.app.main
@@ -201,7 +203,7 @@ async def test_end_returns_to_now_on_a_screen_that_scrolls(keys: tuple[str, ...]
 
 
 async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() -> None:
-    async with living(begun=100) as session:
+    async with live_session(kept_count=100) as session:
         await session.press("right_curly_bracket")
         assert session.app.main.view.mode == "live"
         await session.press("left_curly_bracket")  # the last 100 s are kept
@@ -212,8 +214,8 @@ async def test_one_key_goes_back_ten_minutes_or_to_the_earliest_kept_moment() ->
         await session.until(lambda: session.app.main.view.mode == "live")
 
 
-async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
-    async with living(begun=112) as session:
+async def test_messages_of_a_closed_playback_are_not_shown() -> None:
+    async with live_session(kept_count=112) as session:
         time_actions = session.app.main.time
         await session.press("left_square_bracket")
         await session.until(lambda: session.shown == stalling()[111] and "STARVED" in session.text("timeline"))
@@ -249,7 +251,7 @@ async def test_what_a_closed_playback_still_sends_is_not_shown() -> None:
 
 
 async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() -> None:
-    async with living(begun=120) as session:
+    async with live_session(kept_count=120) as session:
         first = session.ring._closed[0]
         session.ring._closed[0] = first._replace(data=b"damaged")
         for _ in range(2):
@@ -263,7 +265,7 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
         assert session.app._staleness is not None
         assert session.app._staleness._task is not None
         assert not session.app._staleness._task.done()
-        await session.come(121, 122)
+        await session.arrive(121, 122)
         assert session.shown == stalling()[122]
         session.ring._closed[0] = first
         await session.press("at", *"-20s", "enter")
@@ -271,7 +273,7 @@ async def test_a_look_back_that_fails_is_reported_and_the_live_screen_goes_on() 
 
 
 async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with living(begun=100) as session:
+    async with live_session(kept_count=100) as session:
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", no_thread)
             await session.press("left_square_bracket")
@@ -283,7 +285,7 @@ async def test_without_a_thread_a_look_back_is_refused(monkeypatch: pytest.Monke
 
 
 async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
-    async with living() as session:
+    async with live_session() as session:
         session.app.keeper = SessionRecorder(Clock())  # this recorder has no ring
         await session.press("left_square_bracket")
         assert "nothing to look back at yet" in session.screen()
@@ -293,7 +295,7 @@ async def test_without_a_history_earlier_moments_cannot_be_shown() -> None:
 
 
 async def test_a_mark_is_set_at_the_present_moment() -> None:
-    async with living() as session:
+    async with live_session() as session:
         await session.press("apostrophe", "escape")
         assert session.marks == []
         await session.press("apostrophe", "enter")
@@ -304,7 +306,7 @@ async def test_a_mark_is_set_at_the_present_moment() -> None:
 
 
 async def test_a_time_can_be_entered_on_the_live_screen() -> None:
-    async with living(begun=120) as session:
+    async with live_session(kept_count=120) as session:
         await session.press("at", *"-40s", "enter")
         await session.until(lambda: session.shown == stalling()[80])
         assert session.app.main.view.mode == "back"
@@ -319,20 +321,20 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
     def record(preroll: tuple[str, ...]) -> Recorder:
         return Recorder(FileSink(str(path)), Clock(), cmdline="full", preroll=preroll, min_free_bytes=0)
 
-    async with living(record) as session:
-        await session.come(1, 80)
+    async with live_session(record) as session:
+        await session.arrive(1, 80)
         await session.press("R")
         await session.until(lambda: "done: recording to" in session.screen())
-        await session.come(81, 90)
+        await session.arrive(81, 90)
         assert "● REC 00:0" in session.text("path")
         await session.press("left_square_bracket")
         await session.until(lambda: session.shown == stalling()[89])
-        await session.come(91, 95)
+        await session.arrive(91, 95)
         assert "● REC 00:0" in session.text("path")
         assert "◄ BACK" in session.text("path")
         await session.press("R")
         await session.until(lambda: str(path) in session.screen() or "in /" in session.screen())
-        await session.come(96, 97)
+        await session.arrive(96, 97)
         assert "● REC" not in session.text("path")
     recording = FileRecording(str(path))
     assert recording.blocks[0].pre
@@ -343,11 +345,11 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
 
 async def test_leaving_the_screen_closes_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
-        await session.come(1, 3)
+    async with live_session(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+        await session.arrive(1, 3)
         await session.press("R")
         await session.until(lambda: "done: recording to" in session.screen())
-        await session.come(4, 8)
+        await session.arrive(4, 8)
     assert FileRecording(str(path)).closed()
 
 
@@ -358,13 +360,13 @@ async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> 
     def add(kind: str, text: str) -> None:
         events.append(Event(stalling()[8].snapshot.at_ns + 1, stalling()[8].snapshot.wall_ns + 1, kind, text))
 
-    async with living(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+    async with live_session(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
         session.source.add_event = add  # type: ignore[method-assign]
         session.app.keeper._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
-        await session.come(1, 3)
+        await session.arrive(1, 3)
         await session.press("R")
         await session.until(lambda: "done: recording to" in session.screen())
-        await session.come(4, 8)
+        await session.arrive(4, 8)
 
         def act() -> ActionResult:
             time.sleep(0.3)
@@ -381,30 +383,30 @@ async def test_a_refused_recording_is_reported(tmp_path: Path) -> None:
     def record(preroll: tuple[str, ...]) -> Recorder:
         raise InputError("the disk is full")
 
-    async with living(record) as session:
+    async with live_session(record) as session:
         await session.press("R")
         await session.until(lambda: "failed: the disk is full" in session.screen())
-        await session.come(1, 3)
+        await session.arrive(1, 3)
         assert "live" in session.text("path")
 
 
 async def test_trouble_of_a_recording_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "a"
     make = lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=1 << 60)  # noqa: E731
-    async with living(make) as session:
-        await session.come(1, 3)
+    async with live_session(make) as session:
+        await session.arrive(1, 3)
         await session.press("R")
         await session.until(lambda: "done: recording" in session.screen())
-        await session.come(4, 6)
+        await session.arrive(4, 6)
         await session.until(lambda: session.app.keeper.recording_state().trouble)  # type: ignore[union-attr]
-        await session.come(7, 8)
+        await session.arrive(7, 8)
         assert "free on its disk" in session.screen()
         assert "● REC stopped" in session.text("path")
 
 
 async def test_a_remote_screen_is_read_only_and_stays_when_its_source_ends() -> None:
-    async with living(view=View(remote=True, utc_offset_s=0)) as session:
-        await session.come(1, 70)
+    async with live_session(view=View(remote=True, utc_offset_s=0)) as session:
+        await session.arrive(1, 70)
         assert "► REMOTE" in session.text("path")
         for keys in (("R",), ("plus",), ("apostrophe", "enter")):
             await session.press(*keys)
@@ -458,15 +460,15 @@ def test_the_folder_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: p
     assert str(raised.value) == f"{tmp_path / hangs}: no answer for 0.1 s"
 
 
-class Still(Clock):
-    """A clock on which it is always the same second."""
+class StoppedClock(Clock):
+    """A clock that always shows the same second."""
 
     def wall_ns(self) -> int:
         return 10**18
 
 
 def test_two_recordings_that_begin_in_one_second_have_different_names(tmp_path: Path) -> None:
-    sinks = [open_file(Still(), str(tmp_path)) for _ in range(3)]
+    sinks = [open_file(StoppedClock(), str(tmp_path)) for _ in range(3)]
     names = [Path(sink.path).name.removesuffix(".iotop.jsonl") for sink in sinks]
     for sink in sinks:
         sink.close()

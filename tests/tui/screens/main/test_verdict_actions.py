@@ -50,9 +50,9 @@ async def showing(
         yield app, pilot
 
 
-async def until(true: Callable[[], object]) -> None:
+async def until(condition: Callable[[], object]) -> None:
     for _ in range(1000):
-        if true():
+        if condition():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("the condition did not become true")
@@ -135,7 +135,7 @@ async def test_the_selected_job_stays_selected_as_time_goes_on() -> None:
             await pilot.pause()
         await until(lambda: app.main.newest is frames[-1])
         assert app.main.frame.verdict.job_pid == 500
-        assert app.main.newest.verdict.job_pid == 50  # what is recorded does not depend on the viewer's choice
+        assert app.main.newest.verdict.job_pid == 50  # the recording does not depend on the viewer's choice
 
 
 async def test_the_verdict_is_about_the_job_named_on_the_command_line() -> None:
