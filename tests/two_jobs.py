@@ -21,18 +21,17 @@ STALLS, COMPUTES = 30512, 130512
 
 def side_by_side(path: Path) -> str:
     """Record both jobs at the same time."""
-    return _recorded(path, (_with_second(one, first=True) for one in _snapshots()))
+    return _recorded(path, (_with_computing_job(one, keep_stalling=True) for one in _snapshots()))
 
 
 def one_after_the_other(path: Path, *, stalls_first: bool) -> str:
     """Record one job after the other; both last equally long."""
-    first = _snapshots()
-    apart_ns = first[-1].at_ns - first[0].at_ns + 10**9
-    if stalls_first:
-        second = [_with_second(_later(first[-1], one), first=False) for one in first]
-        return _recorded(path, [*first, *(_moved(one, apart_ns) for one in second)])
-    earlier = [_with_second(_later(first[0], one), first=False) for one in first]
-    return _recorded(path, [*earlier, *(_moved(one, apart_ns) for one in first)])
+    stalling = _snapshots()
+    offset_ns = stalling[-1].at_ns - stalling[0].at_ns + 10**9
+    machine = stalling[-1 if stalls_first else 0]
+    computing = [_with_computing_job(_later(machine, one), keep_stalling=False) for one in stalling]
+    earlier, later = (stalling, computing) if stalls_first else (computing, stalling)
+    return _recorded(path, [*earlier, *(_moved(one, offset_ns) for one in later)])
 
 
 def _snapshots() -> list[Snapshot]:
@@ -44,8 +43,8 @@ def _recorded(path: Path, snapshots: Iterable[Snapshot]) -> str:
     return record(path, list(frames(numbered)))
 
 
-def _with_second(snapshot: Snapshot, *, first: bool) -> Snapshot:
-    """The Snapshot with the job that computes. first: whether it keeps the job that loses time."""
+def _with_computing_job(snapshot: Snapshot, *, keep_stalling: bool) -> Snapshot:
+    """The Snapshot with the job that computes. keep_stalling: whether it keeps the job that loses time."""
     table = snapshot.jobs.value
     assert table is not None
     key = job_key(slow_disk()[1])
@@ -54,12 +53,12 @@ def _with_second(snapshot: Snapshot, *, first: bool) -> Snapshot:
     job = table.jobs[key]._replace(key=other, name="other.py", ranks=(rank,))
     spent = sum(table.times[key])
     value = JobTable(
-        jobs=_if_kept(table.jobs, first) | {other: job},
-        sweeps=_if_kept(table.sweeps, first),
-        tasks=_if_kept(table.tasks, first),
-        places=_if_kept(table.places, first),
+        jobs=_if_kept(table.jobs, keep_stalling) | {other: job},
+        sweeps=_if_kept(table.sweeps, keep_stalling),
+        tasks=_if_kept(table.tasks, keep_stalling),
+        places=_if_kept(table.places, keep_stalling),
         own_cpu_ns=table.own_cpu_ns,
-        times=_if_kept(table.times, first) | {other: TimeCounts(compute=spent)},
+        times=_if_kept(table.times, keep_stalling) | {other: TimeCounts(compute=spent)},
     )
     return snapshot._replace(jobs=snapshot.jobs._replace(value=value))
 

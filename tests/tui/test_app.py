@@ -125,7 +125,7 @@ async def test_a_click_on_rows_with_hostile_names_runs_nothing() -> None:
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
-async def test_these_keys_quit(key: str) -> None:
+async def test_q_and_ctrl_c_quit(key: str) -> None:
     async with showing() as shown:
         await shown.pilot.press(key)
         await shown.pilot.pause()
@@ -258,9 +258,9 @@ async def test_keys_change_and_reverse_the_sort_order() -> None:
         assert (await shown.press("greater_than_sign")).sort == SORT_KEYS[1]
         assert (await shown.press("less_than_sign", "less_than_sign")).sort == SORT_KEYS[-1]
         await shown.press("greater_than_sign")
-        rising = shown.text("process").splitlines()
+        before = shown.text("process").splitlines()
         assert (await shown.press("r")).reverse
-        assert shown.text("process").splitlines()[1] != rising[1]
+        assert shown.text("process").splitlines()[1] != before[1]
         assert not (await shown.press("r")).reverse
 
 

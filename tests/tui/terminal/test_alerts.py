@@ -19,7 +19,7 @@ RULE = '[[rule]]\nname = "memory_here"\nwhen = "memory.total_bytes > 1M for 2s"\
 ANSWER = "alert: memory_here firing"
 
 
-def written(folder: Path, text: str, mode: int = 0o600) -> Path:
+def write_rules(folder: Path, text: str, mode: int = 0o600) -> Path:
     """Write the default alerts.toml below XDG_CONFIG_HOME=folder."""
     path = folder / "iotop-ai" / "alerts.toml"
     path.parent.mkdir(mode=0o700)
@@ -38,13 +38,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 48)])
-def test_a_rule_that_fires_rings_runs_its_command_and_is_kept_as_an_event(
+def test_a_rule_that_fires_rings_the_bell_runs_its_command_and_is_kept_as_an_event(
     own_folder: Path, width: int, height: int
 ) -> None:
     sent, hook = own_folder / "sent", own_folder / "hook"
     hook.write_text(f"#!/bin/sh\ncat >> '{sent}'\n")
     hook.chmod(0o755)
-    written(own_folder, f'{RULE}[deliver.hook]\ncommand = ["{hook}"]\n')
+    write_rules(own_folder, f'{RULE}[deliver.hook]\ncommand = ["{hook}"]\n')
     output = own_folder / "terminal"
     with Terminal(width, height, environment(own_folder)) as terminal:
         terminal.record(output)
@@ -65,7 +65,7 @@ def test_a_rule_that_fires_rings_runs_its_command_and_is_kept_as_an_event(
 
 
 def test_the_bell_and_the_alerts_can_be_off(own_folder: Path) -> None:
-    path = written(own_folder, f"bell = false\n{RULE}")
+    path = write_rules(own_folder, f"bell = false\n{RULE}")
     output = own_folder / "terminal"
     with Terminal(100, 24, environment(own_folder)) as terminal:
         terminal.record(output)
@@ -86,7 +86,7 @@ def test_the_bell_and_the_alerts_can_be_off(own_folder: Path) -> None:
 
 
 def test_a_file_that_others_can_change_is_reported(own_folder: Path) -> None:
-    written(own_folder, RULE, 0o666)
+    write_rules(own_folder, RULE, 0o666)
     with Terminal(120, 24, environment(own_folder)) as terminal:
         terminal.type(f"{PROGRAM}\n")
         terminal.wait_for("failed: alerts are off:")
@@ -97,7 +97,7 @@ def test_a_file_that_others_can_change_is_reported(own_folder: Path) -> None:
 
 
 def test_a_replay_checks_no_rules(own_folder: Path) -> None:
-    written(own_folder, RULE)
+    write_rules(own_folder, RULE)
     recording = own_folder / "run.iotop.jsonl"
     with Terminal(100, 24, environment(own_folder)) as terminal:
         terminal.type(f"{PROGRAM.partition(' --no-smart')[0]} record -o {recording} --duration 4 -d 0.5 --no-smart\n")

@@ -17,7 +17,7 @@ OPENED = (
 )  # fmt: skip
 
 
-def turned(terminal: Terminal, times: int) -> None:
+def wait_until_reversed(terminal: Terminal, times: int) -> None:
     """Wait until the order was reversed this many times and the main screen is in front."""
     terminal.wait_for("smallest first" if times % 2 else "largest first")
     terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the main screen")
@@ -27,12 +27,12 @@ def test_a_key_right_after_the_escape_that_closes_a_screen_is_for_the_screen_bel
     with opened(tmp_path, 100, 30) as terminal:
         start(terminal, tmp_path)
         terminal.keys("r")
-        turned(terminal, 1)
+        wait_until_reversed(terminal, 1)
         for times, (key, shows) in enumerate(OPENED, start=2):
             terminal.keys(key)
             terminal.wait_for(shows)
             terminal.keys("Escape", "r")
-            turned(terminal, times)
+            wait_until_reversed(terminal, times)
         terminal.keys("?")
         terminal.wait_for("── help")
         terminal.keys("x", "q")  # the first key closes the help, and the next one leaves the program

@@ -43,9 +43,9 @@ def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: st
         start(terminal, tmp_path, PROGRAM if begun else f"{PROGRAM} -d 60")
         terminal.keys("R")
         terminal.wait_for("recording to")
-        (record,) = tmp_path.glob("*.iotop.jsonl")
+        (record_path,) = tmp_path.glob("*.iotop.jsonl")
         if begun:
-            terminal.wait_until(lambda _: record.stat().st_size, what="a first line")
+            terminal.wait_until(lambda _: record_path.stat().st_size, what="a first line")
             terminal.keys(*["+"] * 8)
             terminal.wait_for("every 60 s")
         (child,) = terminal.children()
@@ -67,7 +67,7 @@ def test_events_just_before_the_end_are_in_the_recording(tmp_path: Path, way: st
         elif way == "R":
             assert "recorded: " not in terminal.text()  # the screen has already reported the recording
     ended(child)
-    recording = FileRecording(str(record))
+    recording = FileRecording(str(record_path))
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
     assert recording.closed()
 
@@ -91,16 +91,16 @@ def test_a_recording_that_ends_as_soon_as_it_begins_is_whole(tmp_path: Path, key
 
 
 @pytest.mark.parametrize(
-    ("question", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
+    ("key", "way"), [("D", "closed"), ("D", "SIGHUP"), ("C-t", "SIGTERM"), ("/", "closed"), ("?", "SIGHUP")]
 )
-def test_the_terminal_may_close_while_a_question_is_open(tmp_path: Path, question: str, way: str) -> None:
+def test_the_terminal_can_close_while_a_dialog_or_the_help_is_open(tmp_path: Path, key: str, way: str) -> None:
     with opened(tmp_path) as terminal:
         start(terminal, tmp_path)
         record(terminal, tmp_path)
-        terminal.keys(question)
+        terminal.keys(key)
         shown = {"D": "DROP CACHES", "C-t": "DELAY ACCOUNTING", "/": "Esc:clear", "?": "── help"}
-        terminal.wait_for(shown[question])
-        terminal.type("dro" if question == "D" else "o")
+        terminal.wait_for(shown[key])
+        terminal.type("dro" if key == "D" else "o")
         (child,) = terminal.children()
         if way != "closed":
             os.kill(child, getattr(signal, way))
@@ -134,13 +134,13 @@ def test_a_stop_of_the_process_is_a_gap_in_its_recording(tmp_path: Path) -> None
         terminal.wait_for("rc=0")
     recording = FileRecording(str(record_path))
     assert recording.closed()
-    whole = list(frames(recording.items()))
-    away = max(whole[1:], key=lambda frame: frame.sample.seconds or 0)
-    assert away.sample.seconds is not None
-    assert away.sample.seconds >= 3.9
-    assert away.sample.gap
+    all_frames = list(frames(recording.items()))
+    longest = max(all_frames[1:], key=lambda frame: frame.sample.seconds or 0)
+    assert longest.sample.seconds is not None
+    assert longest.sample.seconds >= 3.9
+    assert longest.sample.gap
     # On a loaded machine, other intervals may also be more than three times as long as 0.5 s.
-    assert [f.sample.gap for f in whole[1:]] == [(f.sample.seconds or 0) > 1.5 for f in whole[1:]]
+    assert [f.sample.gap for f in all_frames[1:]] == [(f.sample.seconds or 0) > 1.5 for f in all_frames[1:]]
     # Marks of other programs of this user are in the recording, too.
     assert [event.text for event in recording.events() if event.kind == "mark"].count("by key") == 1
 

@@ -62,7 +62,7 @@ ANY = ""
 class Answer(NamedTuple):
     """seen: a pattern that the screen must newly match; ANY: the screen must change in any way.
 
-    undo: the keys that lead back, with Esc for whatever opens something. before: keys to press first.
+    undo: the keys that undo the effect; Esc closes what was opened. before: keys to press first.
     """
 
     seen: str = ANY
@@ -279,9 +279,9 @@ class Driver:
 
     def start(self, argv: list[str]) -> None:
         self.terminal.type(shlex.join([*PROGRAM, *argv]) + "\n")
-        self.home()
+        self.wait_for_main()
 
-    def home(self) -> None:
+    def wait_for_main(self) -> None:
         """Wait until the main screen is shown."""
         self.terminal.wait_until(
             lambda text: text.splitlines()[-1].startswith(" q ") and "── disk " in text.replace("━", "─"),
@@ -317,15 +317,15 @@ class Driver:
     def press(self, action: Action, answer: Answer) -> None:
         """Press each key of an action, check its effect, and close what it opened."""
         for key in action.keys:
-            for first in answer.before:
-                self.send(first)
+            for key_before in answer.before:
+                self.send(key_before)
                 time.sleep(0.2)
             if answer.seen.startswith("done: "):  # the effect of the second key may be the same text
                 self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{action.name}: gone")
             text, before = self.terminal.text(), self.terminal.styled_screen()
             stale = matches(answer.seen, text)
             name = f"{action.name} by {key}"
-            self.send(self.named(key))
+            self.send(self.tmux_name(key))
             if answer.seen == ANY:
                 self.terminal.wait_until(lambda _, before=before: self.terminal.styled_screen() != before, what=name)
             else:
@@ -339,25 +339,25 @@ class Driver:
             if answer.undo == ESC:
                 self.terminal.wait_until(lambda text: not matches(answer.seen, text), what=f"{name}: closed by Esc")
 
-    def all_of(self, table: Mapping[str, Answer]) -> None:
+    def press_all(self, table: Mapping[str, Answer]) -> None:
         """Press the keys of every action in a table, in its order."""
         actions = all_actions()
         for name, answer in table.items():
             self.press(actions[name], answer)
 
-    def leaves(self, screen: str, open_: tuple[str, ...]) -> None:
-        """Press each key that leads from a screen to the main one. open_: keys that open it; it is open at first."""
-        begun = True
+    def leave_by_each_key(self, screen: str, open_: tuple[str, ...]) -> None:
+        """Press each key that leads from an open screen to the main one. open_: the keys that open the screen again."""
+        is_open = True
         for action in SCREENS[screen]:
             for key in action.keys if action.name in BACK else ():
-                if not begun:
-                    opened(self, screen, open_)
-                begun = False
-                self.send(self.named(key))
-                self.home()
+                if not is_open:
+                    open_screen(self, screen, open_)
+                is_open = False
+                self.send(self.tmux_name(key))
+                self.wait_for_main()
 
     @staticmethod
-    def named(key: str) -> str:
+    def tmux_name(key: str) -> str:
         """The name that tmux has for a key."""
         if key.startswith("ctrl+"):
             return f"C-{key[-1]}"
@@ -376,7 +376,7 @@ def program(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> dict[str, str]:
+def environment(tmp_path: Path) -> dict[str, str]:
     """Environment variables that keep every written file inside the test's folder."""
     return {
         "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -385,96 +385,96 @@ def place(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.timeout(400)  # it presses every key on five screens, each of which waits for the terminal
-def test_every_key_works_in_a_replay(tmp_path: Path, place: dict[str, str]) -> None:
+@pytest.mark.timeout(400)  # it presses every key on five screens, and waits for the terminal each time
+def test_every_key_works_in_a_replay(tmp_path: Path, environment: dict[str, str]) -> None:
     path = record(tmp_path / "a.iotop.jsonl", list(frames(starved_snapshots(60))))
-    with Terminal(100, 30, place) as terminal:
+    with Terminal(100, 30, environment) as terminal:
         driver = Driver(terminal)
         terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
         driver.start(["replay", path, "--allow-root", "--at", "50%"])
-        driver.all_of({"row.open": ON_MAIN["row.open"]})  # here the banner has the focus
-        driver.all_of({name: answer for name, answer in ON_MAIN.items() if name != "row.open"})
+        driver.press_all({"row.open": ON_MAIN["row.open"]})  # here the banner has the focus
+        driver.press_all({name: answer for name, answer in ON_MAIN.items() if name != "row.open"})
         for screen, table, open_ in (
             ("gpu", ON_GPU, ("g",)),
             ("device", ON_DEVICE, ("to disk", "Enter")),
             ("health", ON_HEALTH, ("h",)),
             ("process", ON_PROCESS, ("to process", "Enter")),
         ):
-            opened(driver, screen, open_)
-            driver.all_of({**DETAIL, **table})
-            driver.leaves(screen, open_)
+            open_screen(driver, screen, open_)
+            driver.press_all({**DETAIL, **table})
+            driver.leave_by_each_key(screen, open_)
         driver.focus("path")
         driver.send("BTab")
-        driver.send("BTab")  # this moves the focus over the time line to the banner
+        driver.send("BTab")  # this moves the focus over the timeline to the banner
         terminal.type("@90%\n")
         terminal.wait_for("02:54:1")
         terminal.resize(60, 15)
-        driver.home()
-        opened(driver, "reasoning", ("Enter",))
+        driver.wait_for_main()
+        open_screen(driver, "reasoning", ("Enter",))
         # The facts about a failing disk do not change from step to step, so stepping would show no effect.
-        driver.all_of({**{name: one for name, one in DETAIL.items() if name not in STEPS}, **ON_REASONS})
-        driver.leaves("reasoning", ("Enter",))
+        driver.press_all({**{name: one for name, one in DETAIL.items() if name not in STEPS}, **ON_REASONS})
+        driver.leave_by_each_key("reasoning", ("Enter",))
         driver.send("q")
-        shell(terminal)
+        wait_for_shell(terminal)
 
 
-def test_every_key_about_jobs_works(tmp_path: Path, place: dict[str, str]) -> None:
+def test_every_key_about_jobs_works(tmp_path: Path, environment: dict[str, str]) -> None:
     tasks = (*JOB_STARVED.tasks, FED.task, *FED.workers)
     path = record(tmp_path / "a.iotop.jsonl", play((replace(JOB_STARVED, tasks=tasks, second_job=FED, euid=0), 20)))
-    with Terminal(100, 30, place) as terminal:
+    with Terminal(100, 30, environment) as terminal:
         driver = Driver(terminal)
         driver.start(["replay", path, "--allow-root", "--at", "50%"])
-        opened(driver, "jobs", ("J",))
-        driver.all_of({**DETAIL, **ON_JOBS})
-        driver.leaves("jobs", ("J",))
+        open_screen(driver, "jobs", ("J",))
+        driver.press_all({**DETAIL, **ON_JOBS})
+        driver.leave_by_each_key("jobs", ("J",))
         driver.send("F10")
-        shell(terminal)
+        wait_for_shell(terminal)
 
 
 @STOPS
 @pytest.mark.skipif(bool(why_no_library()), reason=why_no_library() or "built")
 @pytest.mark.timeout(400)
-def test_every_key_works_on_the_live_screen(tmp_path: Path, place: dict[str, str], program: Path) -> None:
+def test_every_key_works_on_the_live_screen(tmp_path: Path, environment: dict[str, str], program: Path) -> None:
     machine(tmp_path / "gpu.conf", [SERVER, SERVER])
     library = build(tmp_path)
-    place |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
-    with Terminal(100, 30, place) as terminal:
+    environment |= {"LD_LIBRARY_PATH": str(library.parent), "FAKE_NVML": str(tmp_path / "gpu.conf")}
+    with Terminal(100, 30, environment) as terminal:
         driver = Driver(terminal)
         terminal.type(f"cd {shlex.quote(str(tmp_path))}\n")
         driver.start(["-d", "0.5"])
-        driver.all_of({"app.suspend": LIVE["app.suspend"]._replace(undo=())})
+        driver.press_all({"app.suspend": LIVE["app.suspend"]._replace(undo=())})
         terminal.type("fg\n")
-        driver.home()
-        driver.all_of({"time.record": LIVE["time.record"]})
+        driver.wait_for_main()
+        driver.press_all({"time.record": LIVE["time.record"]})
         # the second time, the key stops the recording, and its message comes late
-        driver.all_of({"time.record": Answer(r"done: \d+ s, ")})
+        driver.press_all({"time.record": Answer(r"done: \d+ s, ")})
         # If a process ended meanwhile, a key would find no row, so only the test's own process is listed.
         terminal.type(f"/^{program.name}\n")
         terminal.wait_for_match(rf"^.{program.name} ")
-        driver.all_of({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
+        driver.press_all({name: answer for name, answer in LIVE.items() if name not in ("app.suspend", "time.record")})
         for screen, table, open_ in (
             ("gpu", LIVE_GPU, ("g",)),
             ("device", LIVE_DEVICE, ("to disk", "Enter")),
             ("health", LIVE_HEALTH, ("h",)),
             ("process", LIVE_PROCESS, ("to process", "Enter")),
         ):
-            opened(driver, screen, open_)
-            driver.all_of(table)
+            open_screen(driver, screen, open_)
+            driver.press_all(table)
             driver.send("Escape")
-            driver.home()
+            driver.wait_for_main()
         driver.send("C-c")
-        shell(terminal)
+        wait_for_shell(terminal)
     assert list(tmp_path.glob("*.iotop.jsonl")), "no recording was written by R"
 
 
-def opened(driver: Driver, screen: str, keys: tuple[str, ...]) -> None:
+def open_screen(driver: Driver, screen: str, keys: tuple[str, ...]) -> None:
     """Open a screen by the keys that lead to it from the main screen."""
     for key in keys:
         driver.send(key)
     driver.terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" Esc:back"), what=f"the screen {screen}")
 
 
-def shell(terminal: Terminal) -> None:
+def wait_for_shell(terminal: Terminal) -> None:
     """Wait until the program has ended with exit code 0, or 130 after Ctrl-C, and the shell has the terminal again."""
     terminal.wait_until(lambda _: terminal.mode()["alternate_on"] == "0", what="the normal screen")
     terminal.type("echo rc=$? $((40+2))\n")

@@ -1,4 +1,4 @@
-"""The column about iotop-ai in the table of docs/screen.md: after this many keys, the real app shows the answer."""
+"""After the number of keys that docs/screen.md states for iotop-ai, the real app shows the answer."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ KEYS = documented_keys()
 
 
 async def test_most_questions_need_no_key() -> None:
-    unasked = [question[:3] for question, keys in KEYS.items() if keys == 0]
-    assert unasked == ["(a)", "(b)", "(c)", "(d)"]
+    without_keys = [question[:3] for question, keys in KEYS.items() if keys == 0]
+    assert without_keys == ["(a)", "(b)", "(c)", "(d)"]
     async with showing([starved_frames()[-1], starved(61)]) as (app, _):
         lines = text(app).splitlines()
     (disks,) = (i for i, line in enumerate(lines) if line.startswith("── disk "))

@@ -64,7 +64,7 @@ def test_a_reading_that_hangs_is_reported_until_it_answers(tmp_path: Path, size:
         assert leave(terminal) < LEAVES_S + 1.0
 
 
-def test_a_pause_and_a_replay_are_not_called_silent(tmp_path: Path) -> None:
+def test_a_pause_and_a_replay_are_not_reported_as_silence(tmp_path: Path) -> None:
     file = tmp_path / "x.iotop.jsonl"
     subprocess.run([PROGRAM, "record", "--no-smart", "-d", "0.5", "--duration", "3", "-o", str(file)], check=True)
     with Terminal(80, 24) as terminal:

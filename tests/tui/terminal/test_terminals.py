@@ -81,26 +81,26 @@ def test_a_size_that_changes_only_for_a_moment_is_painted_again(tmp_path: Path) 
     tmp_path.chmod(0o700)
     environment = {**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
     command = [*shlex.split(PROGRAM), "-d", "60"]
-    with PtyPair(command, 80, 24, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as line:
-        line.wait_for("\x1b[?2004h")  # from here on the app controls the terminal
-        line.wait_for("process", line.wait_for("path"))
-        line.type("r")
-        at = line.wait_for("smallest first")
-        while line.read(0.3):  # read all that the start paints
-            at = len(line.written)
+    with PtyPair(command, 80, 24, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as console:
+        console.wait_for("\x1b[?2004h")  # from here on the app controls the terminal
+        console.wait_for("process", console.wait_for("path"))
+        console.type("r")
+        at = console.wait_for("smallest first")
+        while console.read(0.3):  # read all that is painted at start-up
+            at = len(console.written)
         for _ in range(3):
-            line.resize(1, 1)
-            line.resize(80, 24)
-            at = line.wait_for("path", at)
-            at = line.wait_for("process", at)
-            while line.read(0.3):
-                at = len(line.written)
-        line.type("q")
-        assert line.ended() == 0
+            console.resize(1, 1)
+            console.resize(80, 24)
+            at = console.wait_for("path", at)
+            at = console.wait_for("process", at)
+            while console.read(0.3):
+                at = len(console.written)
+        console.type("q")
+        assert console.ended() == 0
 
 
 @pytest.mark.parametrize(
-    ("environment", "most", "ascii_only"),
+    ("environment", "most_colours", "ascii_only"),
     [
         ({"TERM": "linux", "COLORTERM": ""}, 16, True),
         ({"TERM": "xterm", "COLORTERM": ""}, 16, False),
@@ -112,7 +112,7 @@ def test_a_size_that_changes_only_for_a_moment_is_painted_again(tmp_path: Path) 
     ],
 )
 def test_a_terminal_gets_only_the_colours_and_glyphs_that_it_has(
-    tmp_path: Path, environment: dict[str, str], most: int, ascii_only: bool
+    tmp_path: Path, environment: dict[str, str], most_colours: int, ascii_only: bool
 ) -> None:
     with opened(tmp_path, **environment) as terminal:
         written = tmp_path / "bytes"
@@ -120,30 +120,30 @@ def test_a_terminal_gets_only_the_colours_and_glyphs_that_it_has(
         start(terminal, tmp_path)
         size = written.stat().st_size
         terminal.wait_until(lambda _: written.stat().st_size > size, what="a refresh")
-        terminal.keys("L") if most == 2**24 else terminal.keys("r")
+        terminal.keys("L") if most_colours == 2**24 else terminal.keys("r")
         terminal.wait_for("done:")
         text = terminal.text()
         terminal.keys("q")
         terminal.wait_for("rc=0")
         raw = written.read_bytes().decode("utf-8", "replace")
         codes = re.findall(r"\x1b\[([\d;]*)m", raw)
-        if most < 2**24:
+        if most_colours < 2**24:
             assert not any("38;2" in code or "48;2" in code for code in codes)
-        if most < 256:
+        if most_colours < 256:
             assert not any("38;5" in code or "48;5" in code for code in codes)
-        if most == 0:
+        if most_colours == 0:
             colours = {part for code in codes for part in code.split(";") if re.fullmatch(r"(3|4|9|10)[0-7]", part)}
             assert colours == set()
         assert text.isascii() == ascii_only
 
 
 def test_a_linux_console_shows_no_rubbish(tmp_path: Path) -> None:
-    """A bare pseudo-terminal stands for the console: it may get no byte or sequence that a console does not know."""
+    """A bare pseudo-terminal stands for the console: it must get only bytes and sequences that a console knows."""
     tmp_path.chmod(0o700)
     environment = {**os.environ, "TERM": "linux", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(tmp_path)}
     environment.pop("COLORTERM", None)
-    with PtyPair(shlex.split(PROGRAM), 80, 25, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as line:
-        line.wait_for("\x1b[?2004h")
+    with PtyPair(shlex.split(PROGRAM), 80, 25, {**environment, "PYTHONPATH": str(TOP)}, tmp_path) as console:
+        console.wait_for("\x1b[?2004h")
         for key, answer in (
             ("r", "smallest first"),
             ("\x1b>", "by read"),  # text that the previous picture has in the same place is not written again
@@ -154,19 +154,19 @@ def test_a_linux_console_shows_no_rubbish(tmp_path: Path) -> None:
             ("s", "sort processes by"),
             ("\x1b", "path"),
         ):
-            at = len(line.written)
-            line.type(key)
-            line.wait_for(answer, at)
-        line.type("q")
-        assert line.ended() == 0
-        assert line.attributes() == line.before
-        raw = line.written.decode("ascii")
+            at = len(console.written)
+            console.type(key)
+            console.wait_for(answer, at)
+        console.type("q")
+        assert console.ended() == 0
+        assert console.attributes() == console.before
+        raw = console.written.decode("ascii")
     codes = {part for found in re.findall(r"\x1b\[([\d;]*)m", raw) for part in found.split(";") if part}
     assert codes <= {
         str(n) for n in (0, 1, 2, 4, 7, *range(30, 38), *range(40, 48), 39, 49, *range(90, 98), *range(100, 108))
     }
     assert len(codes) > 4
-    for mode, rests in (
+    for mode, final_state in (
         (25, "h"),
         (7, "h"),
         (1000, "l"),
@@ -176,7 +176,7 @@ def test_a_linux_console_shows_no_rubbish(tmp_path: Path) -> None:
         (1004, "l"),
         (1049, "l"),
     ):
-        assert re.findall(rf"\x1b\[\?{mode}([hl])", raw)[-1] == rests, mode
+        assert re.findall(rf"\x1b\[\?{mode}([hl])", raw)[-1] == final_state, mode
 
 
 @STOPS
@@ -201,10 +201,10 @@ def test_without_an_alternate_screen_the_prompt_comes_below_the_last_picture(tmp
 
 
 @pytest.mark.skipif(shutil.which("screen") is None, reason="needs GNU screen")
-@pytest.mark.parametrize("second", ["on", "off"])
-def test_the_screen_works_inside_gnu_screen(tmp_path: Path, second: str) -> None:
+@pytest.mark.parametrize("altscreen", ["on", "off"])
+def test_the_screen_works_inside_gnu_screen(tmp_path: Path, altscreen: str) -> None:
     rc = tmp_path / "screenrc"
-    rc.write_text(f"startup_message off\ndefutf8 on\naltscreen {second}\n")
+    rc.write_text(f"startup_message off\ndefutf8 on\naltscreen {altscreen}\n")
     sockets = tmp_path / "sockets"
     sockets.mkdir(mode=0o700)
     with opened(tmp_path, 80, 24, SCREENDIR=str(sockets), COLORTERM="") as terminal:
@@ -231,11 +231,11 @@ def test_the_screen_works_inside_gnu_screen(tmp_path: Path, second: str) -> None
 @pytest.mark.skipif(shutil.which("mosh") is None, reason="needs mosh")
 def test_the_screen_works_inside_mosh(tmp_path: Path) -> None:
     """mosh sends pictures, puts many keys in one packet, and draws only what it believes has changed."""
-    there, here = tmp_path / "there-state", tmp_path / "here"
-    here.mkdir()
-    with Sshd(tmp_path) as server, opened(here, **server.environment) as terminal:
-        program = f"env XDG_STATE_HOME={there} iotop-ai --no-smart -d 0.5"
-        start(terminal, here, f"mosh --ssh=ssh --bind-server=127.0.0.1 box -- {program}")
+    remote_state, local_folder = tmp_path / "there-state", tmp_path / "here"
+    local_folder.mkdir()
+    with Sshd(tmp_path) as server, opened(local_folder, **server.environment) as terminal:
+        program = f"env XDG_STATE_HOME={remote_state} iotop-ai --no-smart -d 0.5"
+        start(terminal, local_folder, f"mosh --ssh=ssh --bind-server=127.0.0.1 box -- {program}")
         terminal.wait_until(lambda seen: {"path", "disk", "process"} <= set(TITLE.findall(seen)), what="the screen")
         assert len(terminal.text().split("\n")[0]) <= 80
         terminal.keys("Escape", ">")

@@ -86,10 +86,10 @@ def marked_disk(text: str) -> str:
     return next((row[1:].split()[0] for row in rows_of(text, "disk") if row.startswith(">")), "")
 
 
-def running(terminal: Terminal, *disks: str) -> str:
+def start_program(terminal: Terminal, *disks: str) -> str:
     """Start the program for all disks or for these, and wait for its whole screen."""
     terminal.type(COMMAND + (f" --device {','.join(disks)}" if disks else "") + "\n")
-    return terminal.wait_until(whole, what="the whole screen")
+    return terminal.wait_until(is_whole, what="the whole screen")
 
 
 def rated(terminal: Terminal) -> str:
@@ -97,7 +97,7 @@ def rated(terminal: Terminal) -> str:
     return terminal.wait_for_match(r"(?s).*self +[\d.]+ %.*").string
 
 
-def whole(text: str) -> bool:
+def is_whole(text: str) -> bool:
     """Whether all sections and the row of keys are shown; the keys are painted last."""
     return {"path", "disk", "process"} <= sections(text).keys() and text.splitlines()[-1].startswith(" q ")
 
@@ -118,7 +118,7 @@ def leave(terminal: Terminal) -> None:
 def test_the_screen_opens_fills_its_size_and_ends(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         start = time.monotonic()
-        text = running(terminal)
+        text = start_program(terminal)
         assert time.monotonic() - start < 2.0
         lines = text.splitlines()
         assert re.match(r"[▌ ]*(OK|STARVED|BLOCKED|SLOWED|FAILING|WASTED|STARTING|CALM|BUSY|UNSURE)\b", lines[0])
@@ -130,7 +130,7 @@ def test_the_screen_opens_fills_its_size_and_ends(size: tuple[int, int]) -> None
 @pytest.mark.parametrize("size", SIZES)
 def test_nothing_jumps_on_the_screen(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
-        running(terminal, *own_disks())
+        start_program(terminal, *own_disks())
         terminal.type("/no such process\n")  # without this, a list longer than its rows would take rows from the graphs
         terminal.wait_for("no such process")
         text = rated(terminal)
@@ -158,7 +158,7 @@ def focused(text: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("size", SIZES)
 def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_disk: str) -> None:
     with Terminal(*size) as terminal:
-        running(terminal, *own_disks(), slow_disk)
+        start_program(terminal, *own_disks(), slow_disk)
         text = terminal.wait_until(lambda text: slow_disk in "\n".join(rows_of(text, "disk")), what=slow_disk)
         names = [row[1:].split()[0] for row in rows_of(text, "disk") if re.match(r"[>! ]\w", row)]
         assert len(names) >= 2
@@ -183,7 +183,7 @@ def test_devices_are_switched_by_keys_and_clicks(size: tuple[int, int], slow_dis
 @pytest.mark.parametrize("size", SIZES)
 def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: str) -> None:
     with Terminal(*size) as terminal:
-        running(terminal)
+        start_program(terminal)
         terminal.wait_until(lambda text: "python" in "\n".join(rows_of(text, "process")), what="the reader")
         terminal.keys("/")
         terminal.wait_for("Esc:clear")
@@ -226,7 +226,7 @@ def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: s
 @pytest.mark.parametrize("size", SIZES)
 def test_panels_pause_interval_and_help_have_their_keys(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
-        running(terminal, *own_disks())
+        start_program(terminal, *own_disks())
         # the path may be about a job of this machine, which may end
         before = sections(rated(terminal)).keys() - {"path"}
         terminal.keys("5")
@@ -278,9 +278,9 @@ def test_panels_pause_interval_and_help_have_their_keys(size: tuple[int, int]) -
 
 
 @SLOW_DISK
-def test_the_terminal_may_become_smaller_and_larger(slow_disk: str) -> None:
+def test_the_terminal_can_become_smaller_and_larger(slow_disk: str) -> None:
     with Terminal(80, 24) as terminal:
-        running(terminal, *own_disks(), slow_disk)
+        start_program(terminal, *own_disks(), slow_disk)
         for size in ((160, 48), (60, 15), (100, 30)):
             terminal.resize(*size)
             terminal.wait_until(
@@ -294,7 +294,7 @@ def test_the_terminal_may_become_smaller_and_larger(slow_disk: str) -> None:
 def test_sigterm_gives_the_terminal_back(loaded: bool) -> None:
     """This includes the time when only the first frame is shown and the rest is still being loaded."""
     with Terminal(80, 24) as terminal:
-        running(terminal)
+        start_program(terminal)
         if loaded:
             terminal.wait_app()
         (child,) = terminal.children()
@@ -312,7 +312,7 @@ def test_sigterm_gives_the_terminal_back(loaded: bool) -> None:
 def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
     """This includes a terminal that closes while the program ends: no process may remain without a terminal."""
     with Terminal(80, 24) as terminal:
-        running(terminal)
+        start_program(terminal)
         terminal.wait_app()
         (child,) = terminal.children()
         if leaving:
@@ -328,7 +328,7 @@ def test_a_closed_terminal_ends_the_program(leaving: bool) -> None:
 
 def test_a_filter_that_arrives_all_at_once_is_text_and_not_keys() -> None:
     with Terminal(100, 30) as terminal:
-        running(terminal)
+        start_program(terminal)
         terminal.wait_app()
         terminal.type("/noa")
         terminal.wait_until(lambda text: text.splitlines()[-1].startswith(" /noa"), what="all letters in the filter")

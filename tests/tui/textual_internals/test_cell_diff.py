@@ -86,7 +86,7 @@ CELLS = st.builds(
 )
 LINES = st.lists(
     st.builds(
-        lambda given_, ground: place(WIDTH, *given_, background=ground),
+        lambda cells, ground: place(WIDTH, *cells, background=ground),
         st.lists(CELLS, max_size=5),
         st.sampled_from(["", "sel"]),
     ),

@@ -32,16 +32,16 @@ class FakeApp:
 
     def __init__(self) -> None:
         self.held: list[AlertsChanged] = []
-        self.came = threading.Event()
+        self.received = threading.Event()
 
     def post_message(self, message: Message) -> bool:
         assert isinstance(message, AlertsChanged)
         self.held.append(message)
-        self.came.set()
+        self.received.set()
         return True
 
 
-def begun(app: FakeApp, notes: list[str], *, bell: bool = True) -> LiveAlerts:
+def alerts_with_rules(app: FakeApp, notes: list[str], *, bell: bool = True) -> LiveAlerts:
     """Alerts whose rules have been read."""
     ready = threading.Event()
 
@@ -59,7 +59,7 @@ def begun(app: FakeApp, notes: list[str], *, bell: bool = True) -> LiveAlerts:
 
 def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() -> None:
     app, notes = FakeApp(), list[str]()
-    alerts = begun(app, notes)
+    alerts = alerts_with_rules(app, notes)
     for second in range(30):
         alerts.put(at(second, 88.0 if second < 10 else 70.0))
     alerts.close(1.0)
@@ -73,11 +73,11 @@ def test_a_rule_gives_a_message_and_an_event_when_it_fires_and_when_it_ends() ->
 
 def test_two_alerts_at_once_ring_once_and_never_with_the_bell_off() -> None:
     app = FakeApp()
-    begun(app, []).put(at(0, 95.0))
+    alerts_with_rules(app, []).put(at(0, 95.0))
     assert [message.bell for message in app.held] == [True]
     assert [one.rule for one in app.held[0].firing] == ["hot", "very_hot"]
     quiet = FakeApp()
-    begun(quiet, [], bell=False).put(at(0, 95.0))
+    alerts_with_rules(quiet, [], bell=False).put(at(0, 95.0))
     assert [message.bell for message in quiet.held] == [False]
 
 
@@ -99,7 +99,7 @@ class SlowApp(FakeApp):
 
 def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_meanwhile() -> None:
     app = SlowApp()
-    alerts = begun(app, [])
+    alerts = alerts_with_rules(app, [])
     failing = threading.Thread(target=alerts._failed, args=("mail: no server",))
     failing.start()
     assert app.fails.wait(10)
@@ -109,7 +109,7 @@ def test_the_last_message_has_the_rules_that_fire_although_a_delivery_fails_mean
     assert [one.rule for one in app.held[-1].firing] == ["hot"]
 
 
-def test_an_alert_that_is_not_sent_when_the_screen_ends_is_left_for_its_caller() -> None:
+def test_an_alert_that_is_not_sent_when_the_screen_ends_is_kept_for_the_caller() -> None:
     app = FakeApp()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
@@ -124,7 +124,7 @@ def test_an_alert_that_is_not_sent_when_the_screen_ends_is_left_for_its_caller()
     assert [message.answer[:6] for message in app.held] == ["alert:"]
 
 
-def test_rules_that_cannot_be_read_delay_nothing() -> None:
+def test_rules_whose_reading_hangs_delay_nothing() -> None:
     app, released = FakeApp(), threading.Event()
 
     def begin(say: object) -> None:
@@ -146,7 +146,7 @@ def test_an_invalid_file_is_reported() -> None:
 
     alerts = LiveAlerts(begin, app)
     alerts.start()
-    assert app.came.wait(10)
+    assert app.received.wait(10)
     alerts.put(at(0, 95.0))
     assert [message.answer for message in app.held] == ["failed: alerts are off: alerts.toml: not TOML"]
 

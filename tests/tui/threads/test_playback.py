@@ -64,7 +64,7 @@ class FakeApp:
         return found
 
     def timeline(self, known: Frame) -> Timeline:
-        """Wait until the time line was read up to this Frame, and return it."""
+        """Wait until the timeline was read up to this Frame, and return it."""
         self.until(lambda m: isinstance(m, TimelineUpdate) and m.timeline.known_ns == known.snapshot.wall_ns)
         return [m.timeline for m in self.messages if isinstance(m, TimelineUpdate)][-1]
 
@@ -106,8 +106,8 @@ def test_seeks_and_steps_give_their_frames(playback: PlaybackThread, live: list[
     playback.seek(2**62)
     assert app.at(live[-1]).state.ended
     playback.skip(-10)
-    ten = live[-1].snapshot.wall_ns - 10 * 10**9
-    app.at([f for f in live if f.snapshot.wall_ns <= ten][-1])
+    wanted_ns = live[-1].snapshot.wall_ns - 10 * 10**9
+    app.at([f for f in live if f.snapshot.wall_ns <= wanted_ns][-1])
 
 
 def test_the_newest_request_replaces_older_ones(playback: PlaybackThread, live: list[Frame], app: FakeApp) -> None:
@@ -139,7 +139,7 @@ def test_the_first_skip_counts_from_the_frame_that_is_shown(path: str, live: lis
     assert playback.close()
 
 
-def test_changes_of_the_verdict_and_marks_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
+def test_changes_of_the_verdict_and_marks_are_on_the_timeline(tmp_path: Path, app: FakeApp) -> None:
     live = stalling()
     cursor = FrameCursor([FileRecording(record(tmp_path / "stalling", live))])
     cursor.seek(0)
@@ -190,7 +190,7 @@ def test_a_mark_between_two_frames_is_found_once(tmp_path: Path, app: FakeApp) -
     assert playback.close()
 
 
-def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
+def test_ends_of_a_job_are_on_the_timeline(tmp_path: Path, app: FakeApp) -> None:
     def with_end(now: Snapshot, role: str, pid: int, code: int | None) -> Snapshot:
         event = Event(now.at_ns, now.wall_ns, "process_ended", f"{role} {pid}", role, pid, code, 7)
         return now._replace(events=(*now.events, event))
@@ -218,7 +218,7 @@ def test_ends_of_a_job_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> Non
     assert playback.close()
 
 
-def test_kernel_events_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
+def test_kernel_events_are_on_the_timeline(tmp_path: Path, app: FakeApp) -> None:
     live = stalling(60)
     kinds = [(10, "io_error"), (20, "raid"), (30, "read_only"), (40, "xid"), (50, "oom_kill")]
     for at, kind in kinds:
@@ -236,7 +236,7 @@ def test_kernel_events_are_on_the_time_line(tmp_path: Path, app: FakeApp) -> Non
     assert playback.close()
 
 
-def test_a_time_line_of_other_rules_is_computed_again(tmp_path: Path, app: FakeApp) -> None:
+def test_a_timeline_recorded_with_other_rules_is_computed_again(tmp_path: Path, app: FakeApp) -> None:
     live = stalling()
     path = Path(record(tmp_path / "old", live))
     path.write_bytes(path.read_bytes().replace(stamp().encode(), b"x" * len(stamp())))
@@ -271,7 +271,7 @@ def test_the_verdict_from_before_the_kept_part_is_known() -> None:
     ring.close()
 
 
-def test_a_gap_is_on_the_time_line(tmp_path: Path, app: FakeApp) -> None:
+def test_a_gap_is_on_the_timeline(tmp_path: Path, app: FakeApp) -> None:
     live = stalling(60)
     without = [*live[:20], *live[40:]]
     cursor = FrameCursor([FileRecording(record(tmp_path / "gap", without))])
@@ -304,10 +304,10 @@ def test_a_key_pressed_at_the_very_end_is_not_lost(
     cursor = FrameCursor([FileRecording(record(tmp_path / "a", live))])
     cursor.seek(0)
     playback = PlaybackThread(cursor, app, Clock(), playing=True, speed=32)
-    whole = PlaybackState._replace
+    original_replace = PlaybackState._replace
 
     def replace(state: PlaybackState, **changes: Any) -> PlaybackState:
-        made = whole(state, **changes)
+        made = original_replace(state, **changes)
         if changes == {"playing": False}:
             key = threading.Thread(target=playback.change_speed, args=(1,))
             key.start()
