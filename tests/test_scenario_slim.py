@@ -42,18 +42,18 @@ def _two_jobs() -> list[Snapshot]:
         if not all(trainer in part for part in (table.jobs, table.places, table.times, table.tasks, table.sweeps)):
             continue
         job, (rank,) = table.jobs[trainer], table.jobs[trainer].ranks
-        early = number < STARTING
+        is_loader = number < STARTING
         other = job._replace(
             key=STARTER,
             name="starter.py",
-            ranks=(rank._replace(key=STARTER, workers=(trainer,) if early else (), gpus=()),),
+            ranks=(rank._replace(key=STARTER, workers=(trainer,) if is_loader else (), gpus=()),),
         )
         times = {STARTER: TimeCounts(compute=1000 * number)}
         sweeps = {STARTER: table.sweeps[trainer]}
-        if not early:
+        if not is_loader:
             times, sweeps = {**times, trainer: table.times[trainer]}, {**sweeps, trainer: table.sweeps[trainer]}
         both = JobTable(
-            {STARTER: other} if early else {STARTER: other, trainer: job},
+            {STARTER: other} if is_loader else {STARTER: other, trainer: job},
             sweeps,
             {**table.tasks, STARTER: table.tasks[trainer]},
             {**table.places, STARTER: table.places[trainer]},

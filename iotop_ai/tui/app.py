@@ -43,14 +43,14 @@ DOCTOR_AFTER_S = 2.0
 class MonitorApp(TerminalApp):
     """The monitor on the terminal.
 
-    first: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, including the
-    first, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save:
+    first_frame: the Frame that is shown at once. frames: the Frames after it. keeper: receives all Frames, also the
+    first one, and records them. make_playback: makes the thread that plays a recording; ``frames`` is then empty. save:
     writes a screenshot and returns its path. make_alerts: makes the alerts of a live session.
     """
 
     def __init__(
         self,
-        first: Frame,
+        first_frame: Frame,
         frames: Iterable[Frame],
         source: Source,
         view: View,
@@ -63,12 +63,12 @@ class MonitorApp(TerminalApp):
     ) -> None:
         super().__init__(view, theme, driver_class, save)
         self.keeper = keeper
-        self.main = MainScreen(first, view, source, ThemeStyles(theme), keeper, self._look_back, self.next_theme)
+        self.main = MainScreen(first_frame, view, source, ThemeStyles(theme), keeper, self._look_back, self.next_theme)
         self.root = self.main
         if make_playback is not None:
             self.main.time.playback = make_playback(self)
         if keeper is not None:
-            keeper.put(first)
+            keeper.put(first_frame)
         self.alerts = make_alerts(self) if make_alerts is not None else None
         receivers = (keeper, self.alerts)
         self.follower = SourceThread(

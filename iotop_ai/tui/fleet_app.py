@@ -35,12 +35,12 @@ class FleetApp(TerminalApp):
         theme: str,
         driver_class: type[Driver] | None = None,
         save: Callable[[str], str] | None = None,
-        first: FirstAnswer | None = None,
+        first_answer: FirstAnswer | None = None,
     ) -> None:
         super().__init__(fleet_view.view, theme, driver_class, save)
         self.opened = ""
         self.state = FleetState(fleet_view)
-        self.state.thread = FleetThread(server, self, fleet_view.window_s, fleet_view.interval_s, first)
+        self.state.thread = FleetThread(server, self, fleet_view.window_s, fleet_view.interval_s, first_answer)
         self.state.draw = self._draw
         self.machines_screen = FleetScreen(self.state, ThemeStyles(theme), self.open_machine, self.next_theme)
         self.root = self.machines_screen

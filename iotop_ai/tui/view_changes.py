@@ -87,7 +87,7 @@ def pasted_line(text: str, longest: int = LONGEST) -> str:
     return clean(next(iter(text.splitlines()), ""), longest)
 
 
-def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
+def older_samples(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
     """The newest ``keep`` Samples that are older than the history of ``now``, without their processes.
 
     Processes make up most of a Sample, and only graphs reach back further than a minute. After a reboot the result is
@@ -101,10 +101,10 @@ def older(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tup
 
 
 def past_after(past: tuple[Sample, ...], before: Frame, now: Frame, keep: int) -> tuple[Sample, ...]:
-    """Like ``older``, for a playback, which may also go back or jump. Samples before a gap are left out."""
+    """Like ``older_samples``, for a playback, which may also go back or jump. Samples before a gap are left out."""
     if before.snapshot.host.boot_id != now.snapshot.host.boot_id:
         return ()
     first_ns = now.history[0].at_ns
     if now.snapshot.at_ns >= before.snapshot.at_ns:
-        return older(past, before, now, keep) if first_ns <= before.snapshot.at_ns else ()
+        return older_samples(past, before, now, keep) if first_ns <= before.snapshot.at_ns else ()
     return tuple(s for s in past if s.at_ns < first_ns)

@@ -111,7 +111,9 @@ class AsyncLoader:
             yield item
 
 
-@pytest.mark.parametrize("wrap", [lambda loader: loader, lambda loader: loader.__aiter__()], ids=["loader", "generator"])
+@pytest.mark.parametrize(
+    "wrap", [lambda loader: loader, lambda loader: loader.__aiter__()], ids=["loader", "generator"]
+)
 def test_the_wait_for_an_asynchronous_loader_is_measured_once(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "COUNTER", StepCounter())
 

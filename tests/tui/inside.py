@@ -41,10 +41,10 @@ def closed(folder: Path) -> bool:
     return FileRecording(str(path)).closed()
 
 
-def ended(child: int) -> None:
+def ended(pid: int) -> None:
     """Wait until the process has exited."""
     end = time.monotonic() + 20
-    while os.path.exists(f"/proc/{child}"):
+    while os.path.exists(f"/proc/{pid}"):
         assert time.monotonic() < end, "still running"
         time.sleep(0.05)
 

@@ -155,7 +155,7 @@ async def test_help_opens_and_closes(key: str) -> None:
         assert len(shown.screen()) == len(before)
 
 
-async def test_the_help_shows_and_leaves_its_last_page_after_the_terminal_has_grown() -> None:
+async def test_after_the_terminal_has_grown_the_help_shows_its_last_page_and_can_go_back() -> None:
     async with showing((60, 15)) as shown:
         await shown.press("question_mark")
         while "any key goes back" not in "\n".join(shown.screen()):
@@ -167,7 +167,7 @@ async def test_the_help_shows_and_leaves_its_last_page_after_the_terminal_has_gr
         assert " 2/3 " in shown.screen()[0]
 
 
-async def test_tab_goes_through_the_panels_in_a_circle() -> None:
+async def test_tab_goes_through_all_panels_and_back_to_the_first() -> None:
     async with showing() as shown:
         assert shown.view.focus == "banner"
         seen = [shown.view.focus]

@@ -80,7 +80,7 @@ def test_frames_that_no_thread_reads_are_closed_before_the_interpreter_ends() ->
             ends.append("closed")
 
     frames = stream()
-    next(frames)  # the first picture needs it
+    next(frames)  # the first picture shows this Frame
     follower = SourceThread(frames, MemoryRecording(), FakeApp(takes=True))
     assert follower.stop(0.0)
     assert ends == ["closed"]

@@ -32,7 +32,7 @@ def test_intervals_change_in_steps_and_stop_at_both_ends() -> None:
     assert (interval_after(3600.0, -1), interval_after(3600.0, 1)) == (60.0, 3600.0)
 
 
-def test_the_sort_keys_form_a_circle() -> None:
+def test_the_sort_keys_wrap_around() -> None:
     assert sort_after(SORT_KEYS[-1], 1) == SORT_KEYS[0]
     assert sort_after(SORT_KEYS[0], -1) == SORT_KEYS[-1]
 
@@ -41,7 +41,7 @@ def test_the_sort_keys_form_a_circle() -> None:
     ("current", "step", "expected"),
     [("sda", 1, "sdb"), ("sdc", 1, "sda"), ("sda", -1, "sdc"), ("gone", 1, "sda"), ("", -1, "sdc")],
 )
-def test_the_devices_form_a_circle(current: str, step: int, expected: str) -> None:
+def test_the_devices_wrap_around(current: str, step: int, expected: str) -> None:
     assert device_after(("sda", "sdb", "sdc"), current, step) == expected
     assert device_after((), current, step) == ""
 

@@ -31,12 +31,12 @@ def _prediction(
     cohorts = len(before.stat_at)
     if not cohorts or after.stat_at_ns == before.stat_at_ns:
         return {"io_at_ns": io_at_ns, "stat_at": before.stat_at, "stat_out": before.stat_out}
-    turn = (before.stat_at.index(max(before.stat_at)) + 1) % cohorts
+    cohort = (before.stat_at.index(max(before.stat_at)) + 1) % cohorts
     present = after.stat
-    out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != turn and key in present}
-    out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != turn and key in present)
-    stat_at = tuple(after.stat_at_ns if i == turn else at for i, at in enumerate(before.stat_at))
-    return {"io_at_ns": io_at_ns, "stat_at": stat_at, "stat_out": out}
+    stat_out = {key: at for key, at in before.stat_out.items() if key.pid % cohorts != cohort and key in present}
+    stat_out.update((key, after.stat_at_ns) for key in moved if key.pid % cohorts != cohort and key in present)
+    stat_at = tuple(after.stat_at_ns if i == cohort else at for i, at in enumerate(before.stat_at))
+    return {"io_at_ns": io_at_ns, "stat_at": stat_at, "stat_out": stat_out}
 
 
 def with_predicted(before: Reading[ProcessTable], after: Reading[ProcessTable]) -> Reading[ProcessTable]:

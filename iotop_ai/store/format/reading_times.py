@@ -25,13 +25,13 @@ _LONGEST_US = 1e17
 
 _NO_CHANGES = [None] * len(TIMED)
 _READINGS = itemgetter(*map(Snapshot._fields.index, TIMED))
-_TIMELESS = Reading._fields.index("at_ns")
+_FIELDS_BEFORE_TIMES = Reading._fields.index("at_ns")
 """The number of fields of a Reading before its times, which are its last fields."""
 
 
 def without_times(snapshot: Snapshot) -> Snapshot:
     """The Snapshot with its Readings stripped of their times."""
-    bare: dict[str, Any] = {name: Reading(*getattr(snapshot, name)[:_TIMELESS]) for name in TIMED}
+    bare: dict[str, Any] = {name: Reading(*getattr(snapshot, name)[:_FIELDS_BEFORE_TIMES]) for name in TIMED}
     return snapshot._replace(**bare)
 
 
@@ -40,7 +40,7 @@ class _Untimed(Group):
 
     def change(self, value: Any, before: Any) -> Any:
         """The fields that changed; in most new Readings only the times differ."""
-        if value[0] is before[0] and value[1:_TIMELESS] == before[1:_TIMELESS]:
+        if value[0] is before[0] and value[1:_FIELDS_BEFORE_TIMES] == before[1:_FIELDS_BEFORE_TIMES]:
             return SAME
         return super().change(value, before)
 
@@ -55,7 +55,7 @@ def without_times_of(shape: Shape, elsewhere: Collection[str]) -> Group:
     for name in TIMED:
         reading = shape.fields[name]
         assert isinstance(reading, Group)
-        parts[name] = _Untimed(Reading, tuple(reading.fields.values()), _TIMELESS)
+        parts[name] = _Untimed(Reading, tuple(reading.fields.values()), _FIELDS_BEFORE_TIMES)
     return Group(Snapshot, tuple(parts.values()))
 
 

@@ -40,7 +40,7 @@ def base_name(path: str) -> str:
 
 
 def command_names(cmdline: tuple[str, ...]) -> tuple[str, ...]:
-    """The name of the program and, if it is an interpreter, of its script or module; never another argument."""
+    """The name of the program and, if it is an interpreter, its script or module, or the option before code."""
     if not cmdline:
         return ()
     program = without_secrets(base_name(cmdline[0].split(" ", 1)[0]))

@@ -157,25 +157,25 @@ def _most(item: Shape) -> int:
 class Row(Shape):
     """A tuple of any length whose items have one type, or a tuple with a type for each item."""
 
-    def __init__(self, kinds: tuple[Shape, ...], endless: bool) -> None:
+    def __init__(self, kinds: tuple[Shape, ...], any_length: bool) -> None:
         self.kinds = kinds
-        self.endless = endless
-        self.most = _most(kinds[0]) if endless else len(kinds)
+        self.any_length = any_length
+        self.most = _most(kinds[0]) if any_length else len(kinds)
         self.verbatim = all(kind.verbatim for kind in kinds)
 
     def dump(self, value: Any) -> Any:
         """The array of the items."""
         if self.verbatim:
             return value
-        if self.endless:
+        if self.any_length:
             return [self.kinds[0].dump(v) for v in value]
         return [shape.dump(v) for shape, v in zip(self.kinds, value, strict=True)]
 
     def load(self, raw: Any) -> Any:
         """The tuple for an array."""
-        if type(raw) is not list or (not self.endless and len(raw) != len(self.kinds)):
+        if type(raw) is not list or (not self.any_length and len(raw) != len(self.kinds)):
             raise ShapeError("an array expected")
-        if self.endless:
+        if self.any_length:
             check_size(raw, self.most)
             return tuple(self.kinds[0].load(v) for v in raw)
         return tuple(shape.load(v) for shape, v in zip(self.kinds, raw, strict=True))
@@ -464,8 +464,8 @@ def shape_of(hint: Any) -> Shape:
         inner = shape_of(rest[0]) if len(rest) == 1 else Several(rest)
         return Maybe(inner) if len(rest) < len(args) else inner
     if origin is tuple:
-        endless = len(args) == 2 and args[1] is Ellipsis
-        return Row((shape_of(args[0]),) if endless else tuple(map(shape_of, args)), endless)
+        any_length = len(args) == 2 and args[1] is Ellipsis
+        return Row((shape_of(args[0]),) if any_length else tuple(map(shape_of, args)), any_length)
     if origin in (dict, Mapping, collections.abc.Mapping):
         return Table(key_text(args[0]), shape_of(args[1]))
     if origin is frozenset:

@@ -80,8 +80,7 @@ def check_values(line: bytes) -> None:
 
 
 class ReaderBudget:
-    """Counts what a reader keeps in memory of the newest block and of the last minute. Raises ShapeError over a limit.
-    """
+    """Counts what a reader keeps in memory of the newest block and the last minute. Raises ShapeError over a limit."""
 
     def __init__(self) -> None:
         self._block_bytes = 0

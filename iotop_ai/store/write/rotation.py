@@ -161,9 +161,9 @@ class Rotator:
             try:
                 if recording:
                     path = self._pack(path)
-                    self._retain(recording, path)
+                    self._remove_old(recording, path)
                 if self._hook and os.path.lexists(path):
-                    self._ship(path)
+                    self._run_hook(path)
             except OSError as error:  # the next file may succeed
                 self._report_error(path, error)
 
@@ -181,7 +181,7 @@ class Rotator:
             return path
         return path + ".gz"
 
-    def _retain(self, recording: str, newest: str) -> None:
+    def _remove_old(self, recording: str, newest: str) -> None:
         """Remove old files so that ``keep`` remain, counted back from ``newest``, which stays for its hook."""
         parts = [part for part, _ in _own_parts(recording)]
         if self._keep is not None and newest in parts:
@@ -194,7 +194,7 @@ class Rotator:
                 except OSError as error:  # the hook runs anyway
                     self._report_error(old, error)
 
-    def _ship(self, path: str) -> None:
+    def _run_hook(self, path: str) -> None:
         try:
             code = self._run_child(list(self._hook), {**os.environ, HOOK_VARIABLE: path}, HOOK_S)
         except subprocess.TimeoutExpired:

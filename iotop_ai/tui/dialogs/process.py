@@ -57,8 +57,8 @@ class ProcessScreen(DialogScreen):
         def act() -> ActionResult:
             if target.names:
                 pairs = tuple(zip(target.keys, target.names, strict=True))
-                each = act_on_each(command, pairs, root, Audit(Clock()))
-                return ActionResult.of_action(each.whole.done, each.whole.full_text, each.successes)
+                outcomes = act_on_each(command, pairs, root, Audit(Clock()))
+                return ActionResult.of_action(outcomes.whole.done, outcomes.whole.full_text, outcomes.successes)
             outcome = act_on(command, target.keys, target.name, root, Audit(Clock()))
             return ActionResult.of_action(outcome.done, outcome.full_text)
 

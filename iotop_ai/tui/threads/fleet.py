@@ -51,7 +51,7 @@ class FleetThread:
     """Sends all queries once per interval, and the queries for a machine's graphs in between. It is a daemon thread,
     because an answer may take a long time.
 
-    first: an answer that the caller has requested already; None to query at once.
+    first_answer: an answer that the caller has requested already; None to query at once.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class FleetThread:
         app: MessageReceiver,
         window_s: float,
         interval_s: float,
-        first: FirstAnswer | None = None,
+        first_answer: FirstAnswer | None = None,
     ) -> None:
-        self._first = first
+        self._first_answer = first_answer
         self._server = server
         self._app = app
         self._window_s = window_s
@@ -139,10 +139,10 @@ class FleetThread:
         return None
 
     def _ask(self) -> None:
-        first, self._first = self._first, None
+        first_answer, self._first_answer = self._first_answer, None
         try:
-            if first is not None:
-                fleet = first.result()
+            if first_answer is not None:
+                fleet = first_answer.result()
             else:
                 fleet = ask_fleet(self._server, self._window_s, lambda: self._stopping)
             message = FleetAnswered(fleet)

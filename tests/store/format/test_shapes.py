@@ -84,7 +84,7 @@ def values(shape: Shape) -> st.SearchStrategy[Any]:
         return st.none() | values(shape.inner)
     if isinstance(shape, Row):
         inner = [values(s) for s in shape.kinds]
-        return st.lists(inner[0], max_size=2).map(tuple) if shape.endless else st.tuples(*inner)
+        return st.lists(inner[0], max_size=2).map(tuple) if shape.any_length else st.tuples(*inner)
     if isinstance(shape, Table):
         return st.dictionaries(keys(shape.key), values(shape.item), max_size=3)
     if isinstance(shape, Members):

@@ -182,10 +182,10 @@ def test_metrics_are_emitted_when_they_are_due(monkeypatch: pytest.MonkeyPatch) 
     assert 0 <= metrics["iotop_ai/data_wait_ratio"] <= 1
 
 
-@pytest.mark.parametrize("seen", ["before", "by the request"])
-def test_the_last_shares_of_an_ended_recording_are_not_repeated(seen: str) -> None:
+@pytest.mark.parametrize("noticed", ["before", "by the request"])
+def test_the_last_shares_of_an_ended_recording_are_not_repeated(noticed: str) -> None:
     class Ended(Answers):
-        error = "the recorder has ended" if seen == "before" else ""
+        error = "the recorder has ended" if noticed == "before" else ""
 
         def breakdown(self, wait: float = 0) -> Breakdown | None:
             self.error = "the recorder has ended"

@@ -21,7 +21,7 @@ from tests.tui.scene import made_frames
 from tests.tui.shown import showing, text
 
 
-def opened(app: MonitorApp, path: Path, notes: list[str], seconds: float) -> CheckScreen:
+def open_check(app: MonitorApp, path: Path, notes: list[str], seconds: float) -> CheckScreen:
     dialog = CheckScreen(app.main._backdrop(), str(path), write=True, note=notes.append)
     dialog.seconds = seconds
     app.push_screen(dialog)
@@ -41,7 +41,7 @@ async def test_without_a_thread_the_check_is_refused_and_the_screen_goes_on(
 ) -> None:
     notes: list[str] = []
     async with showing(made_frames(4)) as (app, pilot):
-        dialog = opened(app, tmp_path, notes, 2.0)
+        dialog = open_check(app, tmp_path, notes, 2.0)
         await pilot.pause()
         with monkeypatch.context() as full:
             full.setattr(threading.Thread, "start", no_thread)
@@ -89,7 +89,7 @@ async def test_without_a_thread_an_eviction_can_be_tried_again(monkeypatch: pyte
 async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:
     notes: list[str] = []
     async with showing(made_frames(4)) as (app, pilot):
-        dialog = opened(app, tmp_path, notes, 2.0)
+        dialog = open_check(app, tmp_path, notes, 2.0)
         await pilot.press("enter")
         await until(pilot, dialog, "Esc:close")
         assert dialog.check.error == ""
@@ -105,7 +105,7 @@ async def test_a_folder_is_measured_and_no_file_is_left(tmp_path: Path) -> None:
 
 async def test_escape_stops_a_check_at_once_and_the_file_is_removed(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
-        dialog = opened(app, tmp_path, [], 60.0)
+        dialog = open_check(app, tmp_path, [], 60.0)
         await pilot.press("enter")
         await until(pilot, dialog, " of 16: ")
         await pilot.press("x", "escape")  # the letter is ignored and is not taken as a command
@@ -120,7 +120,7 @@ async def test_escape_stops_a_check_at_once_and_the_file_is_removed(tmp_path: Pa
 
 async def test_a_typed_path_replaces_the_proposed_one_and_an_invalid_one_is_refused(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
-        dialog = opened(app, tmp_path, [], 2.0)
+        dialog = open_check(app, tmp_path, [], 2.0)
         await pilot.press("d", "a", "enter")
         assert dialog.text == "da"
         assert "type a full path" in text(app)
@@ -132,23 +132,23 @@ async def test_a_typed_path_replaces_the_proposed_one_and_an_invalid_one_is_refu
 
 async def test_a_pasted_path_and_a_dot_replace_the_proposed_path(tmp_path: Path) -> None:
     async with showing(made_frames(4)) as (app, pilot):
-        dialog = opened(app, tmp_path, [], 2.0)
+        dialog = open_check(app, tmp_path, [], 2.0)
         dialog.post_message(Paste("/scratch\n"))
         await pilot.pause()
         assert dialog.text == "/scratch"
         await pilot.press("escape")
-        dialog = opened(app, tmp_path, [], 2.0)
+        dialog = open_check(app, tmp_path, [], 2.0)
         await pilot.press("d", "enter")
         assert "type a full path" in text(app)
         dialog.post_message(Paste("/scratch"))
         await pilot.pause()
         assert "type a full path" not in text(app)
         await pilot.press("escape")
-        dialog = opened(app, tmp_path, [], 2.0)
+        dialog = open_check(app, tmp_path, [], 2.0)
         await pilot.press("full_stop", "d")
         assert dialog.text == ".d"
         await pilot.press("escape")
-        dialog = opened(app, tmp_path, [], 2.0)
+        dialog = open_check(app, tmp_path, [], 2.0)
         await pilot.press("backspace", "x")
         assert dialog.text == f"{str(tmp_path)[:-1]}x"
 

@@ -177,7 +177,9 @@ async def test_a_read_that_does_not_end_is_named(child: subprocess.Popen[bytes])
         release.set()
 
 
-async def wait_until_whole(app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float) -> None:
+async def wait_until_whole(
+    app: MonitorApp, pilot: Pilot[None], message: Callable[[], FrameReady], seconds: float
+) -> None:
     """Wait until the process is shown with the parts that rarely change."""
     end = time.monotonic() + seconds
     assert isinstance(app.screen, ProcessDetailScreen)

@@ -1,4 +1,4 @@
-"""The real screen while the user's home, or the disk of a recording, hangs for ever."""
+"""The real screen while the user's home, or the disk of a recording, hangs forever."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def test_rows_are_filtered_sorted_and_summed(size: tuple[int, int], slow_disk: s
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_panels_pause_interval_and_help_have_their_keys(size: tuple[int, int]) -> None:
+def test_keys_control_panels_pause_interval_and_help(size: tuple[int, int]) -> None:
     with Terminal(*size) as terminal:
         start_program(terminal, *own_disks())
         # the path may be about a job of this machine, which may end

@@ -1,4 +1,4 @@
-"""The input thread, which sleeps until a key comes: keys arrive, including a single Escape, and it ends at once."""
+"""The input thread sleeps until a key comes. All keys arrive, even a single Escape, and the thread can end at once."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ async def test_keys_arrive_and_the_thread_ends_at_once(handlers: None) -> None:
     start = time.monotonic()
     driver.disable_input()
     assert not thread.is_alive()
-    assert time.monotonic() - start < 5  # if it were not woken up, it would sleep for ever
+    assert time.monotonic() - start < 5  # if it were not woken up, it would sleep forever
     os.close(writing)
     os.close(reading)
 

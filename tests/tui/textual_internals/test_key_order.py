@@ -74,7 +74,7 @@ class Main(App[None]):
         ("nzonoxn", ["below n", "above n", "above x", "below n"], 1),
     ],
 )
-async def test_each_key_of_a_burst_acts_on_the_screen_that_the_previous_key_leaves(
+async def test_each_key_of_a_burst_acts_on_the_screen_in_front_after_the_previous_key(
     keys: str, seen: list[str], open_screens: int
 ) -> None:
     app = Main()

@@ -9,7 +9,7 @@ from iotop_ai.tui.screens.main.recording_actions import RecordingActions
 from iotop_ai.tui.screens.main.state import MainState
 from iotop_ai.tui.screens.main.verdict_actions import VerdictActions
 from iotop_ai.tui.threads.staleness import StalenessWatch
-from iotop_ai.tui.view_changes import older
+from iotop_ai.tui.view_changes import older_samples
 
 
 class LiveUpdates:
@@ -27,7 +27,7 @@ class LiveUpdates:
         paused or covered by another screen.
         """
         state = self._state
-        state.past = older(state.past, state.newest, frame, keep=2 * state.canvas.columns)
+        state.past = older_samples(state.past, state.newest, frame, keep=2 * state.canvas.columns)
         state.newest = frame
         self._staleness.note_reading()
         if state.view.silent_s is not None:

@@ -133,7 +133,7 @@ async def test_before_the_first_answer_the_reason_is_shown() -> None:
     assert app.opened == ""
 
 
-async def test_enter_leaves_the_screen_with_the_machine_to_open() -> None:
+async def test_enter_ends_the_app_and_names_the_machine_to_open() -> None:
     async with showing() as shown:
         await shown.press("greater_than_sign", "enter")
         assert shown.app.opened == "gpu05"

@@ -62,7 +62,9 @@ def state(canvas: CountingCanvas) -> MainState:
     return MainState(FRAMES[0], View(), canvas)
 
 
-def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(state: MainState, canvas: CountingCanvas) -> None:
+def test_the_time_controller_pauses_and_sends_the_interval_to_the_source(
+    state: MainState, canvas: CountingCanvas
+) -> None:
     source = Upstream()
     recording = RecordingActions(state, source, None, lambda message: True)
     time = TimeActions(state, source, recording, lambda: None)
@@ -116,7 +118,9 @@ def test_a_key_that_types_nothing_does_not_replace_the_filter(state: MainState, 
     assert state.view.pattern == "pythonx"
 
 
-@pytest.mark.parametrize(("key", "character", "pattern"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")])
+@pytest.mark.parametrize(
+    ("key", "character", "pattern"), [("p", "p", "p"), ("backspace", None, ""), ("ctrl+u", None, "")]
+)
 def test_a_key_that_types_replaces_the_selected_filter(
     state: MainState, key: str, character: str | None, pattern: str
 ) -> None:
@@ -174,7 +178,9 @@ def test_the_last_answer_is_that_of_the_last_key(state: MainState, tmp_path: Pat
     assert re.match(r"done: \d+ s, \d+K in ", ended)
 
 
-def test_keys_say_that_no_thread_can_start(state: MainState, canvas: CountingCanvas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_say_that_no_thread_can_start(
+    state: MainState, canvas: CountingCanvas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers: list[str] = []
 
     def post(message: Message) -> bool:

@@ -9,7 +9,7 @@ from tests.tui.scene import DISKS
 from tests.tui.test_app import Shown, showing
 
 
-def listed(shown: Shown) -> PaletteScreen:
+def list_screen(shown: Shown) -> PaletteScreen:
     screen = shown.app.screen
     assert isinstance(screen, PaletteScreen)
     return screen
@@ -18,9 +18,9 @@ def listed(shown: Shown) -> PaletteScreen:
 async def test_a_device_is_found_by_typing() -> None:
     async with showing() as shown:
         await shown.press("d")
-        assert {entry.action.name for entry in listed(shown).matches} > set(DISKS)
+        assert {entry.action.name for entry in list_screen(shown).matches} > set(DISKS)
         await shown.press(*DISKS[1])
-        assert [entry.action.name for entry in listed(shown).matches] == [DISKS[1]]
+        assert [entry.action.name for entry in list_screen(shown).matches] == [DISKS[1]]
         await shown.press("enter")
         assert shown.view.device == selected_device_name(shown.app.main.frame, shown.view) == DISKS[1]
         await shown.press("d", *"busiest", "enter")
@@ -41,7 +41,7 @@ async def test_the_device_of_the_job_is_followed_until_another_is_selected() -> 
 async def test_a_column_to_sort_by_is_selected_from_a_list(key: str) -> None:
     async with showing() as shown:
         await shown.press(key)
-        assert [entry.action.name for entry in listed(shown).matches] == list(SORT_KEYS)
+        assert [entry.action.name for entry in list_screen(shown).matches] == list(SORT_KEYS)
         await shown.press("down", "down", "enter")
         assert shown.view.sort == SORT_KEYS[2]
 
@@ -54,7 +54,7 @@ async def test_columns_are_hidden_and_shown_again(key: str) -> None:
             await shown.press(key, *"cpu", "enter")
             assert ("cpu%" not in shown.text("process")) is hidden
         await shown.press(key)
-        assert not {"read", "write", "pid"} & {entry.action.name for entry in listed(shown).matches}
+        assert not {"read", "write", "pid"} & {entry.action.name for entry in list_screen(shown).matches}
         await shown.press("escape")
         assert shown.view.no_columns == frozenset()
 

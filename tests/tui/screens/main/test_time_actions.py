@@ -345,7 +345,9 @@ async def test_a_recording_begins_with_the_minute_before(tmp_path: Path) -> None
 
 async def test_leaving_the_screen_closes_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
-    async with live_session(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+    async with live_session(
+        lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)
+    ) as session:
         await session.arrive(1, 3)
         await session.press("R")
         await session.until(lambda: "done: recording to" in session.screen())
@@ -360,7 +362,9 @@ async def test_an_action_that_still_runs_at_exit_is_recorded(tmp_path: Path) -> 
     def add(kind: str, text: str) -> None:
         events.append(Event(stalling()[8].snapshot.at_ns + 1, stalling()[8].snapshot.wall_ns + 1, kind, text))
 
-    async with live_session(lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)) as session:
+    async with live_session(
+        lambda pre: Recorder(FileSink(str(path)), Clock(), preroll=pre, min_free_bytes=0)
+    ) as session:
         session.source.add_event = add  # type: ignore[method-assign]
         session.app.keeper._pending = lambda seq: tuple(events)  # type: ignore[union-attr]
         await session.arrive(1, 3)
