@@ -2,8 +2,8 @@
 
     {"k":"snap","pre":true,"m":86400000000000,"t":1795250000000000000,"gap":true,"key":true,"back":20481,…
 
-Writers build heads with this module. Readers use it to find blocks, times and marks without decoding the line. Writers
-pass text, readers the bytes of a file.
+Writers build heads with this module, as text. Readers pass the bytes of a file, and find blocks, times and marks
+without decoding the line.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _BARE = re.compile(
     r"api_?key|secret_?key|access_?key|private_?key)",
     re.IGNORECASE,
 )
-"""A word without a dash that precedes a secret, as in ``connect NET password X``."""
+"""A word without a leading dash that precedes a secret, as in ``connect NET password X``."""
 _OPTION = re.compile(r"--?[A-Za-z][A-Za-z-]*(?:=.*)?|-[A-Za-z]")
 """An option. If it follows an option that takes a secret, it is not that secret."""
 _LOGIN = re.compile(r"[^\d:]:.|:.*[^\d]|%")
@@ -75,7 +75,7 @@ _LONG_CODE = re.compile(
 )
 _CODE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _MIXED = 0.35
-"""A text looks random if at least this share of its adjacent characters differ in kind; CamelCase names reach 0.25."""
+"""A text looks random if at least this share of its neighbouring characters differ in kind; CamelCase reaches 0.25."""
 _KINDS = str.maketrans(
     {c: k for k, cs in (("a", "abcdefghijklmnopqrstuvwxyz"), ("A", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), ("0", "0123456789"))
      for c in cs}

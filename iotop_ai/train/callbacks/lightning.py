@@ -68,7 +68,7 @@ class LightningCallback(_base()):  # type: ignore[misc]  # its base class is kno
         self.session.not_waiting()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """End the recording when an error or Ctrl-C ends the training. ``teardown`` may not be called in this case."""
+        """End the recording when an error or Ctrl-C ends the training. ``teardown`` is then not always called."""
         steps.mark(f"ended by {type(exception).__name__}")
         self.session.end()
 

@@ -13,6 +13,7 @@ from tests.rigs.tmux import Terminal
 PROGRAM = str(Path(sys.executable).with_name("iotop-ai"))
 COMMAND = shlex.join([PROGRAM, "--no-smart", "-d", "0.5"])
 LEAVES_S = 1.0
+"""The seconds that the program may take to end after q. The terminal and the interpreter need further time."""
 CLEAR = r"printf '\033[2J\033[H'"
 """The shell's own printf is used, because clear would look for ~/.terminfo."""
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d")

@@ -28,7 +28,7 @@ STEP_S = 2.0
 
 
 class Trainer:
-    """A trainer with a unique name and one loader, which computes a little."""
+    """A trainer with a unique name. Its only loader computes a little."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.name = f"{name}.py"

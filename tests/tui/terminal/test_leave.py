@@ -1,4 +1,4 @@
-"""How the live screen restores the terminal when the program is stopped, hung up or fails."""
+"""How the live screen restores the terminal when the program is stopped or hung up, or fails."""
 
 import os
 import shlex

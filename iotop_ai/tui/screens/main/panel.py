@@ -1,4 +1,4 @@
-"""A panel of the main screen: a name of the layout, and the function that makes the rows."""
+"""A panel of the main screen: its name in the layout, and the function that makes its rows."""
 
 from __future__ import annotations
 
