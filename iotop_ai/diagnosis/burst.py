@@ -61,9 +61,9 @@ class Burst:
 def _rates(frame: Frame) -> Iterator[tuple[str, float, float]]:
     """The name, value and floor of every rate that is watched; changes below the floor are ignored."""
     for key, block in (frame.sample.block.value or {}).items():
-        for word, value in (("read", block.read_bytes_per_s), ("write", block.write_bytes_per_s)):
+        for direction, value in (("read", block.read_bytes_per_s), ("write", block.write_bytes_per_s)):
             if value is not None:
-                yield f"{word} {key.name} {key.diskseq}", value, FLOOR_BYTES_PER_S
+                yield f"{direction} {key.name} {key.diskseq}", value, FLOOR_BYTES_PER_S
     for uuid, gpu in (frame.sample.gpu.value or {}).items():
         if gpu.busy_ratio is not None:
             yield f"gpu {uuid}", gpu.busy_ratio, FLOOR_BUSY_RATIO

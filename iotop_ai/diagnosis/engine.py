@@ -189,9 +189,9 @@ def is_aside(finding: Finding) -> bool:
     return costs and finding.severity is Severity.INFO
 
 
-def _with_change(changes: tuple[tuple[int, str], ...], word: str, now: int) -> tuple[tuple[int, str], ...]:
-    """The changes of the last hour, followed by a change to ``word`` unless the last change is to it already."""
+def _with_change(changes: tuple[tuple[int, str], ...], value: str, now: int) -> tuple[tuple[int, str], ...]:
+    """The changes of the last hour, followed by a change to ``value`` unless that is the current value already."""
     recent = sum(now - at <= _CHANGES_NS for at, _ in changes)
     # Keep the last change before that hour, because it gives the state at the beginning of the hour.
     changes = changes[-min(recent + 1, _MOST_CHANGES) :]
-    return changes if changes and changes[-1][1] == word else (*changes, (now, word))
+    return changes if changes and changes[-1][1] == value else (*changes, (now, value))

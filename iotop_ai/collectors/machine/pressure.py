@@ -105,7 +105,7 @@ class PressureCollector:
         return files
 
     def _own_cgroup(self) -> tuple[str, str] | None:
-        """Return our own cgroup; None with --procfs or --sysfs."""
+        """Return the result of ``own_cgroup``; None also with --procfs or --sysfs, or if a file cannot be read."""
         if self._root.has_given_trees:
             return None
         try:

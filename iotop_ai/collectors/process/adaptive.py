@@ -27,8 +27,8 @@ from iotop_ai.lazy.namedtuple import NamedTuple
 from iotop_ai.model.machine.filesystem import NETWORK
 from iotop_ai.model.process.records import ProcessIo, ProcessKey
 
-LEAST = 4_000
-"""The fewest processes for which a tick reads only a part. Reading all of fewer processes is cheap enough."""
+MIN_PROCESSES = 4_000
+"""The fewest processes for which a tick reads only a part. If there are fewer, reading all of them is cheap enough."""
 IO_COHORTS = 20
 """The number of ticks in which the io of every inactive process is read once."""
 RECENT_TICKS = 10
@@ -40,7 +40,7 @@ SLACK_SHARE = 0.03
 SLACK_BYTES_PER_S is the other part. Small differences are normal, since the two are not read at the same instant.
 """
 LONGEST_PAUSE = 8
-"""The longest pause of the check of direct writes, in ticks, which include that of the full read.
+"""The longest pause of the check of direct writes, in ticks; the tick of the full read counts too.
 
 The check pauses when a full read found no other active process: the kernel's own journal writes and pages under
 writeback look like direct writes.
@@ -125,15 +125,16 @@ def parse_vmstat(raw: bytes, page: int) -> _Machine | None:
 class AdaptiveSelection:
     """Selects the processes that a tick reads, checks their sum against the machine's, and records the result.
 
-    The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. least: the fewest processes for
-    which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads all processes.
+    The methods for these three steps are ``select``, ``balanced`` and ``record_tick``. min_processes: the fewest
+    processes for which a tick reads only a part. refused: prefixes of the filesystem types with which every tick reads
+    all processes.
     io_at: for each cohort of PIDs, the time of its last read. io_out: the time of the last read of each process that
     was read outside the turn of its cohort.
     """
 
-    def __init__(self, root: Root, *, least: int = LEAST, refused: tuple[str, ...] = REFUSED) -> None:
+    def __init__(self, root: Root, *, min_processes: int = MIN_PROCESSES, refused: tuple[str, ...] = REFUSED) -> None:
         self._root = root
-        self._least = least
+        self._min_processes = min_processes
         self._refused = refused
         self._file: KeptFile | OSError | None = None
         self._page = os.sysconf("SC_PAGE_SIZE")
@@ -152,7 +153,9 @@ class AdaptiveSelection:
 
     def update_allowed(self, count: int) -> None:
         """Decide whether ticks can read only a part of ``count`` processes. Call this method from time to time."""
-        self._allowed = count >= self._least and self._root.live and os.geteuid() == 0 and self._counters_complete()
+        self._allowed = (
+            count >= self._min_processes and self._root.live and os.geteuid() == 0 and self._counters_complete()
+        )
 
     def _counters_complete(self) -> bool:
         if read_container(self._root):

@@ -61,7 +61,7 @@ COHORTS = 5
 ADAPTIVE_COHORTS = IO_COHORTS
 """The number that replaces COHORTS when a tick reads only a part of the io files; a multiple of COHORTS."""
 FULL_TICKS = 2
-"""The number of ticks at the start that read every stat, so that the first interval has each process's CPU time."""
+"""The number of first ticks that read every stat, so that the first interval has each process's CPU time."""
 CAPTURED_ROOM = 256
 """The most descriptors that are kept for a captured tree; their number matters only on a live machine."""
 
@@ -125,7 +125,7 @@ class ProcessCollector:
         self._stat_out, self._io_stale = dict(self._stat_out), dict(self._io_stale)
         fresh = self._admit_new()
         if not self._entries:
-            self._root.entries("proc")  # raises OSError when too many files are open to list any
+            self._root.entries("proc")  # raises OSError if too many open files prevent the listing
             raise Unavailable(Status.ABSENT, "no process is listed under /proc", "mount -t proc proc /proc")
         moved = self._read_io(fresh)
         stat_at = self._read_stat([*moved, *fresh])
@@ -360,7 +360,7 @@ class ProcessCollector:
         self._discovery.probe_exited(pid)
 
     def _read_io(self, fresh: list[ProcessEntry]) -> dict[ProcessEntry, int]:
-        """Read the io of the selected processes, or of all; return the ``io_weight`` by which each changed one grew."""
+        """Read the io of the selected processes, or of all; return how much each changed one grew, by ``io_weight``."""
         before, stale, adaptive = self._io_at, self._io_stale, self._adaptive
         self._io_stale, self._io_since, self._grown = {}, {}, {}
         selected = None
@@ -383,8 +383,8 @@ class ProcessCollector:
                 more = self._store_io(self._sweep.run(late), before, stale, moved)
                 grown, selected = IoBytes(*map(add, grown, more)), [*selected, *late]
             seconds = (self._clock.monotonic_ns() - before) / 1e9
-            of_children, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
-            if not adaptive.balanced(grown, of_children, seconds):
+            inherited, self._ended_io = match_inherited(self._ended_io, self._grown, self._entries)
+            if not adaptive.balanced(grown, inherited, seconds):
                 count = len(moved)
                 self._store_io(self._sweep.run(), before, stale, moved)
                 adaptive.record_full_read(len(moved) > count)

@@ -28,7 +28,7 @@ class DelayAccounting:
         self._without_switch: bool | None = None
         """Whether accounting is on, for a kernel without the sysctl; None when it is unknown."""
         self._from_boot = False
-        """Whether accounting, if it is on, was on since boot, so that all tasks are counted."""
+        """Whether accounting, if it is on, has been on since boot, so that all tasks are counted."""
         self._since: int | None = None
 
     def read(self, keys: Iterable[ProcessKey]) -> tuple[bool | None, int | None]:
@@ -53,11 +53,11 @@ class DelayAccounting:
             if isinstance(switch, OSError) and is_transient(switch):
                 return None  # the next read tries again
             self._switch = switch
-            words = self._root.text_or("proc/cmdline").split()
+            boot_options = self._root.text_or("proc/cmdline").split()
             old = has_delay_switch(self._root.text_or("proc/sys/kernel/osrelease")) is False
-            self._from_boot = old or "delayacct" in words
-            # A newer kernel without the sysctl was built without delay accounting; its counts are unknown.
-            self._without_switch = "nodelayacct" not in words if old else None
+            self._from_boot = old or "delayacct" in boot_options
+            # A newer kernel without the sysctl was built without delay accounting, so its tasks' waits are unknown.
+            self._without_switch = "nodelayacct" not in boot_options if old else None
         if isinstance(self._switch, OSError):
             return self._without_switch
         return self._switch.read().strip() not in (b"", b"0")

@@ -18,7 +18,10 @@ with a larger buffer, the contents of 10,000 processes would take twice the memo
 """
 STAT_SIZE = 1024
 STAT_USUAL = 472
-"""The size of the buffer for a stat line, in bytes. A line is longer only if its numbers are huge."""
+"""The size of the buffer for a stat line, in bytes.
+
+A line that fills it, because its numbers are huge, is read again with a buffer of ``STAT_SIZE``.
+"""
 MOST_KEPT = 16_384
 """The most descriptors that are kept open. Each occupies 4.3 kB of kernel memory after its first read."""
 RESERVED = 500

@@ -70,7 +70,7 @@ class ExitWatch:
             raise self._as_unavailable(error) from error
 
     def read(self) -> dict[int, int]:
-        """Return the exit codes (0 to 255), or minus the signals, since the last call, by PID. Raises OSError."""
+        """Return, by PID, the exit codes since the last call: 0 to 255, or minus the signal. Raises OSError."""
         codes: dict[int, int] = {}
         view = memoryview(self._buffer)
         for _ in range(MOST_MESSAGES):

@@ -12,8 +12,8 @@ from iotop_ai.collectors.process.exit_codes import ExitWatch
 class KnownExits:
     """The exit codes of processes that have exited but are still listed.
 
-    codes: the exit code, or minus the signal, by PID: of each zombie that was seen alive and whose io we can read; if
-    the kernel reports exits, also of all other processes that exit.
+    codes: by PID, the exit code or minus the signal. It has each zombie that was seen alive and whose io we can read;
+    if the kernel reports exits, it has every other exited process too.
     """
 
     def __init__(self) -> None:

@@ -80,7 +80,7 @@ class IoSweep:
     def add(self, entries: Sequence[ProcessEntry]) -> list[ProcessEntry]:
         """Add entries in the order of their start times; return the entries that cannot be read.
 
-        An entry for which no descriptor is free is opened at each read, and gets a descriptor as soon as one is free.
+        If no descriptor is free, the entry's file is opened at each read, until a descriptor is free.
         """
         if not entries and (not self._loose or self._budget.in_use >= self._budget.most):
             return []
@@ -210,9 +210,9 @@ class StatSweep:
         kept, fds, loose = lists
         out: list[tuple[ProcessEntry, bytes | OSError]] = []
         for start in range(0, len(fds), READ_BATCH):
-            part, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
-            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, part)))
-            out += [(part[i], _whole(raws[i], fds[start + i])) for i in new]
+            batch, raws = kept[start : start + READ_BATCH], read_kept(fds[start : start + READ_BATCH], STAT_USUAL)
+            new = compress(range(len(raws)), map(ne, map(hash, raws), map(_STAT_HASH, batch)))
+            out += [(batch[i], _whole(raws[i], fds[start + i])) for i in new]
         for entry in loose:
             raw = read_stat_once(self._root, entry.key.pid)
             if hash(raw) != entry.stat_hash:

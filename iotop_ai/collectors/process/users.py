@@ -21,7 +21,7 @@ TIMEOUT_S = 0.05
 A name in /etc/passwd takes 0.1 ms. Until a slower name arrives, the UID is shown.
 """
 RETRY_S, LONGEST_RETRY_S = 60.0, 3600.0
-"""The least and the most seconds until the UIDs without a name are looked up again.
+"""The shortest and the longest time until the UIDs without a name are looked up again, in seconds.
 
 A name service that does not answer looks like a UID that has no name.
 """

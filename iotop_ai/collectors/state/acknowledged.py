@@ -50,7 +50,7 @@ class Acknowledged:
     def read(self) -> dict[str, str]:
         """Return the acknowledged values by identity.
 
-        Raises OSError, and ValueError for a file of another user or a file with other content.
+        Raises OSError; also ValueError if the file belongs to another user or was not written by this program.
         """
         raw = self._raw()
         return {} if raw is None else parse_acknowledged(raw)
@@ -87,8 +87,8 @@ class Acknowledged:
 
         The value of a removed entry is None.
 
-        A file that cannot be read counts as unchanged. The next call tries again, but if the file's content or owner is
-        the reason, only once that has changed. Without a change, the call costs one stat() of the file.
+        A file that cannot be read counts as unchanged, and the next call tries again. A file with an invalid content or
+        owner is read again only after it has changed. Without a change, the call costs one stat() of the file.
         """
         try:
             status = os.stat(self._file, follow_symlinks=False)

@@ -39,10 +39,10 @@ def home_path(environ: Mapping[str, str] = os.environ) -> str:
 
 
 def state_path(environ: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the state folder, which may not exist yet. It is a str, because the start avoids pathlib."""
-    given = environ.get("XDG_STATE_HOME", "")
+    """Return the path of the state folder, which may not exist yet; a str, because start-up does not load pathlib."""
+    base = environ.get("XDG_STATE_HOME", "")
     # The specification says to ignore a relative path.
-    return os.path.join(given if given.startswith("/") else os.path.join(home_path(environ), ".local/state"), FOLDER)
+    return os.path.join(base if base.startswith("/") else os.path.join(home_path(environ), ".local/state"), FOLDER)
 
 
 def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -52,24 +52,24 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(state_path(environ))
 
 
-def settings_file(environ: Mapping[str, str], given: str | None = None) -> str:
+def settings_file(environ: Mapping[str, str], option: str | None = None) -> str:
     """Return the path of the settings file, which may not exist.
 
-    The path is ``given``, or $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config. For root, ~/.config is in root's
-    own home even if sudo kept the caller's HOME.
+    The path is ``option`` (--config), or $IOTOP_AI_CONFIG, or below $XDG_CONFIG_HOME or ~/.config. For root, ~/.config
+    is in root's own home even if sudo kept the caller's HOME.
     """
-    if given or environ.get(CONFIG_VARIABLE):
-        return os.path.expanduser(given or environ[CONFIG_VARIABLE])
+    if option or environ.get(CONFIG_VARIABLE):
+        return os.path.expanduser(option or environ[CONFIG_VARIABLE])
     base = environ.get("XDG_CONFIG_HOME", "")
     # The specification says to ignore a relative path.
     return os.path.join(base if base.startswith("/") else os.path.join(home_path(environ), ".config"), FOLDER, CONFIG)
 
 
-def config_path(environ: Mapping[str, str], given: str | None = None) -> Path:
+def config_path(environ: Mapping[str, str], option: str | None = None) -> Path:
     """Return ``settings_file`` as a Path."""
     from pathlib import Path
 
-    return Path(settings_file(environ, given))
+    return Path(settings_file(environ, option))
 
 
 def open_folder(folder: Path | str) -> int:

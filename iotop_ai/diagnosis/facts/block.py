@@ -56,8 +56,9 @@ class DeviceFacts(NamedTuple):
     """The mean number of requests that are queued or in service."""
 
     @property
-    def judged_ms(self) -> float | None:
-        """The mean await of reads if any read completed, else the mean await of all requests; None when unknown."""
+    def compared_await_ms(self) -> float | None:
+        """The await to compare with normal_ms: the mean of reads, or of all requests if no read completed; None when
+        unknown."""
         return self.read_await_ms if self.read_await_ms is not None else self.await_ms
 
     @property
@@ -202,7 +203,7 @@ def device_facts(
     read_await_ms = _weighted(column["read_await_ms"], column["reads_per_s"])
     normal = normal_await_ms(info, base, size, limits, learned if timed else NOTHING)
     await_ms = mean(column["await_ms"])
-    judged = read_await_ms if read_await_ms is not None else await_ms
+    compared_await_ms = read_await_ms if read_await_ms is not None else await_ms
     if serial:
         busy = [None if r is None else r.busy_ratio for r in rates]
         saturated = both(at_least(busy, limits.disk_busy), at_least(awaits, limits.disk_await_ms))
@@ -231,7 +232,7 @@ def device_facts(
         read_size_bytes=size,
         busy_ratio=utilised,
         normal_ms=normal,
-        inflation=None if judged is None else judged / normal,
+        inflation=None if compared_await_ms is None else compared_await_ms / normal,
         serves_serially=serial,
         above_normal=above_normal,
         slow=slow,
@@ -258,8 +259,8 @@ def all_devices(
     if not infos:
         return ()
     active: dict[BlockKey, None] = {}
-    for some in cache.each(window.samples, (), _active):
-        active.update(some)
+    for keys in cache.each(window.samples, (), _active):
+        active.update(keys)
     return tuple(
         device_facts(key, info, infos, window, limits, learned)
         for key in active

@@ -74,11 +74,11 @@ def gpu_facts(snapshot: Snapshot, tree: Callable[[], Family], window: Window, li
         or (not state.processes and (state.memory_used_bytes or 0) >= limits.gpu_used_bytes)
         or (not state.processes and (mean(over_window(uuid, "busy_ratio")) or 0.0) >= limits.idle_gpu)
     ]
-    judged = used or list(states)
-    columns = [over_window(uuid, "busy_ratio") for uuid in judged]
+    measured = used or list(states)
+    columns = [over_window(uuid, "busy_ratio") for uuid in measured]
     busy = tuple(mean(row) for row in zip(*columns, strict=True))
     power = []
-    for uuid in judged:
+    for uuid in measured:
         watts, limit = mean(over_window(uuid, "power_watts")), mean(over_window(uuid, "power_limit_watts"))
         power.append(watts / limit if watts is not None and limit else None)
     listed = [p for state in states.values() for p in state.processes or () if p.kind == COMPUTE]

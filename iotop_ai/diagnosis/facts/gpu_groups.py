@@ -14,7 +14,7 @@ from iotop_ai.model.finding import Evidence, Finding
 from iotop_ai.model.gpu.detail import GpuDetail
 from iotop_ai.model.gpu.state import GpuRates, GpuState
 
-_OF = {field: itemgetter(place) for place, field in enumerate(GpuRates._fields)}
+_GETTERS = {field: itemgetter(index) for index, field in enumerate(GpuRates._fields)}
 """A getter for each rate of a GPU."""
 
 
@@ -35,7 +35,7 @@ class OneGpu:
     def mean(self, field: str) -> float | None:
         """The mean of the rate ``field``; None if it is unknown in every sample."""
         if field not in self._means:
-            self._means[field] = mean(map(_OF[field], self.rates))
+            self._means[field] = mean(map(_GETTERS[field], self.rates))
         return self._means[field]
 
     @property

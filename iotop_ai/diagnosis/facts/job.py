@@ -136,8 +136,8 @@ class JobFacts(NamedTuple):
         return bool(self.place.mounts) and is_fuse(self.place.mounts[0].fstype)
 
 
-_OF = {field: itemgetter(place) for place, field in enumerate(JobRates._fields)}
-_SWEEPS = _OF["sweeps"]
+_GETTERS = {field: itemgetter(index) for index, field in enumerate(JobRates._fields)}
+_SWEEPS = _GETTERS["sweeps"]
 
 
 def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
@@ -146,7 +146,7 @@ def _rates(window: Window, key: ProcessKey) -> list[JobRates]:
 
 def _weighted(rates: Sequence[JobRates], field: str) -> float | None:
     """The mean of a share, weighted by the number of sweeps in each interval; None when unknown."""
-    values, sweeps = [*map(_OF[field], rates)], [*map(_SWEEPS, rates)]
+    values, sweeps = [*map(_GETTERS[field], rates)], [*map(_SWEEPS, rates)]
     if None in values:
         sweeps = [count for value, count in zip(values, sweeps, strict=True) if value is not None]
         values = [value for value in values if value is not None]

@@ -63,11 +63,11 @@ def pids_of(snapshot: Snapshot, job: Job, among: Sequence[int]) -> frozenset[int
     stat = {} if snapshot.processes.value is None else snapshot.processes.value.stat
     parents: dict[int, int] = {}
     for pid in among:
-        up, steps = pid, 0
+        ancestor, steps = pid, 0
         if pid not in inside and not parents:
             parents = {key.pid: process_stat.ppid for key, process_stat in stat.items()}
-        while up not in inside and up in parents and steps < _DEEPEST:
-            up, steps = parents[up], steps + 1
-        if up in inside:
+        while ancestor not in inside and ancestor in parents and steps < _DEEPEST:
+            ancestor, steps = parents[ancestor], steps + 1
+        if ancestor in inside:
             inside.add(pid)
     return frozenset(inside)

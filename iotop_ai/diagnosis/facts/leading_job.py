@@ -109,8 +109,8 @@ def leading_job(facts: Facts, findings: Sequence[Finding], lost: Mapping[Process
         hours = lost.get(key, 0.0)
         of_other = bool(euid) and job.job.uid != euid
         # The leading job gives way only to a job that clearly works more.
-        last = importance(job, stays=key.pid == before)
-        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, last)
+        by_importance = importance(job, stays=key.pid == before)
+        return (of_other, key.pid not in losing, not job.active, -hours * job.gpus, -hours, by_importance)
 
     return min(facts.jobs, key=order, default=None)
 

@@ -93,8 +93,8 @@ def disk_neighbour(
 def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:
     """(the pids of the job's members and of all processes below them, the tasks of those that are not members).
 
-    Such a process is for instance a decoder that a trainer starts: it works for the job. Most jobs have none; then
-    ``facts.tasks``, which covers every process, is not needed.
+    A process below a member, such as a decoder that a trainer starts, works for the job. Most jobs have none that is
+    not a member; then ``facts.tasks``, which covers every process, is not needed.
     """
     members = frozenset(key.pid for key in job.job.members)
     started = facts.family.with_descendants(members) - members
@@ -109,7 +109,8 @@ def _storage_check(facts: Facts, needed: float, most: float) -> Neighbour | None
     """The storage check of this program that moves ``needed`` to ``most`` bytes per second; None if there is none.
 
     The monitor's own check is not in ``facts.tasks``. A check starts several reading processes, one after the other.
-    When such a process ends, the kernel adds its I/O to the check's I/O. So the mean rate since the check began counts.
+    When such a process ends, the kernel adds its I/O to the check's I/O. The rate is therefore the mean since the check
+    began.
     """
     table = facts.snapshot.processes.value
     if table is None:

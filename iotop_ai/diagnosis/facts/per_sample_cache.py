@@ -34,9 +34,9 @@ class PerSampleCache(Generic[T]):
 
     def _shared(self, samples: tuple[Sample, ...], depends_on: tuple[object, ...]) -> tuple[T, ...]:
         """The cached values of those leading ``samples`` that the previous window also has."""
-        before, start, first = self._samples, 0, samples[0]
+        before, start, oldest = self._samples, 0, samples[0]
         for sample in before:
-            if sample is first:
+            if sample is oldest:
                 break
             start += 1
         count = min(len(before) - start, len(samples))

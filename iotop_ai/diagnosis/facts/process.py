@@ -17,7 +17,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 LOADER_NAMES = ("pt_data_worker", "pt_multiprocess", "pt_thread_data_")
 """The names that PyTorch gives to DataLoader workers, cut to the 15 characters of comm."""
 _DELAY_SEEN = 0.05
-"""The least blocked share from delay accounting that replaces the share of the samples in state D."""
+"""Delay accounting replaces the samples in state D if it shows a blocked share of at least this."""
 _FEW = 8
 """Above this number of tasks, the means of all processes are computed together, which is then faster."""
 _NAME_AND_UID = attrgetter("name", "uid")
@@ -41,7 +41,7 @@ class TaskFacts(NamedTuple):
     write_bytes_per_s: float | None
 
     @property
-    def loader(self) -> bool:
+    def is_loader(self) -> bool:
         """Whether the process has the name of a DataLoader worker."""
         return self.name.startswith(LOADER_NAMES)
 
@@ -175,10 +175,10 @@ class Tasks:
         if self._sums.no_cpu:
             known = [task for task in self.all() if task.cpu_ratio is not None]
             return max(known, key=lambda task: task.cpu_ratio or 0.0, default=None)
-        cpu, places = self._sums.column(CPU), range(len(self._sums.keys))
-        most = next(self._tasks_at([max(places, key=cpu.__getitem__)] if places else ()), None)
+        cpu, indices = self._sums.column(CPU), range(len(self._sums.keys))
+        most = next(self._tasks_at([max(indices, key=cpu.__getitem__)] if indices else ()), None)
         # The busiest process is rarely excluded, so sorting them all is rarely needed.
-        return most or next(self._tasks_at(sorted(places, key=cpu.__getitem__, reverse=True)), None)
+        return most or next(self._tasks_at(sorted(indices, key=cpu.__getitem__, reverse=True)), None)
 
     def blocked_groups(self, least: float) -> tuple[Group, ...]:
         """The tasks that ``blocked`` returns, in groups as ``grouped`` makes them."""
@@ -202,13 +202,13 @@ class Tasks:
             ],
         )
 
-    def _grouped(self, places: Iterable[int]) -> tuple[Group, ...]:
+    def _grouped(self, indices: Iterable[int]) -> tuple[Group, ...]:
         """The result of ``grouped`` for tasks whose figures are all known, without making a TaskFacts for each."""
         table, keys, own_pids, ratios = self._table, self._sums.keys, self._own_pids, self._ratios
         assert table is not None
         blocked, cpu, read, write = ratios.blocked, ratios.cpu, ratios.read, ratios.write
         by: dict[tuple[str, int], list[int]] = {}
-        for i in places:
+        for i in indices:
             key = keys[i]
             info = table.info.get(key)
             if info is not None and not info.kernel and key.pid not in own_pids and key in table.stat:
@@ -228,12 +228,12 @@ class Tasks:
             for (name, uid), alike in by.items()
         )
 
-    def _once(self, selection: str, least: float, places: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
+    def _once(self, selection: str, least: float, indices: Callable[[], Iterable[int]]) -> tuple[TaskFacts, ...]:
         if self._table is None:
             return ()
         tasks = self._selected.get((selection, least))
         if tasks is None:
-            selected = [*places()]
+            selected = [*indices()]
             if len(selected) > _FEW:
                 self._rows = self._ratios.rows
             tasks = self._selected[selection, least] = tuple(self._tasks_at(selected))
@@ -242,10 +242,10 @@ class Tasks:
     def _where_blocked(self, least: float) -> list[int]:
         return [i for i, blocked in enumerate(self._ratios.blocked) if blocked >= least]
 
-    def _tasks_at(self, places: Iterable[int]) -> Iterator[TaskFacts]:
+    def _tasks_at(self, indices: Iterable[int]) -> Iterator[TaskFacts]:
         """The tasks at these indices, in this order; kernel threads and the monitor's processes are excluded."""
         known = self._known
-        for i in places:
+        for i in indices:
             if i not in known:
                 known[i] = self._task(i)
             task = known[i]

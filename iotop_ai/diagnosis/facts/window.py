@@ -26,21 +26,21 @@ class Window(NamedTuple):
     """The fewest samples with which a condition can be judged."""
 
 
-_OF = {field: itemgetter(place) for place, field in enumerate(Sample._fields)}
+_GETTERS = {field: itemgetter(index) for index, field in enumerate(Sample._fields)}
 """A getter for each field of a Sample."""
-_AT = _OF["at_ns"]
+_AT_NS = _GETTERS["at_ns"]
 
 
 def _intervals(samples: Sequence[Sample], field: str) -> list[float]:
     """The seconds between the readings of one subsystem, without gaps."""
-    rows = map(_OF[field], samples)
+    rows = map(_GETTERS[field], samples)
     return [
         seconds for s, (_, _, seconds, renewed) in zip(samples, rows, strict=True) if renewed and seconds and not s.gap
     ]
 
 
-def _middle(known: list[float]) -> float | None:
-    return known[len(known) // 2] if known else None
+def _median(ascending: list[float]) -> float | None:
+    return ascending[len(ascending) // 2] if ascending else None
 
 
 class Intervals:
@@ -90,7 +90,7 @@ class Periods:
     def of(self, field: str) -> float | None:
         """The median seconds between readings of one subsystem; None if the history has fewer than two."""
         if field not in self._periods:
-            self._periods[field] = _middle(self._intervals.of(self._history, field))
+            self._periods[field] = _median(self._intervals.of(self._history, field))
         return self._periods[field]
 
 
@@ -120,11 +120,11 @@ def recent_window(
     long_s = limits.periods * period
     width = max(seconds, long_s)
     needed = limits.least_samples if long_s <= HISTORY_S else 2
-    recent = history[bisect_right(history, now_ns - int(width * 1e9), key=_AT) :]
+    recent = history[bisect_right(history, now_ns - int(width * 1e9), key=_AT_NS) :]
     chosen = [
         s
-        for s, (_, _, took, renewed) in zip(recent, map(_OF[slowest], recent), strict=True)
-        if renewed and took is not None and s.at_ns <= now_ns and not s.gap
+        for s, (_, _, interval_s, renewed) in zip(recent, map(_GETTERS[slowest], recent), strict=True)
+        if renewed and interval_s is not None and s.at_ns <= now_ns and not s.gap
     ]
     return Window(tuple(chosen), width, needed)
 

@@ -80,9 +80,9 @@ def _step(old: JobMemory, job: Job, at_ns: int, lost_s: float, waiting: bool, li
         return old._replace(idle_s=round(old.idle_s + lost_s, 3), following=False) if old.newest_ticks else old
     newest = max(old.newest_ticks, *starts)
     if old.newest_ticks and min(starts) > old.newest_ticks:
-        apart_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
+        no_workers_s = 0.0 if old.last_worker_ended_ns is None else (at_ns - old.last_worker_ended_ns) / 1e9
         idle_s = old.idle_s + lost_s
-        own_s = idle_s * min(1.0, _TURN_S / apart_s) if apart_s else idle_s
+        own_s = idle_s * min(1.0, _TURN_S / no_workers_s) if no_workers_s else idle_s
         restart = WorkerRestart(at_ns, round(own_s, 3), 0.0)
         before = old.restarts
         if old.following and before:

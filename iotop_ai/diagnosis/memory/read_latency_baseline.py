@@ -90,8 +90,8 @@ def _added(
         sizes = baseline.sizes
         if baseline.minute is not None and baseline.reads >= limits.baseline_reads:
             bucket = size_bucket(baseline.size_bytes / baseline.reads)
-            full = with_minute(sizes[bucket], baseline.minute * MINUTE_NS, baseline.wait_us / baseline.reads / 1000)
-            sizes = (*sizes[:bucket], full, *sizes[bucket + 1 :])  # type: ignore[assignment]
+            updated = with_minute(sizes[bucket], baseline.minute * MINUTE_NS, baseline.wait_us / baseline.reads / 1000)
+            sizes = (*sizes[:bucket], updated, *sizes[bucket + 1 :])  # type: ignore[assignment]
         baseline = DeviceBaseline(minute, sizes=sizes)
     return baseline._replace(
         reads=baseline.reads + reads,

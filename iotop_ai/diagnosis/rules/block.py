@@ -64,7 +64,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
         ("mount", facts.mount(device)),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
-        ("await_ms", device.judged_ms),
+        ("await_ms", device.compared_await_ms),
         ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("lost", stall.lost),
@@ -84,7 +84,7 @@ def _args(facts: Facts, stall: _Stall) -> Args:
 def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float) -> tuple[Evidence, ...]:
     device, group = stall.device, stall.group
     disk = f"disks.{device.name}"
-    out = [Evidence(f"{disk}.read_await_ms", device.judged_ms, "ms", round(await_limit, 3))]
+    out = [Evidence(f"{disk}.read_await_ms", device.compared_await_ms, "ms", round(await_limit, 3))]
     if device.serves_serially:
         out.append(Evidence(f"{disk}.busy_ratio", device.busy_ratio, "ratio", facts.limits.disk_busy))
     out.append(Evidence(f"{disk}.read_bytes_per_s", device.read_bytes_per_s, "B/s"))
@@ -99,9 +99,9 @@ def _evidence(facts: Facts, stall: _Stall, await_limit: float, gpu_limit: float)
     return tuple(out)
 
 
-def _family_count(facts: Facts, tasks: bool) -> int:
+def _family_count(facts: Facts, has_group: bool) -> int:
     pressed = (facts.io_pressure_ratio or 0.0) >= facts.limits.pressure
-    return 1 + tasks + pressed + bool(facts.gpu.used)
+    return 1 + has_group + pressed + bool(facts.gpu.used)
 
 
 def _caps(facts: Facts, group: Group | None) -> list[float]:
@@ -160,7 +160,7 @@ def processes_wait_for_disk(facts: Facts) -> tuple[Claim, ...]:
         await_limit = limits.disk_await_ms if device.serves_serially else factor * device.normal_ms
         stall = _Stall(group, device, lost)
         caps = [*_caps(facts, group), 1.0 if clear else ALMOST_NORMAL]
-        sure = confidence(BASE, _family_count(facts, tasks=True), *caps)
+        sure = confidence(BASE, _family_count(facts, has_group=True), *caps)
         evidence = _evidence(facts, stall, await_limit, limits.gpu_fair)
         finding = _finding(facts, stall, evidence, severe=False, sure=sure)
         out.append(claim(facts, finding, flags, group.blocked_ratio / limits.blocked))
@@ -200,7 +200,7 @@ def gpu_idle_while_disk_saturated(facts: Facts) -> tuple[Claim, ...]:
         top = max(spinning, key=lambda t: t.cpu_ratio or 0.0)
         evidence += (Evidence(f"processes.{top.name}.cpu_ratio", top.cpu_ratio, "ratio", limits.thread_busy),)
     caps = [*_caps(facts, group), 1.0 if group else THREAD_ONLY]
-    sure = confidence(BASE, _family_count(facts, tasks=group is not None), *caps)
+    sure = confidence(BASE, _family_count(facts, has_group=group is not None), *caps)
     severe = share(device.critical) >= limits.enter_share
     level = 1.0 if group is None else group.blocked_ratio / limits.blocked
     return (claim(facts, _finding(facts, stall, evidence, severe, sure), both(idle, device.saturated), level),)

@@ -14,8 +14,8 @@ from iotop_ai.model.finding import Advice, Evidence, Finding, Severity
 WITH_WAIT, WITHOUT_WAIT = 0.96, 0.8
 """The confidence with a process in state D, and without one."""
 _START_INTERVALS = 1.5
-"""A count of requests in flight that got stuck within this many intervals of the start needs a process in state D,
-because the kernel may have miscounted before the start."""
+"""A count of requests in flight that got stuck within this many intervals after the monitor started needs a process in
+state D, because the kernel may have miscounted earlier."""
 
 
 def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
@@ -34,7 +34,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
     limits, now, infos = facts.limits, facts.snapshot.at_ns, facts.snapshot.disks.value or {}
     ages = {name: hung_s(facts.carry.hung, name, now) for name in facts.carry.hung}
     silent = {name for name, age in ages.items() if age >= limits.hung_s}
-    first_ns = _START_INTERVALS * max(1.0, facts.snapshot.interval_s) * 1e9
+    startup_ns = _START_INTERVALS * max(1.0, facts.snapshot.interval_s) * 1e9
     process_waits = bool(facts.history and facts.history[-1].waits)
     out = []
     for key, counters in facts.snapshot.block.value.items():
@@ -42,7 +42,7 @@ def disk_does_not_answer(facts: Facts) -> tuple[Claim, ...]:
         if key.name not in silent or info is None or info.kind not in JUDGED_KINDS or _below(info, infos) & silent:
             continue
         since = facts.carry.hung[key.name]
-        if not process_waits and since - (facts.carry.started_ns or 0) < first_ns:
+        if not process_waits and since - (facts.carry.started_ns or 0) < startup_ns:
             continue
         out.append(_claim(facts, key, info, ages[key.name], counters.in_flight, process_waits))
     return tuple(out)

@@ -100,7 +100,7 @@ def workers_compute(facts: Facts) -> tuple[Claim, ...]:
 def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
     """Groups of two or more processes of one name that each keep a core busy, without the known DataLoader names."""
     busy = facts.limits.thread_busy * facts.limits.leave_level
-    tasks = (t for t in facts.tasks if not t.loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
+    tasks = (t for t in facts.tasks if not t.is_loader and (t.cpu_ratio or 0.0) >= busy and _preparing(facts, t))
     return tuple(
         g for g in grouped(tasks, table) if g.alike_count > 1 and (g.cpu_ratio or 0.0) >= facts.limits.thread_busy
     )
@@ -109,7 +109,7 @@ def _alike(facts: Facts, table: ProcessTable) -> tuple[Group, ...]:
 def _is_worker(facts: Facts, task: TaskFacts, with_gpu: bool) -> bool:
     if with_gpu and facts.gpu.pids is not None:
         return task.key.pid not in facts.gpu.on_gpu
-    if not task.loader:
+    if not task.is_loader:
         return False
     parent = next((t for t in facts.tasks if t.key.pid == task.ppid), None)
     # A parent without activity is not listed, so an unlisted parent waits.
@@ -132,19 +132,19 @@ def one_thread_loads(facts: Facts) -> tuple[Claim, ...]:
     if table is None or not facts.gpu.used or busy is None or facts.job_time_is_explained:
         return ()
     mapped = facts.gpu.pids is not None
-    alone = [
+    one_core = [
         t
         for t in facts.gpu_task_facts
         if limits.thread_busy * limits.leave_level <= (t.cpu_ratio or 0.0) <= limits.thread_most
         and (t.cpu_ratio or 0.0) > t.blocked_ratio
-        and not t.loader
+        and not t.is_loader
         and (not mapped or t.key.pid in facts.gpu.on_gpu)
         and not any(c.ppid == t.key.pid and ((c.cpu_ratio or 0) > 0.1 or c.blocked_ratio > 0.35) for c in facts.tasks)
     ]
-    if not mapped and len(alone) != 1:
+    if not mapped and len(one_core) != 1:
         return ()
     out = []
-    for group in grouped(alone, table):
+    for group in grouped(one_core, table):
         finding = Finding(
             "single_thread",
             Severity.WARNING,

@@ -1,4 +1,4 @@
-"""Acknowledged findings, which do not clear by themselves, or not soon, and are hidden until they get worse."""
+"""Acknowledged findings: they do not clear by themselves soon, and are hidden until they get worse."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def _is_compared(name: str) -> bool:
 
 def worse(finding: Finding, value: str) -> bool:
     """Whether the finding is worse now than when it was acknowledged at ``value``."""
-    severity, *words = value.split() or [""]
+    severity, *pairs = value.split() or [""]
     if severity not in _SEVERITIES or _SEVERITIES.index(finding.severity.value) > _SEVERITIES.index(severity):
         return True
     acknowledged = {}
-    for word in words:
-        name, _, text = word.partition("=")
+    for pair in pairs:
+        name, _, text = pair.partition("=")
         try:
             acknowledged[name] = float(text)
         except ValueError:

@@ -40,7 +40,8 @@ def storage_advice(
     if rate and job is not None and _readers_limit_rate(facts, device, job):
         if slow:
             out.append(_more_in_flight(facts, device, job))
-        readers = (("readers", job.blocked_tasks), ("workers", float(job.workers)), ("await_ms", device.judged_ms))
+        await_ms = device.compared_await_ms
+        readers = (("readers", job.blocked_tasks), ("workers", float(job.workers)), ("await_ms", await_ms))
         out.append(Advice("drawn_rate", (("device", device.name), ("rate", rate), *readers)))
     elif rate and facts.gpu.used and lost < _MOST_LOST:
         out.append(Advice("needed_rate", (("device", device.name), ("rate", rate), ("needed", rate / (1 - lost)))))
@@ -63,7 +64,7 @@ def _readers_limit_rate(facts: Facts, device: DeviceFacts, job: JobFacts) -> boo
     if latency_is_typical(base_of(device.info, facts.snapshot.disks.value or {})):
         return False
     before = baseline_ms(facts.carry.learned, device.info, device.read_size_bytes, limits)
-    return before is None or (device.judged_ms or 0.0) < limits.inflation_slow * before
+    return before is None or (device.compared_await_ms or 0.0) < limits.inflation_slow * before
 
 
 def _more_in_flight(facts: Facts, device: DeviceFacts, job: JobFacts) -> Advice:
@@ -208,8 +209,8 @@ def job_worker_advice(facts: Facts, job: JobFacts, *, io: bool = False) -> tuple
     if more is not None:
         return (more,) if now else (more, Advice("worker_options"))
     quota = job.place.cpu_cores
-    raised = quota is not None and (facts.idle_cores or 0.0) >= _IDLE_CORE > (usable.idle or 0.0)
-    first = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if raised else ()
+    quota_binds = quota is not None and (facts.idle_cores or 0.0) >= _IDLE_CORE > (usable.idle or 0.0)
+    quota_advice = (Advice("raise_quota", (("quota", quota), ("idle", facts.idle_cores))),) if quota_binds else ()
     if not now:
-        return (*first, Advice("one_worker", numbers), _cheaper_transforms(facts, usable))
-    return (*first, _cheaper_transforms(facts, usable))
+        return (*quota_advice, Advice("one_worker", numbers), _cheaper_transforms(facts, usable))
+    return (*quota_advice, _cheaper_transforms(facts, usable))

@@ -31,14 +31,14 @@ def merged(claims: Iterable[Claim]) -> dict[Key, Claim]:
         if other is None:
             out[key] = claim
             continue
-        first, second = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
-        known = {e.metric for e in first.finding.evidence}
-        finding = first.finding._replace(
-            severity=max((first.finding.severity, second.finding.severity), key=_SEVERITIES.index),
-            confidence=max(first.finding.confidence, second.finding.confidence),
-            evidence=first.finding.evidence + tuple(e for e in second.finding.evidence if e.metric not in known),
+        main, minor = sorted((other, claim), key=lambda c: (-c.share, -c.finding.confidence))
+        known = {e.metric for e in main.finding.evidence}
+        finding = main.finding._replace(
+            severity=max((main.finding.severity, minor.finding.severity), key=_SEVERITIES.index),
+            confidence=max(main.finding.confidence, minor.finding.confidence),
+            evidence=main.finding.evidence + tuple(e for e in minor.finding.evidence if e.metric not in known),
         )
-        out[key] = first._replace(finding=finding)
+        out[key] = main._replace(finding=finding)
     return out
 
 
@@ -86,7 +86,7 @@ def _kept(key: Key, old: ActiveFinding, facts: Facts, entered: list[Key], pendin
     """Whether a finding stays active although its condition does not hold now; it then keeps its last figures."""
     now, limits, keep_s = facts.snapshot.at_ns, facts.limits, CLASS_SPECS[key[0]].keep_s
     if key[0] == "failing_disk":
-        if any(name == "hung_s" for name, _ in old.finding.args) and not _is_counted(facts, key[1]):
+        if any(name == "hung_s" for name, _ in old.finding.args) and not _may_be_there(facts, key[1]):
             # The device is gone, or another one has its name.
             return False
         metrics = [e.metric for e in old.finding.evidence if e.metric.startswith("smart.")]
@@ -139,7 +139,7 @@ def _silent(snapshot: Snapshot, disk: str) -> bool:
     return smart[disk].value is None or smart[disk].status not in (Status.OK, Status.ASLEEP)
 
 
-def _is_counted(facts: Facts, disk: str) -> bool:
+def _may_be_there(facts: Facts, disk: str) -> bool:
     """Whether the newest Sample has the disk's rates, or the rates of no disk at all."""
     rates = facts.history[-1].block.value if facts.history else None
     return rates is None or any(key.name == disk and one.reads_per_s is not None for key, one in rates.items())

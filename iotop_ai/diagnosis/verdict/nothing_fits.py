@@ -65,7 +65,7 @@ def unknown(facts: Facts, reason: str, since: Since, lead: JobFacts | None, slow
     if device is not None:
         mount = mount_on(device.name, snapshot.disks.value or {})
         named = slow is not None and slow.device == device.name
-        await_ms = slow.await_ms if slow is not None and named else device.judged_ms
+        await_ms = slow.await_ms if slow is not None and named else device.compared_await_ms
         args += (
             ("device", device.name),
             ("mount", mount),

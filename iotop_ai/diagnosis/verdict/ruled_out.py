@@ -58,9 +58,9 @@ def _storage(facts: Facts) -> RuledOut | None:
             return None
         return RuledOut("storage_read", "disks_idle", (("unknown", float(disks[0])),))
     if share(device.slow) < facts.limits.leave_share:
-        if device.judged_ms is None or device.judged_ms > device.normal_ms:
+        if device.compared_await_ms is None or device.compared_await_ms > device.normal_ms:
             return None
-        args: Args = (("device", device.name), ("await_ms", device.judged_ms), ("normal_ms", device.normal_ms))
+        args: Args = (("device", device.name), ("await_ms", device.compared_await_ms), ("normal_ms", device.normal_ms))
         return RuledOut("storage_read", "disks_calm", args)
     if waiting_group(facts) is None and facts.snapshot.processes.value is not None:
         return RuledOut("storage_read", "no_process_waits", (("device", device.name),))
@@ -100,7 +100,7 @@ def _cores_are_short(facts: Facts, job: JobFacts | None) -> bool:
     return (cpu_wait(job) or 0.0) >= limits.gate or (job.worker_cpu_wait or 0.0) >= limits.cores_short
 
 
-def _is_about(finding: Finding) -> str:
+def _class_about(finding: Finding) -> str:
     """The class whose cause the finding itself is about, a disk or the CPUs; "" if it is about neither."""
     args = dict(finding.args)
     if finding.class_id == "unknown":
@@ -185,9 +185,9 @@ def ruled_out(facts: Facts, primary: Finding, active: frozenset[str], lead: JobF
     """
     job = sampled_job(lead)
     waits = any(CLASS_SPECS[class_id].state is State.STARVED for class_id in active)
-    first = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits, waits)
-    every = (*first, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
-    left_out = active | {_is_about(primary)} | ({"cpu_prep"} if _cores_are_short(facts, job) else set())
+    waits_or_load = (_storage(facts), _cpu(facts)) if job is None else _job(job, facts.limits, waits)
+    every = (*waits_or_load, _gpu(facts, lead), _throttle(facts), _comm_wait(facts), _smart(facts))
+    left_out = active | {_class_about(primary)} | ({"cpu_prep"} if _cores_are_short(facts, job) else set())
     return tuple(r for r in every if r is not None and r.class_id not in left_out)
 
 

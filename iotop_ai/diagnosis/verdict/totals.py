@@ -49,8 +49,8 @@ class VerdictTotalsBuilder:
             return
         for rank, finding in enumerate(verdict.findings):
             lost_ns = round((finding.lost_ratio or 0.0) * took_ns) if finding.state in LOSING else 0
-            first = (0, 0) if rank else (took_ns, lost_ns)
-            self._add_finding(FindingTotal(finding, took_ns, lost_ns, *first))
+            as_primary = (0, 0) if rank else (took_ns, lost_ns)
+            self._add_finding(FindingTotal(finding, took_ns, lost_ns, *as_primary))
         stall = stall_ratio(verdict.primary)
         if stall is not None and took_ns:
             self.stall_ns += round(stall * took_ns)

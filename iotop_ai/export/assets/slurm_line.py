@@ -36,7 +36,7 @@ def jobs_of(report: Mapping[str, Any], job: str) -> list[Mapping[str, Any]]:
 def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
     """The line about a Slurm job, in GPU-hours if every training job had GPUs.
 
-    A training job whose number of GPUs is unknown counts only if it is unknown for all of them.
+    A training job whose number of GPUs is unknown counts only if no job's number is known.
     """
     jobs = [(report["machine"]["host"], training) for report in reports for training in jobs_of(report, job)]
     counted = [(host, training) for host, training in jobs if training["time_s"]]

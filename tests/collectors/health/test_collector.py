@@ -99,9 +99,9 @@ def test_healthy_and_failing_disks_are_read_beside_a_virtio_disk(smartctl: Smart
     )
     assert table["vda"].status is Status.UNSUPPORTED
     assert "virtio" in table["vda"].reason
-    touching = [call for call in smartctl.asked() if "/dev/" in call]
-    assert len(touching) == 4
-    assert all("-n standby,3" in call and "-d nvme" in call for call in touching)
+    queries = [call for call in smartctl.asked() if "/dev/" in call]
+    assert len(queries) == 4
+    assert all("-n standby,3" in call and "-d nvme" in call for call in queries)
 
 
 @needs_smartctl
@@ -210,8 +210,8 @@ def test_a_thread_that_could_not_start_is_started_by_the_next_reading(
 ) -> None:
     (tmp_path / "root/sys/block/vda/device").mkdir(parents=True)
     collector = start("/nowhere/smartctl")
-    with monkeypatch.context() as full:
-        full.setattr(Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", no_thread)
         assert not collector.wait(0)
         failed = take_reading(collector, Clock())
         assert (failed.status, failed.reason) == (Status.FAILED, "the disks are not queried: can't start new thread")
@@ -242,9 +242,9 @@ def test_a_missing_smartctl_has_a_reason_and_a_remedy(tmp_path: Path, start: Sta
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = start("/nowhere/smartctl")
     assert collector.wait(5)
-    whole = take_reading(collector, Clock())
-    assert (whole.status, whole.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
-    assert whole.remedy == "give smartctl's absolute path"
+    reading = take_reading(collector, Clock())
+    assert (reading.status, reading.reason) == (Status.ABSENT, "no smartctl at /nowhere/smartctl")
+    assert reading.remedy == "give smartctl's absolute path"
 
 
 def test_smartctl_may_be_installed_while_the_monitor_runs(tmp_path: Path, start: Start) -> None:
@@ -307,9 +307,9 @@ REFUSED = "Smartctl open device: /dev/sdw failed: DELL or MegaRaid controller, p
 
 
 @needs_smartctl
-@pytest.mark.parametrize("given", [(), (("sdw", "megaraid,3"),)])
+@pytest.mark.parametrize("smart_types", [(), (("sdw", "megaraid,3"),)])
 def test_disks_behind_a_raid_controller_are_found_by_the_scan(
-    smartctl: Smartctl, start: Start, given: tuple[tuple[str, str], ...]
+    smartctl: Smartctl, start: Start, smart_types: tuple[tuple[str, str], ...]
 ) -> None:
     smartctl.block("sdw")
     disk = {**json.loads((DATA / "sata_failing_attr5.json").read_text()), "serial_number": "BEHIND3"}
@@ -322,10 +322,10 @@ def test_disks_behind_a_raid_controller_are_found_by_the_scan(
         f"*json*sdw*) cat {smartctl.folder}/volume.json; exit 2;; esac",
         "exit 2",
     )
-    collector = start(str(smartctl.path), smart_types=given)
+    collector = start(str(smartctl.path), smart_types=smart_types)
     table = settled(collector)
     # A disk that the user named is listed only once.
-    third = "sdw/megaraid,3" if given else "bus/0/sat+megaraid,3"
+    third = "sdw/megaraid,3" if smart_types else "bus/0/sat+megaraid,3"
     assert set(table) == {"sdw", "bus/0/megaraid,0", third}
     assert (table["sdw"].status, table["sdw"].reason) == (
         Status.UNSUPPORTED, "a RAID volume: the disks behind it are queried",

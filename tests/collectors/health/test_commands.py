@@ -24,7 +24,7 @@ def test_these_device_paths_are_refused(device: str) -> None:
         argv("json", "/usr/sbin/smartctl", "sat", device)
 
 
-def test_these_types_and_paths_are_refused() -> None:
+def test_an_invalid_type_and_a_relative_path_are_refused() -> None:
     assert is_type("sat+megaraid,0")
     assert not any(is_type(kind) for kind in ("", "-s", "sat -s off", "SAT", "sat,"))
     with pytest.raises(ValueError, match="absolute"):

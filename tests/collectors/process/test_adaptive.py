@@ -57,7 +57,7 @@ pytestmark = [
 
 
 def adaptive(least: int = 1, refused: tuple[str, ...] = ()) -> ProcessCollector:
-    return ProcessCollector(Root(), Clock(), adaptive=AdaptiveSelection(Root(), least=least, refused=refused))
+    return ProcessCollector(Root(), Clock(), adaptive=AdaptiveSelection(Root(), min_processes=least, refused=refused))
 
 
 @pytest.fixture
@@ -231,7 +231,7 @@ def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
 
 
 def test_without_a_reading_there_is_no_balance() -> None:
-    check = AdaptiveSelection(Root(), least=1, refused=())
+    check = AdaptiveSelection(Root(), min_processes=1, refused=())
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 
 

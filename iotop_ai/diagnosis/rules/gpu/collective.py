@@ -135,14 +135,14 @@ def _comm_signs(facts: Facts, group: GpuGroup) -> _Comm | None:
     sure = stopped or quiet
     most = limits.spin_power_sure if sure else limits.spin_power
     level = graded(power, most, most * limits.spin_leave, limits.leave_level)
-    past = [memory.peak for g in group.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
-    before = mean(past) if len(past) == len(group.gpus) else None
+    peaks = [memory.peak for g in group.gpus if (memory := facts.carry.gpus.get(g.state.uuid)) is not None]
+    before = mean(peaks) if len(peaks) == len(group.gpus) else None
     fallen = 0.0
     if before is not None and before >= limits.power_share:
         fallen = graded(power / before, limits.spin_fallen, limits.spin_fallen_leave, limits.leave_level)
     link, link_busy, link_bytes = _network(group)
-    witness = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
-    if not rests and calls is not None and calls >= limits.batch_writes and not witness:
+    spins = quiet or fallen >= limits.leave_level or (link_busy or 0.0) >= limits.network_full
+    if not rests and calls is not None and calls >= limits.batch_writes and not spins:
         return None  # Batches arrive, so the job computes a little at a time.
     before = before if fallen >= 1 else None
     # The level is at most 1: a power far below the limit does not make the finding surer.
@@ -285,8 +285,8 @@ def _less_busy(
     if watts is not None and peer_watts is not None:
         # Power is proportional to computing: peers that are busier but do not draw more only spin.
         how = "spins" if peer_watts * (late.busy or 0.0) < limits.peer_power * watts * peer_busy else "less"
-    apart = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
-    others_wait = how != "less" and most >= limits.gpu_bound and apart <= max(1, _LATE_FEW * len(known))
+    late_count = sum(most - (gpu.busy or 0.0) >= limits.spread for gpu in known)
+    others_wait = how != "less" and most >= limits.gpu_bound and late_count <= max(1, _LATE_FEW * len(known))
     return _Late(late, others, level, how, others_wait, max(0.0, 1 - (late.busy or 0.0)) if others_wait else None)
 
 
@@ -322,12 +322,12 @@ def _loaders(facts: Facts, group: GpuGroup, rank: Rank | None) -> tuple[float | 
         for key in workers
         if (task := sample.jobs.value.tasks.get(key)) is not None
     ]
-    wanted = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
-    return mean(task.disk_ratio for task in rates), mean(wanted)
+    cpu_shares = (None if t.cpu_ratio is None else t.cpu_ratio + (t.cpu_wait_ratio or 0.0) for t in rates)
+    return mean(task.disk_ratio for task in rates), mean(cpu_shares)
 
 
 def _busier(busy: float | None, limits: Thresholds) -> float | None:
-    """The least utilisation at which the other GPUs are clearly busier than this GPU."""
+    """The lowest utilisation at which the other GPUs are clearly busier than this GPU."""
     return None if busy is None else min(1.0, busy + limits.spread)
 
 

@@ -17,7 +17,7 @@ SURE = 0.95
 LESS_SURE = 0.75
 """The confidence for a fault, and for uncorrected memory errors alone."""
 _FIELDS = {"lost": "answers", "reset": "log_errors", "ecc": "ecc_uncorrected"}
-"""The name of each figure that is not named like its fault, by fault."""
+"""By fault, the name of its figure in the evidence, where it is not the name of the fault."""
 _YES_OR_NO = ("rows_failed", "sram_exceeded")
 """The faults, besides "lost", whose figure is a bool."""
 _XID_CURES = {54: "check_gpu_power", 64: "replace_gpu", 79: "reboot_node"}

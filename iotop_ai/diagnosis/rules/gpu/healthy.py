@@ -42,8 +42,8 @@ def _gpus_to_judge(facts: Facts) -> list[_BusyGpus]:
     """The GPUs to judge. A GPU that another program also uses shows nothing about a job, so it is left out."""
     groups = gpu_groups(facts, facts.limits.window_s)
     if all(group.job is None for group in groups):
-        every = _mean_sm(facts, [gpu for group in groups for gpu in group.gpus])
-        return [_BusyGpus(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, every)]
+        sm = _mean_sm(facts, [gpu for group in groups for gpu in group.gpus])
+        return [_BusyGpus(gpu_args(facts), "", facts.gpu.busy, facts.gpu.power_ratio, sm)]
     out = []
     for group in groups:
         if group.job is None or group.job.shares_gpu:
@@ -95,7 +95,7 @@ def _bound_claim(facts: Facts, gpus: _BusyGpus) -> Claim | None:
     busy, evidence = mean(gpus.busy), []
     level, flags = (busy or 0.0) / limits.gpu_bound, at_least(gpus.busy, limits.gpu_bound)
     if not may_count(facts, "gpu_bound", gpus.subject, flags, level):
-        return None  # the sentence of the claim needs the facts of every process on the GPUs
+        return None  # the claim needs the facts of every process on the GPUs, which are slow to make
     if busy is not None:
         evidence.append(Evidence("gpus.busy_ratio", busy, "ratio", limits.gpu_bound))
     if power is not None:

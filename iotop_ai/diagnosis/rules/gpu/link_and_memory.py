@@ -21,9 +21,9 @@ from iotop_ai.model.gpu.activity import link_bytes_per_s
 from iotop_ai.model.gpu.sharing import COMPUTE, strangers
 
 LINK_BASE = 0.85
-LINK_UNFELT = 0.6
+LINK_UNKNOWN = 0.6
 MEMORY_BASE = 0.9
-"""The confidence of pcie (LINK_UNFELT: the upper limit if the link's rate is unknown) and of gpu_memory."""
+"""The confidence of pcie (LINK_UNKNOWN: the upper limit if the link's rate is unknown) and of gpu_memory."""
 
 
 class _Link:
@@ -144,7 +144,7 @@ def _link_finding(facts: Facts, group: GpuGroup, links: list[_Link], worst: _Lin
     return Finding(
         "pcie",
         Severity.WARNING if worst.felt or unknown else Severity.INFO,
-        confidence(LINK_BASE, 3, LINK_UNFELT if unknown else 1.0),
+        confidence(LINK_BASE, 3, LINK_UNKNOWN if unknown else 1.0),
         group.subject,
         args,
         known_evidence(evidence),
@@ -174,7 +174,7 @@ def gpu_memory_is_full(facts: Facts) -> tuple[Claim, ...]:
                 nearly_full.append((gpu, level, used, total, full_in_s))
         if not nearly_full or not group.settled:
             continue
-        # First the GPU that will be full first; of GPUs that do not grow, the one with the largest part in use.
+        # The GPU that will be full soonest comes first; if none grows, the one with the largest part in use.
         nearly_full.sort(key=lambda row: (row[4] if row[4] is not None else 1e9, -row[2] / row[3], row[0].state.number))
         gpu, level, used, total, full_in_s = nearly_full[0]
         finding = _memory_finding(facts, group, [row[0] for row in nearly_full], gpu, used, total, full_in_s)
@@ -193,8 +193,8 @@ def _seconds_left(group: GpuGroup, gpu: OneGpu, used: float, total: float) -> fl
     if len(known) < 4 or not seconds:
         return None
     middle = len(known) // 2
-    first, second = known[middle] - known[0], known[-1] - known[middle]
-    if min(first, second) <= 0:
+    first_half, second_half = known[middle] - known[0], known[-1] - known[middle]
+    if min(first_half, second_half) <= 0:
         return None
     pace = (known[-1] - known[0]) / (seconds * (len(known) - 1) / len(known))
     return max(0.0, total - used) / pace

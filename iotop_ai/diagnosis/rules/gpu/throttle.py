@@ -64,10 +64,10 @@ def _hot_threshold(gpu: OneGpu, limits: Thresholds) -> float | None:
 
 def _hot_level(gpu: OneGpu, limits: Thresholds) -> float:
     """The claim's level for a GPU near its slowdown temperature: 1 at the temperature that counts as hot."""
-    most = _hot_threshold(gpu, limits)
-    if most is None:
+    hot = _hot_threshold(gpu, limits)
+    if hot is None:
         return 0.0
-    return graded(gpu.mean("temperature_celsius"), most, most - limits.hot_margin, limits.leave_level)
+    return graded(gpu.mean("temperature_celsius"), hot, hot - limits.hot_margin, limits.leave_level)
 
 
 def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
@@ -82,7 +82,7 @@ def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
 
 
 def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
-    """The numbers of the GPUs with a lowered limit and with the default limit of the worst GPU: "0,1,3"."""
+    """The numbers ("0,1,3") of the GPUs whose power limit is lowered and whose default limit is that of the worst."""
     own = None if worst.detail is None else worst.detail.default_limit_mw
     alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
     return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _cap_level(gpu, limits)))

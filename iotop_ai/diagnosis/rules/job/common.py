@@ -107,7 +107,7 @@ def device_args(facts: Facts, device: DeviceFacts | None) -> Args:
         ("mount", mount_on(device.name, facts.snapshot.disks.value or {})),
         ("read_bytes_per_s", device.read_bytes_per_s),
         ("read_size_bytes", device.read_size_bytes),
-        ("await_ms", device.judged_ms),
+        ("await_ms", device.compared_await_ms),
         ("normal_ms", device.normal_ms),
         ("disk_busy", device.busy_ratio),
         ("queue", device.queue_size),
@@ -127,8 +127,8 @@ def shm_args(facts: Facts, job: JobFacts | None) -> Args:
     """
     inside = facts.snapshot.host.container not in ("", "lxc")
     total = None if job is None else job.place.shm_total_bytes
-    known = None if job is None and not inside else float(inside or _in_container(job))
-    return (("total", None if total is None else float(total)), ("container", known))
+    container = None if job is None and not inside else float(inside or _in_container(job))
+    return (("total", None if total is None else float(total)), ("container", container))
 
 
 def _in_container(job: JobFacts | None) -> bool:

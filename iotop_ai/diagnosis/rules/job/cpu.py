@@ -32,10 +32,10 @@ def job_prepares_too_slowly(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        over, running = gate(facts, job), job.running
-        if over < limits.leave_level or running is None or not job.loads_off_main_thread:
+        loss_level, running = gate(facts, job), job.running
+        if loss_level < limits.leave_level or running is None or not job.loads_off_main_thread:
             continue
-        level = min(over, running / limits.decider)
+        level = min(loss_level, running / limits.decider)
         if level < limits.leave_level or core_neighbour(facts, job) is not None:
             continue
         families = 2 + (facts.cpu_busy_ratio is not None) + (job.gpu_busy is not None)
@@ -77,8 +77,10 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        over, running = gate(facts, job), job.running
-        if job.loads_off_main_thread or over < limits.leave_level or running is None or running <= (job.disk or 0.0):
+        loss_level, running = gate(facts, job), job.running
+        if loss_level < limits.leave_level or job.loads_off_main_thread:
+            continue
+        if running is None or running <= (job.disk or 0.0):
             continue
         if _just_had_workers(facts, job):
             continue
@@ -86,13 +88,13 @@ def job_loads_by_itself(facts: Facts) -> tuple[Claim, ...]:
         if (busy is not None and busy >= limits.gpu_fair) or (job.cpu_ratio or 0.0) > limits.thread_most:
             continue
         # If the job's time is counted, ``running`` is a share of the wait, else a share of the time.
-        share = limits.main_share if job.time is None else None
-        level = min(over, running / (share or limits.decider))
+        threshold = limits.main_share if job.time is None else None
+        level = min(loss_level, running / (threshold or limits.decider))
         if level < limits.leave_level:
             continue
         cap = 1.0 if busy is not None else SINGLE_WITHOUT_GPU
         sure = confidence(SINGLE_BASE, 3 if busy is not None else 2, *caps(job, 1.0, 0.0), cap)
-        evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", share),)
+        evidence = (Evidence(f"jobs.{job.subject}.main_running_ratio", job.main_running_ratio, "ratio", threshold),)
         out.append(_cpu_claim(facts, "single_thread", job, sure, evidence, level))
     return tuple(out)
 
@@ -133,10 +135,10 @@ def job_streams_from_far(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        over = gate(facts, job)
-        if over < limits.leave_level or job.net is None or not (job.workers or job.time is not None):
+        loss_level = gate(facts, job)
+        if loss_level < limits.leave_level or job.net is None or not (job.workers or job.time is not None):
             continue
-        level = min(over, job.net / limits.decider)
+        level = min(loss_level, job.net / limits.decider)
         if level < limits.leave_level:
             continue
         sure = confidence(STREAM_BASE, 2 + (job.gpu_busy is not None), *caps(job, job.net, limits.decider_sure))

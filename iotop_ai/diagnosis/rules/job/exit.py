@@ -23,7 +23,7 @@ _WANTED = (0, _INT, 130)
 """Exits that the user wanted: success, or Ctrl-C."""
 _MOST_KILLS = 16
 _FOLLOWS_NS = 60_000_000_000
-"""The ends of a job's other processes within this time follow from the first one."""
+"""If another process of a job ends within this time after the first one, it ends because of the first one."""
 
 
 def job_ended_badly(facts: Facts) -> tuple[Claim, ...]:
@@ -69,7 +69,7 @@ def _weight(event: Event, killed: bool) -> int:
 
 
 def _follows(facts: Facts, pid: int, killed: bool) -> bool:
-    """Whether another process of the job failed so shortly before that this end follows from it.
+    """Whether another process of the job failed shortly before, so that this process ended because of it.
 
     A trainer exits with an error because its worker was killed, and a launcher stops the ranks that are left. An OOM
     kill has a cause of its own.

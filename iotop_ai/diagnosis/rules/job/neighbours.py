@@ -87,8 +87,8 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
     """
     out, limits = [], facts.limits
     for job in facts.jobs:
-        over, running = gate(facts, job), job.running
-        if over < limits.leave_level or running is None or running < limits.decider * limits.leave_level:
+        loss_level, running = gate(facts, job), job.running
+        if loss_level < limits.leave_level or running is None or running < limits.decider * limits.leave_level:
             continue
         neighbour = core_neighbour(facts, job)
         if neighbour is None:
@@ -115,5 +115,5 @@ def job_shares_its_cores(facts: Facts) -> tuple[Claim, ...]:
             advice=(Advice("calm_cpu", args),),
             lost_ratio=lost(job),
         )
-        out.append(job_claim(facts, job, finding, min(over, running / limits.decider)))
+        out.append(job_claim(facts, job, finding, min(loss_level, running / limits.decider)))
     return tuple(out)

@@ -86,10 +86,10 @@ def compiler_below(facts: Facts, job: JobFacts) -> str:
     for task in facts.tasks:
         if task.name not in COMPILERS or not (task.blocked_ratio or task.cpu_ratio or task.cpu_ratio is None):
             continue  # not a compiler, or a compiler that only waits
-        up, steps = task.ppid, 0
-        while up in parents and up not in inside and steps < _DEEPEST:
-            up, steps = parents[up], steps + 1
-        if up in inside:
+        ancestor, steps = task.ppid, 0
+        while ancestor in parents and ancestor not in inside and steps < _DEEPEST:
+            ancestor, steps = parents[ancestor], steps + 1
+        if ancestor in inside:
             return task.name
     return ""
 

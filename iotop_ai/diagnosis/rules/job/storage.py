@@ -54,14 +54,14 @@ def disk_waits(facts: Facts) -> list[Wait]:
     """The jobs with a loss whose workers (the trainer if it has none) are mostly in state D while the trainer waits."""
     limits, out = facts.limits, []
     for job in facts.jobs:
-        over = gate(facts, job)
+        loss_level = gate(facts, job)
         disk, running = job.disk, job.running
-        if over < limits.leave_level or disk is None:
+        if loss_level < limits.leave_level or disk is None:
             continue
         if job.workers or job.time is not None:
-            level = min(over, disk / limits.decider)
+            level = min(loss_level, disk / limits.decider)
         else:
-            level = min(over, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
+            level = min(loss_level, disk / limits.main_share) if disk >= (running or 0.0) else 0.0
             # Use the blocked share of the wait: a trainer that computes meanwhile does not wait for the device.
             disk = disk / max(job.stall or 0.0, disk) if disk else 0.0
         if level >= limits.leave_level:
@@ -80,13 +80,12 @@ def wait_finding(
 ) -> Finding:
     """A finding about a job with blocked readers: the common figures, followed by the figures of the class."""
     job = wait.job
-    whole = (*job_args(facts, job), *device_args(facts, wait.device), *args)
     return Finding(
         class_id,
         severity(facts, job),
         sure,
         job.subject,
-        whole,
+        (*job_args(facts, job), *device_args(facts, wait.device), *args),
         stall_evidence(facts, job, *_device_evidence(facts, wait.device), *evidence),
         advice=advice,
         lost_ratio=lost(job),
@@ -150,11 +149,11 @@ def _not_in_the_queue(facts: Facts, wait: Wait) -> bool:
 
 def _on_known_devices(facts: Facts, job: JobFacts) -> bool:
     """Whether the devices of the mount that the job reads from are known. The devices of a ZFS pool may be unknown."""
-    first, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
-    if first is None or facts.snapshot.block.value is None:
+    mount, infos = job.place.mounts[0] if job.place.mounts else None, facts.snapshot.disks.value or {}
+    if mount is None or facts.snapshot.block.value is None:
         return False
     return any(
-        first.device == f"{info.major}:{info.minor}" or any(mount.path == first.path for mount in info.mounts)
+        mount.device == f"{info.major}:{info.minor}" or any(m.path == mount.path for m in info.mounts)
         for info in infos.values()
     )
 
@@ -169,9 +168,9 @@ def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
     window = facts.window_over(facts.limits.thrash_window_s, ("memory",))
     if not read or not infos:
         return None
-    again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
-    if again is None or again < facts.limits.leave_level * facts.limits.refault_ratio * read:
-        return None if again is None else again / read
+    refault = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
+    if refault is None or refault < facts.limits.leave_level * facts.limits.refault_ratio * read:
+        return None if refault is None else refault / read
     whole = {
         s.at_ns: block_totals(s.block.value, infos.values()).read_bytes_per_s or 0.0
         for s in window.samples
@@ -208,8 +207,8 @@ def _class_of(facts: Facts, wait: Wait) -> str:
         return "noisy_neighbour"
     if _not_in_the_queue(facts, wait):
         return "io_limit"
-    again = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
-    if (_refault_ratio(facts, wait) or 0.0) >= again:
+    refaulting = limits.refault_leave if facts.is_active("cache_thrash", subject) else limits.refault_ratio
+    if (_refault_ratio(facts, wait) or 0.0) >= refaulting:
         return "cache_thrash"
     if device is None:
         return "storage_read"
@@ -249,16 +248,17 @@ def job_waits_for_storage(facts: Facts) -> tuple[Claim, ...]:
     """
     out = []
     for wait in waits_of(facts, "storage_read"):
-        device, sure = wait.device, facts.limits.decider_sure
+        device = wait.device
         slow = device is not None and share(device.slow) >= facts.limits.leave_share
         more = [] if slow else [NEARLY_SLOW] if device is not None else [WITHOUT_DEVICE]
-        confident = confidence(BASE, families(facts, wait), *caps(wait.job, wait.share, sure), *more)
+        upper_limits = (*caps(wait.job, wait.share, facts.limits.decider_sure), *more)
+        sure = confidence(BASE, families(facts, wait), *upper_limits)
         advice: tuple[Advice, ...] = (
             () if device is None else storage_advice(facts, device, lost(wait.job), None, wait.job)
         )
         if not slow and wait.job.workers:
             advice = (*job_worker_advice(facts, wait.job, io=True), *advice)
-        finding = wait_finding(facts, "storage_read", wait, confident, advice)
+        finding = wait_finding(facts, "storage_read", wait, sure, advice)
         out.append(job_claim(facts, wait.job, finding, wait.level))
     return tuple(out)
 

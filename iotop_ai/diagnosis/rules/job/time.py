@@ -20,8 +20,7 @@ _TRAINED_MS = 1000
 
 
 def _evidence(job: JobFacts, time: TimeShares, name: str, limit: float) -> tuple[Evidence, ...]:
-    first = Evidence(f"jobs.{job.subject}.time.{name}", getattr(time, name), "ratio", limit)
-    return (first, *_beside(job, time))
+    return (Evidence(f"jobs.{job.subject}.time.{name}", getattr(time, name), "ratio", limit), *_beside(job, time))
 
 
 def _beside(job: JobFacts, time: TimeShares) -> tuple[Evidence, ...]:
