@@ -191,7 +191,7 @@ def test_a_disk_behind_a_controller_does_not_get_facts_of_its_volume(tmp_path: P
     ]
 
 
-def test_names_of_disks_behind_controllers_are_parsed(tmp_path: Path) -> None:
+def test_a_name_path_partition_or_array_selects_its_disks(tmp_path: Path) -> None:
     block = tmp_path / "sys/block"
     for folder in ("sda/sda1", "nvme0n1", "md0/slaves", "dm-0/slaves"):
         (block / folder).mkdir(parents=True)
@@ -206,12 +206,12 @@ def test_names_of_disks_behind_controllers_are_parsed(tmp_path: Path) -> None:
         Disk("nvme0n1", "/dev/nvme0", "nvme"),
         Disk("sda/megaraid,1", "/dev/sda", "m"),
     )
-    every = [disks[0], disks[2]]
-    for word in ("sda", "/dev/sda", "sda1", "md0", "dm-0"):
-        assert list(disks_named(root, word, disks)) == every, word
+    on_sda = [disks[0], disks[2]]
+    for name in ("sda", "/dev/sda", "sda1", "md0", "dm-0"):
+        assert list(disks_named(root, name, disks)) == on_sda, name
     assert disks_named(root, "/dev/nvme0", disks) == disks_named(root, "nvme0n1", disks) == (disks[1],)
-    for word in ("sdz", "../sda", "", "/dev/../etc", "sd a"):
-        assert disks_named(root, word, disks) == ()
+    for name in ("sdz", "../sda", "", "/dev/../etc", "sd a"):
+        assert disks_named(root, name, disks) == ()
 
 
 def test_a_self_test_is_never_started_in_captive_mode() -> None:

@@ -259,27 +259,27 @@ def test_only_some_readings_are_worth_keeping() -> None:
     assert worth_keeping((last,), last._replace(wall_s=NOW + APART_S))
 
 
-def test_readings_of_years_stay_small() -> None:
+def test_a_history_of_years_stays_small() -> None:
     points: tuple[HealthPoint, ...] = ()
-    every = range(NOW - 3 * 365 * DAY_S, NOW, 6 * 3600)
-    for wall_s in every:
+    times = range(NOW - 3 * 365 * DAY_S, NOW, 6 * 3600)
+    for wall_s in times:
         points = thinned((*points, HealthPoint(wall_s, 1, 40)), wall_s)
-    assert points[-1].wall_s == every[-1]
+    assert points[-1].wall_s == times[-1]
     assert points[0].wall_s < NOW - 1000 * DAY_S
     assert len(points) < 900
     assert len(history_text(DiskHistory("S", "M", points))) < 100_000
     # There is always a reading from about a day ago.
-    assert any(abs(every[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
+    assert any(abs(times[-1] - DAY_S - point.wall_s) <= 6 * 3600 for point in points)
 
 
 figures = st.none() | st.integers(-(2**63), 2**63)
-points_of = st.lists(
+point_lists = st.lists(
     st.builds(HealthPoint, st.integers(0, 2**40), *[figures] * (len(HealthPoint._fields) - 1)), max_size=5
 )
 
 
 @settings(max_examples=quick_or(12))
-@given(st.text(max_size=20).filter(lambda text: clean(text) == text), points_of)
+@given(st.text(max_size=20).filter(lambda text: clean(text) == text), point_lists)
 def test_a_history_survives_writing_and_reading(serial: str, points: list[HealthPoint]) -> None:
     known = DiskHistory(serial, "M", tuple(sorted(points, key=lambda point: point.wall_s)))
     assert parse_history(history_text(known)) == known

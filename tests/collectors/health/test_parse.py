@@ -156,7 +156,7 @@ def test_smart_switched_off_has_a_remedy() -> None:
     assert (why.status, why.remedy) == (Status.OFF, "smartctl -s on /dev/sda")
 
 
-def test_without_anything_to_judge_by_a_disk_is_unknown_and_not_ok() -> None:
+def test_a_disk_without_health_data_is_unknown_and_not_ok() -> None:
     state = parse_state({"device": {"protocol": "SCSI"}, "scsi_model_name": "X"}, None, "/dev/sdb", "scsi")
     assert (state.assessment, state.severity, state.reasons) == (None, "unknown", ())
 
@@ -309,7 +309,7 @@ def test_vendor_data_in_the_upper_bits_of_a_count_is_left_out() -> None:
     assert _ata(_row(5, "Reallocated_Sector_Ct", 9, "0x000000000009")).reallocated == 9
 
 
-def test_of_three_words_of_timeouts_the_lowest_counts_in_json_and_text() -> None:
+def test_only_the_lowest_word_of_command_timeouts_counts_in_json_and_text() -> None:
     assert _ata(_row(188, "Command_Timeout", (1 << 32) + (1 << 16) + 5, "1 1 5")).command_timeouts == 5
     row = {"id": 188, "name": "Command_Timeout", "value": 100, "worst": 100, "thresh": 0, "raw": "1 1 5"}
     state = parse_state(None, {"model": "M", "assessment": "PASS", "attributes": [row]}, "/dev/sda", "sat")

@@ -45,7 +45,7 @@ def test_the_state_of_a_replaced_disk_is_not_shown_for_the_new_one(tmp_path: Pat
 
 
 def test_a_disk_that_was_removed_during_its_self_test_is_forgotten(tmp_path: Path) -> None:
-    """Otherwise its query would stay due: each look at the disks would publish the table again."""
+    """Otherwise its query would stay due, and each poll would publish the table again."""
     (tmp_path / "sys/block").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path)), Clock())
     collector._due_ns = 1 << 62
@@ -56,7 +56,7 @@ def test_a_disk_that_was_removed_during_its_self_test_is_forgotten(tmp_path: Pat
     assert collector._changed_at_ns == changed_ns
 
 
-def test_the_disks_stay_while_too_many_files_are_open_to_list_them(tmp_path: Path) -> None:
+def test_known_disks_stay_while_too_many_open_files_prevent_a_listing(tmp_path: Path) -> None:
     (tmp_path / "sys/block/vda").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path)), Clock())
     known = collector._poll(frozenset())

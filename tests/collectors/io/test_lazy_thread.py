@@ -35,8 +35,8 @@ def test_a_thread_that_cannot_start_is_started_by_the_next_call(monkeypatch: pyt
     ran = threading.Event()
     lazy = LazyThread("lazy", ran.set)
     lazy.join(0)
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(RuntimeError):
             lazy.start()
     assert not lazy.started

@@ -120,13 +120,13 @@ def test_marks_are_rate_limited() -> None:
             return self.now
 
     clock = Still()
-    allowance = RateLimit(clock)
-    assert [allowance.allows(7) for _ in range(MARKS_PER_SECOND + 2)] == [True] * MARKS_PER_SECOND + [False] * 2
-    assert allowance.allows(8)
+    limit = RateLimit(clock)
+    assert [limit.allows(7) for _ in range(MARKS_PER_SECOND + 2)] == [True] * MARKS_PER_SECOND + [False] * 2
+    assert limit.allows(8)
     clock.now += 10**9
-    assert allowance.allows(7)
-    assert all(allowance.allows(pid) for pid in range(100, 1090))
-    assert not all(allowance.allows(pid) for pid in range(2000, 3000))
+    assert limit.allows(7)
+    assert all(limit.allows(pid) for pid in range(100, 1090))
+    assert not all(limit.allows(pid) for pid in range(2000, 3000))
 
 
 def test_a_monitor_listens_at_the_socket_that_the_variable_names(tmp_path: Path) -> None:
@@ -266,11 +266,11 @@ def test_a_dead_socket_that_cannot_be_removed_does_not_end_the_sending(
         assert send_to_all(sender, b"x", str(tmp_path)) == 1
 
 
-def test_commands_refuse_the_path_of_a_file_in_one_line(tmp_path: Path) -> None:
+def test_commands_refuse_a_path_that_is_not_a_socket_with_a_one_line_error(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     path.write_text("weights")
-    for words in (("mark", "x"), ("record", "--duration", "0.2", "-o", str(tmp_path / "a"))):
-        done = iotop(*words, IOTOP_AI_SOCKET=str(path))
+    for arguments in (("mark", "x"), ("record", "--duration", "0.2", "-o", str(tmp_path / "a"))):
+        done = iotop(*arguments, IOTOP_AI_SOCKET=str(path))
         assert (done.returncode, done.stderr.count("\n")) == (2, 1)
         assert done.stderr.startswith("usage: IOTOP_AI_SOCKET")
         assert "not a socket" in done.stderr

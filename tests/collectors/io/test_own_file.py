@@ -42,11 +42,11 @@ def spoil(kind: str, path: Path) -> None:
             os.link(path, path.parent / "second")
 
 
-NEVER = ("folder", "fifo", "socket", "link", "link to nothing")
+NOT_REGULAR = ("folder", "fifo", "socket", "link", "link to nothing")
 NOT_OURS = ("group", "others", "second name", *(("another user",) if os.geteuid() == 0 else ()))
 
 
-@pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS])
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *NOT_OURS])
 def test_only_a_file_of_our_own_is_appended_to(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     spoil(kind, path)
@@ -57,7 +57,7 @@ def test_only_a_file_of_our_own_is_appended_to(tmp_path: Path, kind: str) -> Non
     assert not (tmp_path / "target").exists() or (tmp_path / "target").read_text() == "theirs"
 
 
-@pytest.mark.parametrize("kind", [*NEVER, *NOT_OURS, "plain"])
+@pytest.mark.parametrize("kind", [*NOT_REGULAR, *NOT_OURS, "plain"])
 def test_a_new_file_does_not_replace_anything(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "a"
     spoil(kind, path)
@@ -84,8 +84,8 @@ def wide(folder: Path, mode: int = 0o1777) -> Path:
 
 
 @as_root
-@pytest.mark.parametrize("begin", [create, open_to_append, open_as_root])
-def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path, begin: Callable[[str], int]) -> None:
+@pytest.mark.parametrize("opener", [create, open_to_append, open_as_root])
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path, opener: Callable[[str], int]) -> None:
     shared, secret = wide(tmp_path / "shared"), tmp_path / "secret"
     secret.mkdir(mode=0o700)
     (secret / "there").write_text("secret")
@@ -93,14 +93,14 @@ def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Pat
     os.chown(shared / "way", NOBODY, NOBODY, follow_symlinks=False)
     for name in ("way/new", "way/there", "./way/../way/there"):
         with pytest.raises(InputError, match="belongs to another user"):
-            begin(f"{shared}/{name}")
+            opener(f"{shared}/{name}")
     assert [p.name for p in secret.iterdir()] == ["there"]
 
 
 @as_root
-@pytest.mark.parametrize("begin", [create, open_to_append, open_as_root])
+@pytest.mark.parametrize("opener", [create, open_to_append, open_as_root])
 def test_root_follows_no_link_of_another_user_in_that_users_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: Callable[[str], int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opener: Callable[[str], int]
 ) -> None:
     theirs, own = tmp_path / "theirs", tmp_path / "own"
     for folder in (theirs, own):
@@ -111,11 +111,11 @@ def test_root_follows_no_link_of_another_user_in_that_users_folder(
         os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
     for name in ("way/new", "way/there"):
         with pytest.raises(InputError, match="belongs to another user"):
-            begin(f"{theirs}/{name}")
+            opener(f"{theirs}/{name}")
     assert [(p.name, p.read_text()) for p in own.iterdir()] == [("there", "root's")]
     # A user who became root may use links that the user owns.
     monkeypatch.setenv("SUDO_UID", str(NOBODY))
-    os.close(begin(f"{theirs}/way/{'new' if begin is create else 'there'}"))
+    os.close(opener(f"{theirs}/way/{'new' if opener is create else 'there'}"))
 
 
 def test_our_own_links_in_a_path_are_followed(tmp_path: Path) -> None:
@@ -148,9 +148,9 @@ parent_of({str(tmp_path / "data" / "run")!r})
 
 def test_a_folder_in_which_every_user_can_replace_files_is_refused(tmp_path: Path) -> None:
     shared = wide(tmp_path / "shared", 0o777)
-    for begin in (create, open_to_append):
+    for opener in (create, open_to_append):
         with pytest.raises(InputError, match="every user can write"):
-            begin(f"{shared}/a")
+            opener(f"{shared}/a")
 
 
 def test_parts_of_dead_processes_are_removed_and_open_parts_are_kept(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_a_part_that_was_replaced_does_not_get_the_final_name(tmp_path: Path) ->
     assert not (tmp_path / "a").exists()
 
 
-def test_a_left_over_is_opened_for_writing_as_a_lock_on_nfs_needs_it(tmp_path: Path) -> None:
+def test_a_left_over_is_opened_for_writing_because_a_lock_on_nfs_needs_it(tmp_path: Path) -> None:
     (tmp_path / "a.part").touch()
     program = f"""
 import os, sys

@@ -77,7 +77,7 @@ def test_a_file_of_several_records_is_read_to_its_end(
         assert [kept.read(), kept.read()] == [b"".join(file.records)] * 2
 
 
-def test_a_file_of_one_record_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_fits_the_buffer_takes_one_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "size").write_bytes(b"")
     root = Root(str(tmp_path))
     for record, reads in ((b"4096\n", 1), (b"x" * 5000, 3)):

@@ -1,4 +1,4 @@
-"""The path of a Unix socket is removed only while it is still our socket, and may already be gone."""
+"""The path of a Unix socket is removed only while it is our socket. A missing path is not an error."""
 
 import os
 import socket
@@ -34,7 +34,7 @@ def test_a_path_that_is_already_gone_is_not_an_error(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_the_length_of_a_name_counts_in_bytes(tmp_path: Path) -> None:
+def test_the_length_of_a_name_is_counted_in_bytes(tmp_path: Path) -> None:
     for name in ("a" * 80, "é" * 40, "€" * 26):
         bound(tmp_path / name).unlink()
     for name in ("a" * 81, "é" * 41, "€" * 27):

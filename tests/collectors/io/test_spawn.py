@@ -42,7 +42,7 @@ MAY_START = re.compile(
     r"\b(subprocess|asyncio|loop|shutil|pty)\b|\bos\.(system|popen|fork|startfile|exec|spawn|posix_spawn)"
     r"|\bsys\.executable|\bfrom (os|sys) import|[\"']-m[\"']"
 )
-"""What the text of a file with a start contains. Parsing each file would take seconds."""
+"""Matches the text of every file that may start a program. Parsing all files would take seconds."""
 
 
 def starts(tree: ast.AST) -> Iterator[str]:
@@ -126,17 +126,17 @@ def test_without_the_flag_p_the_current_folder_is_searched(hostile: Path) -> Non
 
 
 def test_a_child_gets_a_clean_environment() -> None:
-    given = {
+    unclean = {
         "PYTHONPATH": ".::/modules:lib",
         "PYTHONSTARTUP": "x",
         "LD_PRELOAD": "./x.so",
         "LD_LIBRARY_PATH": "/n",
         "HOME": "/h",
     }
-    environment = own_environment(given)
+    environment = own_environment(unclean)
     assert environment.pop("PYTHONPATH").removeprefix(f"{PACKAGE.parent}:") == "/modules"
     assert environment == {"HOME": "/h"}
-    assert own_environment(given, libraries=True)["LD_LIBRARY_PATH"] == "/n"
+    assert own_environment(unclean, libraries=True)["LD_LIBRARY_PATH"] == "/n"
 
 
 def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.Monke
         run(["./pwd"])
 
 
-def test_this_program_is_its_script_or_a_python_with_safe_flags(
+def test_own_program_is_the_script_or_a_python_with_safe_flags(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -160,7 +160,7 @@ def test_this_program_is_its_script_or_a_python_with_safe_flags(
         own_program()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, which alone does not search PATH")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root does not search PATH")
 def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{hostile}:.:{os.environ['PATH']}")
     for name in ("ssh", "tmux", "sudo", "rsync", "sysctl", "smartctl"):

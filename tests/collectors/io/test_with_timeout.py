@@ -38,8 +38,8 @@ def test_a_place_that_hangs_is_waited_for_once() -> None:
 
 
 def test_a_call_that_gets_no_thread_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(TimeoutError) as refused:
             call_with_timeout(1.0, "/home", lambda: 7)
     assert (refused.value.strerror, refused.value.filename) == ("can't start new thread", "/home")
@@ -81,18 +81,18 @@ def test_a_place_is_asked_again_after_another_filesystem_is_mounted_there(tmp_pa
 
 
 def test_only_one_call_runs_and_none_starts_while_it_hangs() -> None:
-    aside, released, seen = BackgroundWorker("test-aside"), threading.Event(), []
-    assert aside.wait(0.0)
-    assert aside.submit(lambda: seen.append(1))
-    assert aside.wait(1.0)
-    assert aside.submit(lambda: seen.append(2 if released.wait(10) else 0))
-    assert aside.busy
-    assert not aside.submit(lambda: seen.append(3))
-    assert not aside.wait(0.05)
+    worker, released, seen = BackgroundWorker("test-aside"), threading.Event(), []
+    assert worker.wait(0.0)
+    assert worker.submit(lambda: seen.append(1))
+    assert worker.wait(1.0)
+    assert worker.submit(lambda: seen.append(2 if released.wait(10) else 0))
+    assert worker.busy
+    assert not worker.submit(lambda: seen.append(3))
+    assert not worker.wait(0.05)
     released.set()
-    assert aside.wait(5.0)
+    assert worker.wait(5.0)
     assert seen == [1, 2]
-    aside.close()
+    worker.close()
     end = time.monotonic() + 30
     while any(thread.name == "test-aside" for thread in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.01)
@@ -100,10 +100,10 @@ def test_only_one_call_runs_and_none_starts_while_it_hangs() -> None:
 
 
 def test_a_job_runs_later_if_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    aside, done = BackgroundWorker("test-aside"), threading.Event()
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", no_thread)
-        assert not aside.submit(done.set)
-    assert aside.submit(done.set)
+    worker, done = BackgroundWorker("test-aside"), threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        assert not worker.submit(done.set)
+    assert worker.submit(done.set)
     assert done.wait(5)
-    aside.close()
+    worker.close()

@@ -98,7 +98,7 @@ def test_a_pool_that_works_is_a_preparation_job(start: Start) -> None:
 
 @pytest.mark.parametrize("computing", [100_000, 1_000_000])
 def test_children_that_answer_through_a_pipe_are_environments_and_not_loaders(start: Start, computing: int) -> None:
-    """This is so even if they compute most of the time and hardly ever sleep."""
+    """Even children that compute most of the time and hardly ever sleep are environments."""
     job = found(start(ANSWERS.replace("COMPUTING", str(computing))), lambda rank: rank.worker_kind == "env")
     assert job is not None
     assert len(job.workers) == 2
@@ -127,11 +127,11 @@ def seen(*tables: ProcessTable) -> ActivityTracker:
 
 
 def test_a_program_works_once_it_was_busy_twice_in_a_row() -> None:
-    first = [table(0, 0), table(EVERY_S, 100)]
-    assert seen(*first).work.cores[KEY] == pytest.approx(0.2)
-    assert KEY not in seen(*first).work.working  # this may be the import of a library
-    assert KEY not in seen(*first, table(2 * EVERY_S, 110), table(3 * EVERY_S, 210)).work.working
-    worked = seen(*first, table(2 * EVERY_S, 200), table(3 * EVERY_S, 200))
+    busy_once = [table(0, 0), table(EVERY_S, 100)]
+    assert seen(*busy_once).work.cores[KEY] == pytest.approx(0.2)
+    assert KEY not in seen(*busy_once).work.working  # this may be the import of a library
+    assert KEY not in seen(*busy_once, table(2 * EVERY_S, 110), table(3 * EVERY_S, 210)).work.working
+    worked = seen(*busy_once, table(2 * EVERY_S, 200), table(3 * EVERY_S, 200))
     assert worked.work.cores[KEY] == 0.0
     assert KEY in worked.work.working  # the program has not changed since
     worked.forget(KEY)
@@ -160,9 +160,9 @@ def test_nothing_is_measured_between_two_samples() -> None:
 
 
 def test_a_program_that_has_grown_is_inspected_again_once() -> None:
-    grown = seen(table(0, 0), table(EVERY_S, 0, pages=2000))
-    assert grown.grown == set()
+    tracker = seen(table(0, 0), table(EVERY_S, 0, pages=2000))
+    assert tracker.grown == set()
     for second, pages in ((2, 30_000), (3, 31_000)):
-        grown.update(table(second * EVERY_S, 0, pages=pages), {KEY}, int(second * EVERY_S * 1e9))
-        assert grown.grown == ({KEY} if pages == 30_000 else set())
-        grown.grown.clear()
+        tracker.update(table(second * EVERY_S, 0, pages=pages), {KEY}, int(second * EVERY_S * 1e9))
+        assert tracker.grown == ({KEY} if pages == 30_000 else set())
+        tracker.grown.clear()

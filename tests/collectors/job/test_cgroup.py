@@ -124,7 +124,7 @@ def test_a_cgroup_of_v2_is_read_once_for_all_its_jobs(tmp_path: Path) -> None:
     assert {key.pid: path for key, path in table.jobs.items()} == dict.fromkeys((10, 11), "/train.slice/job")
 
 
-def test_v1_has_the_equivalent_figures(tmp_path: Path) -> None:
+def test_the_files_of_v1_give_the_same_figures(tmp_path: Path) -> None:
     top = "sys/fs/cgroup"
     put(
         tmp_path,

@@ -182,7 +182,7 @@ class _Seconds(Clock):
 
 
 def job_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: Sequence[ProcessKey | None]) -> list[TimeCounts]:
-    """The counters of a launcher at each second. ranks: its one rank then; None: no rank, so no job is found."""
+    """The counters of a launcher at each second. ranks: its only rank at that second; None for no rank and no job."""
     top = ProcessKey(50, 1)
     clock, now = _Seconds(), [ranks[0]]
 

@@ -1,3 +1,5 @@
+"""The descendants of training processes, followed from one process table to the next."""
+
 from __future__ import annotations
 
 from hypothesis import given

@@ -147,7 +147,7 @@ def test_mounts_of_open_data_files_are_found_by_their_id(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("path", ["/library/x.jpg", "/opt/ml/input/data/x.jpg", "/run/media/alice/disk/x.jpg"])
-def test_a_folder_in_or_beside_those_of_libraries_may_hold_data(tmp_path: Path, path: str) -> None:
+def test_data_may_lie_in_or_beside_a_folder_of_libraries(tmp_path: Path, path: str) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, path, 40)
     opened(tmp_path, 4, "/lib/x86_64-linux-gnu/libc.bin", 25)
@@ -166,7 +166,7 @@ def test_all_workers_of_a_job_are_read_in_turn_even_beside_another_job(tmp_path:
     assert all(seen[-1])
 
 
-def test_a_job_that_first_copied_its_data_soon_has_the_new_mount(tmp_path: Path) -> None:
+def test_the_new_mount_of_a_job_that_has_copied_its_data_is_soon_found(tmp_path: Path) -> None:
     put(tmp_path, {"proc/10/mountinfo": MOUNTINFO})
     opened(tmp_path, 3, "/nfs/shard-1.tar", 41)
     reader = EnvironmentReader(Root(str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Which of the jobs that have not moved for a minute hang: those that trained before and do not wait for a person."""
+"""A job that has not moved for a minute hangs if it trained before and does not wait for a person."""
 
 from __future__ import annotations
 

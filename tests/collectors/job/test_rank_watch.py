@@ -1,4 +1,4 @@
-"""Which tasks are sampled together with a training process, and how a sample of real processes is counted."""
+"""The tasks that are sampled together with a training process, and the counts of samples of real processes."""
 
 from __future__ import annotations
 
@@ -149,9 +149,9 @@ def test_a_socket_within_the_job_does_not_count_as_the_network(start: Start) -> 
         watch.close()
 
 
-@pytest.mark.parametrize("word", ["below", "shell"])
-def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, word: str) -> None:
-    trainer = start("asleep", word, "asleep")
+@pytest.mark.parametrize("pipeline", ["below", "shell"])
+def test_a_pipeline_counts_for_the_thread_that_reads_from_it(start: Start, pipeline: str) -> None:
+    trainer = start("asleep", pipeline, "asleep")
     watch = Watch(job_of(trainer, evidence=()))
     assert watch.rank.loading is Loading.ITSELF
 
@@ -263,8 +263,8 @@ def test_a_sampling_thread_that_could_not_start_is_started_by_the_next_selection
     sampler = TaskSampler(ROOT, Clock(), period_s=0.01)
     job = job_of(trainer)
     jobs = {job.key: job}
-    with monkeypatch.context() as full:
-        full.setattr(Thread, "start", no_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", no_thread)
         with pytest.raises(RuntimeError):
             sampler.select(jobs)
     sampler.select(jobs)

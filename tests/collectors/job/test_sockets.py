@@ -307,7 +307,7 @@ def test_a_new_connection_is_found_at_the_next_update(reader: Reader, diag: Sock
         assert (found.growing, found.sockets, round(found.received_bytes_per_s)) == (True, 1, 4_500)
 
 
-def test_with_more_sockets_than_are_listed_traffic_is_unknown(
+def test_traffic_is_unknown_while_not_all_sockets_are_listed(
     reader: Reader, diag: SocketDiag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = JobSockets(Root(), diag)
@@ -377,9 +377,9 @@ def test_a_process_in_another_network_namespace_is_unknown(diag: SocketDiag) -> 
 
 def test_a_captured_machine_has_no_sockets(tmp_path: Path, reader: Reader) -> None:
     diag = SocketDiag(Root(str(tmp_path)), Clock())
-    with pytest.raises(Unavailable) as lack:
+    with pytest.raises(Unavailable) as raised:
         diag.dump()
-    assert lack.value.status is Status.UNSUPPORTED
+    assert raised.value.status is Status.UNSUPPORTED
     assert diag.dump() == {}
     with listening() as server, reader.connect(server):
         job = JobSockets(Root(), SocketDiag(Root(str(tmp_path)), Clock()))
@@ -462,11 +462,11 @@ def test_a_kernel_without_byte_counts_makes_traffic_unavailable(
 
 @pytest.mark.parametrize(("code", "status"), [(-1, Status.DENIED), (-13, Status.DENIED), (-2, Status.UNSUPPORTED)])
 @pytest.mark.parametrize("kind", [2, 3])
-def test_an_error_of_the_kernel_is_named(monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int) -> None:
+def test_each_kernel_error_has_its_status(monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int) -> None:
     answer = struct.pack("=IHHIIi", 20, kind, 2, 1, 0, code)
-    with answering(monkeypatch, answer) as diag, pytest.raises(Unavailable) as lack:
+    with answering(monkeypatch, answer) as diag, pytest.raises(Unavailable) as raised:
         diag.dump()
-    assert lack.value.status is status
+    assert raised.value.status is status
 
 
 def test_sockets_without_a_process_and_late_answers_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -476,7 +476,7 @@ def test_sockets_without_a_process_and_late_answers_are_left_out(monkeypatch: py
         assert diag.dump().keys() == {6}
 
 
-def test_damaged_answers_are_unavailable_and_raise_no_other_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_answers_raise_no_error_other_than_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = random.Random(7)
     whole = message(1, tcp_info(248)) + message(1, tcp_info(240), inode=79) + done(1)
     outcomes = set()

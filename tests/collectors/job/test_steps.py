@@ -31,7 +31,7 @@ def test_the_newest_totals_of_a_running_process_are_in_the_table() -> None:
         reports.take(7, message)
     reading = reports.reading(running(KEY))
     assert reading.value == {KEY: counts(9_500, 9)}
-    assert reading.at_ns == 9_000, "the time is not in whole microseconds, as in a recording"
+    assert reading.at_ns == 9_000, "the time is not cut to whole microseconds, as recordings have it"
 
 
 def test_the_last_message_of_an_ended_process_is_in_one_more_table() -> None:

@@ -157,7 +157,7 @@ def test_a_job_that_moves_does_not_hang(moved: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("looks", [RESTS, LookCounts(looks=20, waits=Split(other=20.0)), WAITS])
-def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCounts) -> None:
+def test_an_experiment_tracker_does_not_hide_that_a_job_hangs(looks: LookCounts) -> None:
     machine = Machine(WITH_WORKERS)
     machine.children = {CHILD: "wandb-core"}
     machine.io[CHILD], machine.ticks[CHILD] = [0] * 7, 0
@@ -175,7 +175,7 @@ def test_a_tracker_beside_a_job_that_does_not_move_does_not_count(looks: LookCou
     assert "hung" not in machine.grown(), "a job that goes on was counted as hung"
 
 
-def test_another_job_at_a_disk_does_not_count() -> None:
+def test_another_job_that_waits_for_a_disk_does_not_hide_that_a_job_hangs() -> None:
     machine = Machine()
     other = job_of(Rank(OTHER, (), (SECOND_GPU,)))
     machine.jobs[OTHER] = other
@@ -248,7 +248,7 @@ def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
     """One thread computes and sometimes reads. Its stat is read when its io changes, else in every fifth tick."""
     machine = Machine(ALONE)
     machine.stat_ns[TRAINER] = machine.at_ns
-    given: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for second in range(1, 31):
         if second % 3 == 0:
             machine.moves(chars=30 * MB)
@@ -256,8 +256,8 @@ def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
             machine.ticks[TRAINER] = 100 * second
             machine.stat_ns[TRAINER] = machine.at_ns + SECOND
         for name, ms in machine.grown().items():
-            given[name] = given.get(name, 0) + ms
-    assert given == {"compute": 20_000, "data_cpu": 10_000}
+            totals[name] = totals.get(name, 0) + ms
+    assert totals == {"compute": 20_000, "data_cpu": 10_000}
     # With four threads beside it, the main thread's reads are not a wait.
     machine.ticks[TRAINER] += 500
     machine.stat_ns[TRAINER] = machine.at_ns + SECOND

@@ -21,7 +21,7 @@ from tests.collectors.job.accounted_machine import (
 )
 
 
-def test_time_without_a_sample_is_not_given_to_the_next_one() -> None:
+def test_only_a_limited_time_without_a_sample_is_given_to_the_next_sample() -> None:
     machine = Machine()
     machine.next()
     machine.looks = {TRAINER: LookCounts()}

@@ -55,7 +55,7 @@ def test_another_jobs_work_on_the_same_gpu_does_not_count_for_this_job(
 
 
 def test_a_gpu_counts_for_its_only_job() -> None:
-    """The GPU has processes of the job, of a desktop, and one of which only the pid in another namespace is known."""
+    """The GPU has a process of the job, of a desktop, or one that is known only by its pid in another namespace."""
     assert two_on_one_gpu().grown() == {"data_disk": 1000}, "the GPU of two jobs was counted for one of them"
     for process in (
         GpuProcess(WORKER.pid, None, "compute", None),
@@ -70,7 +70,7 @@ def test_a_gpu_counts_for_its_only_job() -> None:
     assert machine.grown() == {"compute": 40, "data_disk": 960}
 
 
-def test_on_gpus_that_another_job_uses_no_wait_for_peers_is_counted() -> None:
+def test_no_wait_for_peers_is_counted_on_gpus_that_another_job_uses() -> None:
     machine = Machine(job_of(Rank(TRAINER, (), (GPU,)), Rank(PEER, (), (SECOND_GPU,))))
     machine.busy = {GPU: 100, SECOND_GPU: 100}
     machine.looks = {TRAINER: RUNS, PEER: RUNS}

@@ -70,7 +70,7 @@ def server() -> Iterator[socket.socket]:
 
 
 def target_in(pid: int, *calls: str, tid: int | None = None) -> WaitTarget:
-    """The target once the task is in one of these calls, because a child prints its line just before it waits."""
+    """Wait until the task is in one of these calls, because a child prints its line just before; return the target."""
     end = time.monotonic() + 20
     while (found := wait_target(ROOT, pid, tid or pid)).call not in calls:
         assert time.monotonic() < end, found
@@ -185,7 +185,7 @@ def test_a_blocking_recv_waits_for_its_socket(start: Start, server: socket.socke
         ("s = socket.create_server(('::1', 0), family=socket.AF_INET6); say(s.fileno()); s.accept()", "accept4"),
     ],
 )
-def test_other_kinds_of_network_sockets_are_the_network(start: Start, program: str, call: str) -> None:
+def test_udp_and_listening_sockets_count_as_the_network(start: Start, program: str, call: str) -> None:
     pid, (fd,) = start(program)
     found = target_in(pid, call)
     assert (found.kind, found.fds) == ("socket", (fd,))
@@ -196,8 +196,8 @@ def test_read_and_write_of_a_pipe_wait_for_the_pipe(start: Start) -> None:
     found = target_in(pid, "read")
     assert found == WaitTarget("pipe", (number,), (fd,), "read")
     pid, (fd, number) = start("r, w = os.pipe(); say(w, inode(w)); os.write(w, bytes(1 << 20))")
-    full = target_in(pid, "write")
-    assert full == WaitTarget("pipe", (number,), (fd,), "write")
+    found = target_in(pid, "write")
+    assert found == WaitTarget("pipe", (number,), (fd,), "write")
 
 
 def test_futexes_and_timers_are_targets(start: Start) -> None:
@@ -212,7 +212,7 @@ def test_futexes_and_timers_are_targets(start: Start) -> None:
     assert target_in(pid, "poll", "ppoll").kind == "timer"
 
 
-def test_event_files_and_children_are_targets(start: Start, tmp_path: Path) -> None:
+def test_eventfds_and_files_are_targets_and_children_are_unknown(start: Start, tmp_path: Path) -> None:
     pid, (fd,) = start("e = os.eventfd(0); say(e); os.read(e, 8)")
     assert target_in(pid, "read") == WaitTarget("eventfd", (), (fd,), "read")
     lock = "f = open(sys.argv[1], 'w'); import fcntl; fcntl.flock(f, fcntl.LOCK_EX); say(f.fileno()); "
