@@ -452,7 +452,7 @@ def test_the_reading_has_the_time_of_its_newest_answer(tmp_path: Path, start: St
     assert first.at_ns == second.at_ns == collector.at_ns()
 
 
-def test_a_collector_that_is_off_has_that_status(tmp_path: Path) -> None:
+def test_a_collector_that_is_switched_off_has_the_status_off(tmp_path: Path) -> None:
     collector = SmartCollector(Root(str(tmp_path)), Clock(), Settings(smart=False))
     assert take_reading(collector, Clock()).status is Status.OFF
 

@@ -367,7 +367,7 @@ p.poll() if sys.argv[1] == "poll" else select.select(fds[:1000], [], [])
 
 
 def test_processes_may_end_during_the_reading(start: Start) -> None:
-    """Children are killed while they are read, each at another moment."""
+    """Children are killed while they are read, each at a different moment."""
     dice = random.Random(3)
     program = "r, w = os.pipe(); p = select.poll(); p.register(r); say(1)\nwhile True: p.poll(0); p.poll(1)"
     kinds = set()

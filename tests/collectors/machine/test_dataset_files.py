@@ -1,3 +1,5 @@
+"""The walk over the files of a dataset: links, hostile names, deep trees and folders that change meanwhile."""
+
 from __future__ import annotations
 
 import os

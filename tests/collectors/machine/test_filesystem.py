@@ -44,7 +44,7 @@ class Server:
         return os.statvfs("/")
 
 
-def test_the_fullness_of_this_machine_equals_statvfs() -> None:
+def test_the_usage_on_this_machine_equals_statvfs() -> None:
     mounts = MountsCollector(Root())
     mounts.read()
     collector = FilesystemCollector(Root(), Clock(), mounts)
@@ -72,10 +72,10 @@ def test_a_dead_server_blocks_only_its_mount_and_comes_back() -> None:
     collector.read()
     until(lambda: collector.read()["/"].status is Status.OK)
     assert collector.read()["/home"] == Reading()
-    for step, words in ((14, "no answer for 14 s"), (60, "no answer for 74 s")):
+    for step, reason in ((14, "no answer for 14 s"), (60, "no answer for 74 s")):
         clock.now_ns += step * SECOND
         home = collector.read()["/home"]
-        assert (home.value, home.status, home.reason) == (None, Status.FAILED, words)
+        assert (home.value, home.status, home.reason) == (None, Status.FAILED, reason)
         assert home.remedy == "look at the server of nas:/x"
         until(lambda: collector.read()["/"].at_ns == clock.now_ns)
     assert server.asked == 1
@@ -123,8 +123,8 @@ def test_a_thread_that_cannot_start_fails_only_its_mount_and_is_tried_again(monk
         started.append(thread)
         start(thread)
 
-    with monkeypatch.context() as full:
-        full.setattr(threading.Thread, "start", one_thread)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", one_thread)
         for _ in range(3):
             readings = collector.read()
             assert readings["/home"] == Reading()

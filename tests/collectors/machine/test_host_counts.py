@@ -144,12 +144,12 @@ def test_cpus_that_are_offline_for_a_while_were_not_throttled(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("collector", [TcpCollector, RdmaCollector, ClocksCollector])
-def test_a_machine_without_these_files_has_that_status(collector: type, tmp_path: Path) -> None:
+def test_on_a_machine_without_the_files_the_counts_are_absent(collector: type, tmp_path: Path) -> None:
     reading = take_reading(collector(Root(str(tmp_path))), Clock())
     assert (reading.value, reading.status) == (None, Status.ABSENT)
 
 
-def test_too_many_open_files_do_not_mean_that_there_are_none(tmp_path: Path) -> None:
+def test_too_many_open_files_do_not_make_the_counts_absent(tmp_path: Path) -> None:
     cores(tmp_path, 4, 1_000_000, 5)
     port = {"counters/symbol_error": 3, "counters/port_rcv_data": 1, "counters/port_xmit_data": 1, "state": "4: ACTIVE"}
     put(tmp_path, {f"{PORT}/{name}": value for name, value in port.items()})
@@ -185,7 +185,7 @@ def test_the_screen_is_silent_until_something_is_wrong() -> None:
     assert host_problems(first) == []
 
 
-def test_the_json_and_the_tables_have_these_figures() -> None:
+def test_the_json_and_the_tables_have_the_host_counts() -> None:
     frame = shown(again=100, errors=8, throttles=6)
     found = system_object(frame)
     assert found["tcp"]["retransmit_ratio"] == 0.05

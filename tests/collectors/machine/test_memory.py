@@ -1,3 +1,5 @@
+"""The memory's figures from meminfo and vmstat."""
+
 from __future__ import annotations
 
 import os
@@ -90,7 +92,7 @@ def test_an_old_kernel_counts_by_zone_and_lacks_fields() -> None:
     assert state.oom_kills is None
 
 
-def test_a_broken_line_leaves_the_others() -> None:
+def test_a_broken_line_does_not_affect_the_others() -> None:
     assert parse_vmstat(b"pgpgin 5\nstrange\npgpgout 6\nx y\n") == {b"pgpgin": 5, b"pgpgout": 6}
     assert parse_meminfo(b"MemTotal: 1 kB\nMemFree: x kB\n") == {b"MemTotal": 1024}
 

@@ -111,7 +111,7 @@ def test_each_filesystem_has_its_own_parser(tree: Path) -> None:
 
 
 def test_the_counts_of_a_pool_do_not_fall_when_a_dataset_is_unmounted(tree: Path) -> None:
-    """A dataset that is unmounted keeps its bytes. One that is mounted, even again, begins at 0."""
+    """The bytes of an unmounted dataset still count. A dataset begins at 0 each time it is mounted."""
     collector = PoolCollector(Root(str(tree)), ALL)
     folder = "proc/spl/kstat/zfs/tank"
 

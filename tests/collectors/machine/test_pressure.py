@@ -1,3 +1,5 @@
+"""The pressure of the system and of our own cgroup."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -60,7 +62,7 @@ def test_the_system_and_our_own_cgroup_are_read(tmp_path: Path) -> None:
     collector.close()
 
 
-def test_the_top_cgroup_does_not_repeat_the_system(tmp_path: Path) -> None:
+def test_the_root_cgroup_is_left_out(tmp_path: Path) -> None:
     tree = SYSTEM | {
         "proc/self/cgroup": b"0::/\n",
         "proc/self/mountinfo": MOUNTS,

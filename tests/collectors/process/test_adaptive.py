@@ -154,7 +154,7 @@ sys.stdin.buffer.raw.readline()
 
 
 @pytest.mark.parametrize("in_turn", [False, True], ids=["", "in its turn"])
-def test_bytes_of_an_idle_processs_child_are_not_counted_again_when_it_is_reaped(
+def test_bytes_of_an_idle_parents_child_are_not_counted_again_when_the_child_is_reaped(
     tmp_path: Path, collector: ProcessCollector, in_turn: bool
 ) -> None:
     command = [sys.executable, "-c", PARENT, str(tmp_path / "file"), str(SIZE)]
@@ -199,13 +199,13 @@ def test_totals_equal_those_of_a_full_sweep(tmp_path: Path, collector: ProcessCo
         with closing(ProcessCollector(Root(), Clock())) as exact:
             for _ in range(3 * RECENT_TICKS):
                 tick(collector)
-            mine, all_of_them = collector.read(), exact.read()
+            partial, full = collector.read(), exact.read()
         for writer in writers:
-            key = key_of(all_of_them, writer.pid)
+            key = key_of(full, writer.pid)
             assert key is not None
-            # The two collectors read it a moment apart, or some ticks apart if it hardly writes.
-            assert 0 <= all_of_them.io[key].write_bytes - mine.io[key].write_bytes <= 4 << 20
-            assert mine.io[key].write_bytes > 0
+            # The two collectors read the writer a moment apart, or some ticks apart if it hardly writes.
+            assert 0 <= full.io[key].write_bytes - partial.io[key].write_bytes <= 4 << 20
+            assert partial.io[key].write_bytes > 0
     finally:
         for writer in writers:
             writer.kill()
@@ -240,7 +240,7 @@ def test_inherited_bytes_fit_into_the_growth() -> None:
     none = IoBytes()
     assert match_inherited([child], {10: IoBytes(4096, 9000)}, {10, 11}) == (IoBytes(4096, 8192), [])
     assert match_inherited([child], {10: IoBytes(4096, 8000)}, {10, 11}) == (none, [child])
-    # The parent is alive and has grown by too little to have the child's bytes, so no process inherited them.
+    # The parent is alive and has not grown, so no process has inherited the child's bytes.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {10, 11}) == (none, [child])
     # The parent has exited too, so the process that reaps orphans may have them.
     assert match_inherited([child], {11: IoBytes(1 << 20, 1 << 20)}, {11}) == (IoBytes(4096, 8192), [])
@@ -265,12 +265,12 @@ def test_a_burst_after_idle_time_belongs_to_the_last_tick() -> None:
 
 
 def test_a_full_sweep_keeps_no_reference_to_active_processes() -> None:
-    adaptive, entry = (
+    selection, entry = (
         AdaptiveSelection(Root("/")),
         ProcessEntry(ProcessKey(1, 2), b"sh", 0, b"", info_may_predate_exec=False),
     )
     before = sys.getrefcount(entry)
     for tick in range(1, 50):
-        assert adaptive.select(tick, [entry], ()) is None
-        adaptive.record_tick(tick, tick, None, [entry])
+        assert selection.select(tick, [entry], ()) is None
+        selection.record_tick(tick, tick, None, [entry])
     assert sys.getrefcount(entry) == before

@@ -109,7 +109,7 @@ def test_a_process_from_before_the_switch_is_unknown_until_its_ticks_grow(tmp_pa
 
 
 def read_all(collector: ProcessCollector) -> ProcessTable:
-    """Read until every process was read once more and every folder was listed, and return the last table."""
+    """Read until every process was read once more and /proc was listed again, and return the last table."""
     for _ in range(31):
         table = collector.read()
     return table

@@ -14,18 +14,18 @@ pytestmark = pytest.mark.alone
 
 
 def test_a_missing_pid_is_probed_once_more() -> None:
-    with closing(PidDiscovery(Root("/"))) as new:
+    with closing(PidDiscovery(Root("/"))) as discovery:
         known = frozenset(int(name) for name in os.listdir("/proc") if name.isdecimal())
-        new.find(known)
+        discovery.find(known)
         child = subprocess.Popen(["true"])
         child.wait()
         probes = 0
-        probed = new.find(known)
+        probed = discovery.find(known)
         while child.pid in probed:
-            assert new.listed is None
+            assert discovery.listed is None
             probes += 1
-            new.retry_missing([child.pid])
-            probed = new.find(known)
+            discovery.retry_missing([child.pid])
+            probed = discovery.find(known)
         assert probes in (1, 2)  # only one if many other processes started meanwhile
 
 
@@ -33,11 +33,11 @@ def test_a_pid_that_is_used_again_at_once_is_found_once(tmp_path: Path) -> None:
     (tmp_path / "proc" / "700").mkdir(parents=True)
     loadavg = tmp_path / "proc" / "loadavg"
     loadavg.write_text("0.00 0.00 0.00 1/9 498\n")
-    with closing(PidDiscovery(Root(str(tmp_path)))) as new:
-        new._live = True
-        assert new.find({700}) == []
+    with closing(PidDiscovery(Root(str(tmp_path)))) as discovery:
+        discovery._live = True
+        assert discovery.find({700}) == []
         loadavg.write_text("0.00 0.00 0.00 1/9 499\n")
-        assert new.find({500, 700}) == [499]
-        new.probe_exited(500)
+        assert discovery.find({500, 700}) == [499]
+        discovery.probe_exited(500)
         loadavg.write_text("0.00 0.00 0.00 1/9 501\n")
-        assert new.find({700}) == [500, 501]
+        assert discovery.find({700}) == [500, 501]

@@ -1,3 +1,5 @@
+"""The exit codes in the kernel's taskstats messages."""
+
 import os
 import struct
 import subprocess
@@ -70,8 +72,8 @@ def test_exit_codes_are_computed_from_wait_statuses() -> None:
 def watch() -> ExitWatch:
     try:
         return ExitWatch(Root())
-    except Unavailable as lack:
-        pytest.skip(lack.reason)
+    except Unavailable as unavailable:
+        pytest.skip(unavailable.reason)
 
 
 def test_taskstats_reports_every_exit(watch: ExitWatch) -> None:

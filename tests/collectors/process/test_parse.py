@@ -1,3 +1,5 @@
+"""The parsers of /proc/PID files, also with hostile process names."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -247,8 +247,8 @@ def test_an_xid_154_names_the_recovery_that_the_driver_requests(number: int, cha
 
 def test_a_full_pool_is_an_event_but_not_an_error_of_its_disk() -> None:
     text = "critical space allocation error, dev sda, sector 5 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2"
-    words = "sda: its pool has no space left for a write: enlarge the pool"
-    assert parse_line(text) == LogEvent("io_error", "sda", words)
+    shown = "sda: its pool has no space left for a write: enlarge the pool"
+    assert parse_line(text) == LogEvent("io_error", "sda", shown)
 
 
 def test_a_record_is_parsed_to_its_facility_and_its_first_line() -> None:
@@ -385,7 +385,7 @@ def test_records_of_programs_are_ignored(log: Log) -> None:
     assert log.collector.events() == []
 
 
-def test_a_machine_without_a_log_has_that_status(tmp_path: Path) -> None:
+def test_the_log_of_a_machine_without_a_log_is_absent(tmp_path: Path) -> None:
     reading = take_reading(KernelLogCollector(Root(str(tmp_path)), Clock()), Clock())
     assert (reading.status, reading.remedy) == (Status.ABSENT, "")
     assert "container" in reading.reason
@@ -456,9 +456,9 @@ def test_a_real_error_of_a_real_device_is_reported(tmp_path: Path) -> None:
 @pytest.fixture
 def small_group() -> Iterator[Path]:
     """A cgroup with a limit of 32 MiB."""
-    first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
-    folder = (first if first.is_dir() else second) / f"iotop-ai-test-{os.getpid()}"
-    limit = "memory.limit_in_bytes" if first.is_dir() else "memory.max"
+    v1, v2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    folder = (v1 if v1.is_dir() else v2) / f"iotop-ai-test-{os.getpid()}"
+    limit = "memory.limit_in_bytes" if v1.is_dir() else "memory.max"
     try:
         folder.mkdir()
         (folder / limit).write_text(str(32 << 20))

@@ -130,7 +130,7 @@ READ_ERROR = "I/O error, dev sdb, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 pr
         ({"diskseq": "7"}, {}, True),
     ],
 )
-def test_a_replacement_does_not_inherit_the_errors_of_its_name(
+def test_a_disk_does_not_inherit_the_errors_of_the_disk_that_it_replaces(
     log: Log, tmp_path: Path, before: dict[str, str], after: dict[str, str], kept: bool
 ) -> None:
     def connect(files: dict[str, str]) -> None:

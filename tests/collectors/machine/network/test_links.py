@@ -1,3 +1,5 @@
+"""Network links: their counters and speeds, and the bytes that stacked links count twice."""
+
 from __future__ import annotations
 
 import os
@@ -185,8 +187,8 @@ def test_an_rdma_port_and_the_link_of_its_device_count_once(
     port = "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data"
 
     def state(times: int) -> Entries:
-        words = {port: b"%d\n" % (times * port_gb * GB // 4)}
-        return nic("ib0", times * nic_gb * GB, 0, 0, 0, 0, 0, device=False) | infiniband() | words
+        counter = {port: b"%d\n" % (times * port_gb * GB // 4)}
+        return nic("ib0", times * nic_gb * GB, 0, 0, 0, 0, 0, device=False) | infiniband() | counter
 
     build(state(0), tmp_path)
     card = "sys/devices/pci0000:00/0000:18:00.0"
@@ -230,18 +232,18 @@ def test_in_a_container_only_unstacked_links_count(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def namespace(first: bool) -> Entries:
-    """Settings that each network namespace has. The first namespace of a machine has one more."""
+def namespace(initial: bool) -> Entries:
+    """A setting that each network namespace has, and one that only the initial namespace of a machine has."""
     tree: Entries = {"proc/sys/net/core/somaxconn": b"4096\n"}
-    return tree | {"proc/sys/net/core/netdev_budget": b"300\n"} if first else tree
+    return tree | {"proc/sys/net/core/netdev_budget": b"300\n"} if initial else tree
 
 
-@pytest.mark.parametrize(("first", "whole"), [(False, 2), (True, 0)])
-def test_a_pods_veth_counts_beside_a_virtual_function(first: bool, whole: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("initial", "whole"), [(False, 2), (True, 0)])
+def test_a_pods_veth_counts_beside_a_virtual_function(initial: bool, whole: int, tmp_path: Path) -> None:
     """In the pod eth0 is an independent link; on the machine, it belongs to the host's end of a pair."""
 
     def state(gb: int) -> Entries:
-        tree = namespace(first) | nic("net1", 0, 0, 0, 0, 0, 0, device=False)
+        tree = namespace(initial) | nic("net1", 0, 0, 0, 0, 0, 0, device=False)
         for name in ("eth0", "vlan7", "veth9"):
             tree |= nic(name, gb * GB, 0, 0, 0, 0, 0, device=False)
         return tree
@@ -260,7 +262,7 @@ def test_a_pods_veth_counts_beside_a_virtual_function(first: bool, whole: int, t
 
 def test_the_tap_of_a_rootless_container_counts(tmp_path: Path) -> None:
     def state(gb: int) -> Entries:
-        tree = namespace(first=False)
+        tree = namespace(initial=False)
         for name, kind in (("tap0", 1), ("docker0", 1), ("veth1", 1), ("tunl0", 768)):
             tree |= nic(name, gb * GB, 0, 0, 0, 0, 0, device=False)
             tree[f"sys/class/net/{name}/type"] = b"%d\n" % kind
@@ -343,7 +345,7 @@ def test_a_real_bridge_with_traffic_is_read(tmp_path: Path) -> None:
         ip("-n", there, "addr", "add", "10.99.7.2/24", "dev", "far0")
         for where, name in ((here, "port0"), (here, "mybridge"), (there, "far0")):
             ip("-n", where, "link", "set", name, "up")
-        # The neighbours have to know each other before the first datagram, or their own packets would count too.
+        # Each end must know the other's address (ARP) before the first datagram, or the ARP packets would count too.
         ip("netns", "exec", there, "ping", "-c", "1", "-w", "5", "10.99.7.1", check=False)
         run = ["ip", "netns", "exec", here, sys.executable, "-c", IN_A_NAMESPACE, str(Path(__file__).parents[4])]
         with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as reader:
