@@ -171,16 +171,16 @@ def _ranked(
         findings.insert(0, unknown(facts, NOTHING_FITS if full else MEASURING, since, lead, slow))
     findings += sorted(others, key=_order)
     shown = frozenset(f.class_id for f in findings)
-    first = findings[0]._replace(ruled_out=ruled_out(facts, findings[0], shown, lead) if full else ())
-    return tuple(with_hours(facts, with_cures(facts, f), lost) for f in (first, *findings[1:]))
+    primary = findings[0]._replace(ruled_out=ruled_out(facts, findings[0], shown, lead) if full else ())
+    return tuple(with_hours(facts, with_cures(facts, f), lost) for f in (primary, *findings[1:]))
 
 
 def _order(finding: Finding) -> tuple[bool, int, float, float, str]:
-    place = PRECEDENCE.index(finding.class_id)
+    rank = PRECEDENCE.index(finding.class_id)
     if finding.class_id == "fs_full" and finding.severity is not Severity.CRITICAL:
         # Rank it after the causes of lost time, because no job is seen to read from this filesystem.
-        place = PRECEDENCE.index("gpu_bound")
-    return (is_aside(finding), place, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
+        rank = PRECEDENCE.index("gpu_bound")
+    return (is_aside(finding), rank, -finding.confidence, -(finding.lost_ratio or 0.0), finding.subject)
 
 
 def is_aside(finding: Finding) -> bool:

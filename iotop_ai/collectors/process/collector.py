@@ -214,7 +214,7 @@ class ProcessCollector:
         hidden = False
         for remaining, pid in zip(range(len(pids), 0, -1), pids, strict=True):
             # io is read more often than stat, so io gets descriptors first.
-            outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.most)
+            outcome = self._admit(pid, self._budget.in_use + len(admitted) + remaining < self._budget.limit)
             if isinstance(outcome, ProcessEntry):
                 admitted.append(outcome)
             elif outcome in FORBIDDEN:
@@ -237,7 +237,7 @@ class ProcessCollector:
 
     def _make_room(self, count: int) -> None:
         """Close descriptors of stat files when fewer than ``count`` are free for io files."""
-        lacking = self._budget.in_use + count - self._budget.most
+        lacking = self._budget.in_use + count - self._budget.limit
         if not count or lacking <= 0 or not self._stats_kept:
             return
         for entry in [entry for entry in self._entries.values() if entry.stat is not None][:lacking]:

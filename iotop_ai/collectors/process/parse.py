@@ -111,7 +111,7 @@ def parse_status(raw: bytes) -> tuple[int, int]:
 
 
 def interned(value: T) -> T:
-    """Return an earlier value that equals this one, so that thousands of workers of a program share one record."""
+    """Return an earlier value that equals ``value``, so that thousands of workers of a program share one record."""
     cached: T = _cached(value)
     return cached
 

@@ -28,7 +28,7 @@ Unchanged contents are freed while they are still in the CPU cache. The contents
 megabytes.
 """
 COMPARE_BATCH = 16
-"""The number of contents that are compared at once. Only a group with a difference is compared one by one."""
+"""The number of contents that are compared at once. Only if they differ are the contents compared one by one."""
 _RAW = attrgetter("io_raw")
 _STAT_HASH = attrgetter("stat_hash")
 
@@ -41,13 +41,13 @@ def io_weight(io: ProcessIo) -> int:
 class DescriptorBudget:
     """Counts the descriptors that are kept open, up to a limit."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.in_use = 0
 
     def keep(self, root: Root, relative: str, size: int) -> KeptFile | OSError | None:
         """Open a file and keep it open; return the file or the error, or None when the limit is reached."""
-        if self.in_use >= self.most:
+        if self.in_use >= self.limit:
             return None
         file = open_kept(root, relative, size)
         if isinstance(file, KeptFile):
@@ -82,7 +82,7 @@ class IoSweep:
 
         If no descriptor is free, the entry's file is opened at each read, until a descriptor is free.
         """
-        if not entries and (not self._loose or self._budget.in_use >= self._budget.most):
+        if not entries and (not self._loose or self._budget.in_use >= self._budget.limit):
             return []
         last_kept = max(len(self._kept) - 1, 0)
         denied: list[ProcessEntry] = []

@@ -15,7 +15,7 @@ from iotop_ai.model.block.counters import BlockInfo, BlockKey, BlockRates
 from iotop_ai.model.sample import Sample
 
 _MOST_LAYERS = 8
-"""The most layers of stacked devices that are followed; more layers mean that the description contains a loop."""
+"""The most layers of stacked devices that are followed; more layers mean that the devices form a cycle."""
 
 
 class DeviceFacts(NamedTuple):
@@ -83,7 +83,7 @@ CLOUD_MODELS = ("Amazon Elastic Block Store", "nvme_card-pd", "MSFT NVMe Acceler
 
 
 def serves_serially(base: BlockInfo) -> bool:
-    """Whether a busy device is saturated, which is true of rotating disks.
+    """Whether the device serves requests one after the other, as rotating disks do, so that %util shows its load.
 
     The kernel's ``rotational`` is meaningful only for SCSI (including USB) and ATA devices.
     """
@@ -129,12 +129,12 @@ def _columns(rates: Sequence[BlockRates]) -> dict[str, tuple[float | None, ...]]
 
 def _weighted(values: Iterable[float | None], weights: Iterable[float | None]) -> float | None:
     """The mean of the values, each with its weight; None if no value with a weight is known."""
-    whole = summed = 0.0
+    total_weight = summed = 0.0
     for value, weight in zip(values, weights, strict=True):
         if value is not None and weight:
-            whole += weight
+            total_weight += weight
             summed += value * weight
-    return summed / whole if whole else None
+    return summed / total_weight if total_weight else None
 
 
 def _spread(values: list[float], level: float) -> float:

@@ -208,15 +208,20 @@ class _DataWait(NamedTuple):
 
 
 def _data_wait(
-    rates: Sequence[JobRates], workers: int, busy: float | None, time: TimeShares | None, files: float, least: float
+    rates: Sequence[JobRates],
+    workers: int,
+    busy: float | None,
+    time: TimeShares | None,
+    files: float,
+    min_own_work: float,
 ) -> _DataWait:
     """The share of time without data and its parts, from the job's time shares; if there are none, from samples.
 
-    least: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for
-    loaders. It is 0 in a job whose loader processes do not compute.
+    min_own_work: a ``time.host`` of at least this is the main thread's own work; a lower one may be a wait for loaders.
+    It is 0 in a job whose loader processes do not compute.
     """
     if time is not None:
-        handed = handover(time, least)
+        handed = handover(time, min_own_work)
         return _DataWait(time.data + handed, *_parts(time, files, handed), time, handed)
     return _DataWait(_stall(rates, workers, busy), *_sampled_parts(rates, workers), None)
 
@@ -255,9 +260,9 @@ def job_facts(
         busy, shares_gpu = gpu_busy(window, job, gpu, len(table.jobs), own_known, time)
         long_busy, _ = gpu_busy(long, job, gpu, len(table.jobs), own_known, long_time)
         computing = _loaders_compute(rates, job, limits)
-        least = limits.gate if computing else 0.0
-        long_wait = _data_wait(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), least)
-        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), least)
+        own_work = limits.gate if computing else 0.0
+        long_wait = _data_wait(_rates(long, key), workers, long_busy, long_time, file_waits(long, key, place), own_work)
+        wait = _data_wait(rates, workers, busy, time, file_waits(window, key, place), own_work)
         out.append(
             JobFacts(
                 job,
@@ -334,8 +339,8 @@ def _growth(window: Window, job: Job) -> float | None:
 def job_device(facts: JobFacts, devices: Sequence[DeviceFacts], part: float) -> DeviceFacts | None:
     """The device with one of the job's mounts, else one that delivers about as much as the job reads; None without one.
 
-    part: the least share of the job's reads that a device must deliver. If the device has none of the job's mounts, the
-    job's reads must also be at least this share of what the device delivers.
+    part: the minimum share of the job's reads that a device must deliver. If the device has none of the job's mounts,
+    the job's reads must also be at least this share of what the device delivers.
     """
     read = facts.read_bytes_per_s
     if facts.remote_mount is not None and facts.time is not None:

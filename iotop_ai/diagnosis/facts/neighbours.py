@@ -69,9 +69,9 @@ def disk_neighbour(
     sync = _resync(facts, job, device, own)
     if sync is not None and sync.share >= ease * facts.limits.other_share:
         return sync
-    whole = _bytes_per_s(device)
-    others = whole - own
-    if others <= 0 or others < ease * facts.limits.other_share * whole or own * ease >= facts.limits.own_share * whole:
+    total = _bytes_per_s(device)
+    others = total - own
+    if others <= 0 or others < ease * facts.limits.other_share * total or own * ease >= facts.limits.own_share * total:
         return None
     pressed = (
         share(device.above_normal) >= facts.limits.leave_share or (device.busy_ratio or 0.0) >= _BUSY or idle_queue
@@ -79,7 +79,7 @@ def disk_neighbour(
     if not pressed:
         return None
     strangers = (task for task in facts.tasks if task.key.pid not in inside)
-    needed = ease * facts.limits.other_share * whole
+    needed = ease * facts.limits.other_share * total
     neighbour = _storage_check(facts, needed, _BOUND * others)
     if neighbour is None:
         neighbour = _largest_group(facts, ((t, _bytes_per_s(t)) for t in strangers), needed, _BOUND * others)
@@ -93,8 +93,8 @@ def disk_neighbour(
 def _inside(facts: Facts, job: JobFacts) -> tuple[frozenset[int], list[TaskFacts]]:
     """(the pids of the job's members and of all processes below them, the tasks of those that are not members).
 
-    A process below a member, such as a decoder that a trainer starts, works for the job. Most jobs have none that is
-    not a member; then ``facts.tasks``, which covers every process, is not needed.
+    A process below a member, such as a decoder that a trainer starts, works for the job. In most jobs, all of them are
+    members; then ``facts.tasks``, which covers every process, is not needed.
     """
     members = frozenset(key.pid for key in job.job.members)
     started = facts.family.with_descendants(members) - members

@@ -115,9 +115,9 @@ def window_totals(
 
 def _keys_of_all(parts: tuple[SampleColumns, ...]) -> tuple[ProcessKey, ...]:
     """The processes of all samples, in the order of their first sample."""
-    first = parts[0].keys if parts else ()
-    if all(part.keys == first for part in parts):
-        return first
+    first_keys = parts[0].keys if parts else ()
+    if all(part.keys == first_keys for part in parts):
+        return first_keys
     return tuple(dict.fromkeys(chain.from_iterable(part.keys for part in parts)))
 
 

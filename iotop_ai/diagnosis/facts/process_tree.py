@@ -70,7 +70,7 @@ def _tree(keys: tuple[ProcessKey, ...], parents: list[int]) -> Family:
 class MonitorPids:
     """Finds the monitor's processes in a table.
 
-    It keeps the last answer, because most tables differ from the one before by only a few processes.
+    It keeps the last answer, because most tables differ from the previous table in only a few processes.
     """
 
     def __init__(self) -> None:

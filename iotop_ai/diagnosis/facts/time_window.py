@@ -41,13 +41,14 @@ def file_waits(window: Window, key: ProcessKey, place: JobPlace) -> float:
     return sum(waits) / whole if whole else 0.0
 
 
-def handover(shares: TimeShares, least: float) -> float:
+def handover(shares: TimeShares, min_own_work: float) -> float:
     """The part of ``shares.host`` that counts as a wait for data, in a job whose loader processes compute.
 
     next() copies and unpickles batches, and competes with the loaders for a core; from outside this looks like the main
-    thread's own work. So a ``host`` below ``least`` counts as a wait for data, if it is at most twice the visible wait.
+    thread's own work. So a ``host`` below ``min_own_work`` counts as a wait for data, if it is at most twice the
+    visible wait.
     """
-    return shares.host if shares.host < least and shares.host <= 2 * shares.data else 0.0
+    return shares.host if shares.host < min_own_work and shares.host <= 2 * shares.data else 0.0
 
 
 def largest_other(shares: TimeShares) -> float:

@@ -25,7 +25,7 @@ def update(past: Past, snapshot: Snapshot, sample: Sample, limits: Thresholds = 
     A GPU that is no longer listed is forgotten; a GPU that does not answer is kept.
     """
     if sample.gap:
-        # Whether a GPU worked in the gap is unknown.
+        # It is unknown whether a GPU worked in the gap.
         return {uuid: new for uuid, old in past.items() if (new := old._replace(idle_ns=None)) != NOTHING}
     table, rated = snapshot.gpu.value, sample.gpu
     if table is None or (not table and not past):

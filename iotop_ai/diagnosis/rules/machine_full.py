@@ -27,8 +27,8 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
     """
     limits, window = facts.limits, facts.window
     swapped = [None if s.memory.value is None else s.memory.value.swap_in_bytes_per_s for s in window.samples]
-    some, swap = pressure_ratio(window, "memory"), mean(swapped) or 0.0
-    if max((some or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
+    pressure, swap = pressure_ratio(window, "memory"), mean(swapped) or 0.0
+    if max((pressure or 0.0) / limits.memory_pressure, swap / limits.swap_bytes_per_s) < limits.leave_level:
         return ()
     pressed = [None if (p := (s.pressure.value or {}).get("memory")) is None else p.some_ratio for s in window.samples]
     again = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
@@ -38,28 +38,30 @@ def memory_is_short(facts: Facts) -> tuple[Claim, ...]:
         at_least(pressed, factor * limits.memory_pressure * limits.leave_level),
         at_least(swapped, limits.swap_bytes_per_s * limits.leave_level),
     )
-    level = max((some or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)
+    level = max((pressure or 0.0) / limits.memory_pressure / factor, swap / limits.swap_bytes_per_s)
     if level < limits.leave_level:
         return ()
     memory = facts.snapshot.memory.value
     largest, rss_bytes = _largest_process(facts)
     args: Args = (
-        ("pressure", some),
+        ("pressure", pressure),
         ("swap_in", mean(swapped)),
         ("available", None if memory is None else memory.available_bytes),
         ("total", None if memory is None else memory.total_bytes),
         ("task", largest),
         ("rss", rss_bytes),
-        ("lost", some),
+        ("lost", pressure),
     )
     args += _tight_limit(facts)
     evidence = (
-        Evidence("pressure.memory.some_ratio", some, "ratio", factor * limits.memory_pressure),
+        Evidence("pressure.memory.some_ratio", pressure, "ratio", factor * limits.memory_pressure),
         Evidence("memory.swap_in_bytes_per_s", mean(swapped), "B/s", limits.swap_bytes_per_s),
         Evidence("memory.available_bytes", None if memory is None else memory.available_bytes, "B"),
     )
     advice = (Advice("less_memory", args),)
-    finding = Finding("mem_pressure", Severity.WARNING, MEMORY_BASE, "", args, evidence, advice=advice, lost_ratio=some)
+    finding = Finding(
+        "mem_pressure", Severity.WARNING, MEMORY_BASE, "", args, evidence, advice=advice, lost_ratio=pressure
+    )
     return (claim(facts, finding, flags, level),)
 
 

@@ -100,7 +100,7 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
     free = None if memory is None else memory.available_bytes
     room = _memory_room(facts, free)
     about = (("source", source), ("bytes", used), ("shared", float(top_folder(source) in SHARED)))
-    # A job that has read more than the data's size reads parts of it again: memory has not kept them.
+    # A job that has read more than the data's size has read parts of it again, so memory has not kept them.
     if room is not None and used * _CACHE_ROOM <= room and _read_so_far(facts) < used:
         return Advice("keep_in_memory", (*about, ("room", float(room))))
     target = faster_disk(facts, used * _ROOM, device, source)
@@ -113,8 +113,8 @@ def copy_advice(facts: Facts, device: DeviceFacts) -> Advice | None:
             return None
         target = Target("/dev/shm", "memory", room)
     hours = used / device.read_bytes_per_s / 3600 if device.read_bytes_per_s else None
-    place = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
-    return Advice("copy_data", (*about, ("hours", hours), *place))
+    to = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
+    return Advice("copy_data", (*about, ("hours", hours), *to))
 
 
 def _memory_room(facts: Facts, free: int | None) -> int | None:

@@ -100,8 +100,8 @@ def _with_target(facts: Facts, finding: Finding, advice: Advice) -> Advice:
     target = faster_disk(facts, 0.0)
     if target is None:
         return advice
-    place = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
-    return advice._replace(args=(*advice.args, *place))
+    to = (("target", target.mount), ("target_device", target.device), ("room", float(target.room_bytes)))
+    return advice._replace(args=(*advice.args, *to))
 
 
 def _with_may_grow(facts: Facts, finding: Finding, advice: Advice) -> Advice:

@@ -171,7 +171,7 @@ def _comm_wait(facts: Facts) -> RuledOut | None:
 def _smart(facts: Facts) -> RuledOut | None:
     smart = facts.snapshot.smart.value
     known = [r.value for r in (smart or {}).values() if r.value is not None and r.value.severity != "unknown"]
-    # A critical disk has no finding once it is acknowledged.
+    # A critical disk has no finding once its finding is acknowledged.
     if not known or any(state.severity == "critical" for state in known):
         return None
     return RuledOut("failing_disk", "smart_fine", (("disks", float(len(known))),))

@@ -11,8 +11,8 @@ from iotop_ai.model.verdict_class import LOSING, State
 from iotop_ai.model.verdict_totals import FindingTotal, JobTime, VerdictSpan, VerdictTotals
 
 _HOLE_NS = 2_000_000_000
-"""An interval that begins more than this after the end of the last one begins a new span: a gap or restart separates
-them."""
+"""An interval that begins more than this after the end of the last one begins a new span: a gap or a restart lies
+between the two."""
 _STALLED = (State.STARVED,)
 """The states whose loss is time without data. A job that waits for a checkpoint or a rank is BLOCKED instead."""
 

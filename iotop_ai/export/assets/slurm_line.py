@@ -44,18 +44,18 @@ def line(job: str, reports: Iterable[Mapping[str, Any]]) -> str:
         return f"job {job}: {'where its time went is not known' if jobs else 'no training was seen'}"
     counted = [(host, training) for host, training in counted if training["gpus"] is not None] or counted
     on_gpus = all(training["gpus"] for _, training in counted)
-    whole, parts = 0.0, defaultdict[tuple[str, str, str], float](float)
+    total, parts = 0.0, defaultdict[tuple[str, str, str], float](float)
     for host, training in counted:
         weight = training["gpus"] if on_gpus else 1
         for share, seconds in training["time_s"].items():
-            whole += weight * seconds / 3600
+            total += weight * seconds / 3600
             if share not in NOT_LOST:
                 place = (
                     training["disk"] if share == "data_disk" else training["mount"] if share == "data_network" else ""
                 ) or ""
                 parts[share, place, host] += weight * seconds / 3600
     lost = sum(parts.values())
-    text = f"job {job} lost {figure(lost)} of {figure(whole)} {'GPU-h' if on_gpus else 'h'}"
+    text = f"job {job} lost {figure(lost)} of {figure(total)} {'GPU-h' if on_gpus else 'h'}"
     if not lost:
         return text
     share, place, host = max(parts, key=lambda key: parts[key])

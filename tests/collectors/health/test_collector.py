@@ -263,7 +263,7 @@ def test_smartctl_may_be_installed_while_the_monitor_runs(tmp_path: Path, start:
     assert until(collector, "sda", lambda one: one.status is Status.ASLEEP).value is None
 
 
-def test_for_a_captured_machine_no_disk_is_queried(tmp_path: Path) -> None:
+def test_no_disk_of_a_captured_machine_is_queried(tmp_path: Path) -> None:
     (tmp_path / "root/sys/block/sda/device").mkdir(parents=True)
     collector = SmartCollector(Root(str(tmp_path / "root")), Clock(), Settings())
     assert collector.wait(5)

@@ -168,7 +168,7 @@ def test_disks_behind_a_controller_are_queried_by_their_types(
     assert sum("-d sat+megaraid,1 /dev/sda" in call for call in smartctl.asked()) == 1
 
 
-def test_types_from_the_user_replace_those_found() -> None:
+def test_types_from_the_user_replace_the_detected_types() -> None:
     disks = (Disk("sda", "/dev/sda", "scsi"), Disk("sdb", "", "", "no medium in the drive"))
     given = with_given_types(disks, (("/dev/sda", "sntjmicron"), ("bus/0", "megaraid,4"), ("sdz", "sat")))
     assert [(disk.name, disk.device, disk.kind, disk.fixed) for disk in given] == [

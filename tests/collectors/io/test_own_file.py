@@ -85,7 +85,9 @@ def wide(folder: Path, mode: int = 0o1777) -> Path:
 
 @as_root
 @pytest.mark.parametrize("opener", [create, open_to_append, open_as_root])
-def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(tmp_path: Path, opener: Callable[[str], int]) -> None:
+def test_a_link_of_another_user_in_a_shared_folder_is_not_followed(
+    tmp_path: Path, opener: Callable[[str], int]
+) -> None:
     shared, secret = wide(tmp_path / "shared"), tmp_path / "secret"
     secret.mkdir(mode=0o700)
     (secret / "there").write_text("secret")

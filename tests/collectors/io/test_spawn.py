@@ -148,9 +148,7 @@ def test_a_child_runs_in_a_safe_folder(tmp_path: Path, monkeypatch: pytest.Monke
         run(["./pwd"])
 
 
-def test_own_program_is_the_script_or_a_python_with_safe_flags(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_own_program_is_the_script_or_a_python_with_safe_flags(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert own_program() == [str(tmp_path / "python"), "-P", "-m", "iotop_ai"]
     (tmp_path / "iotop-ai").touch(0o755)
@@ -170,9 +168,7 @@ def test_root_does_not_search_the_callers_path(hostile: Path, monkeypatch: pytes
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_an_ordinary_user_searches_the_path_for_a_program_of_that_user(
-    hostile: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_ordinary_users_programs_are_searched_in_path(hostile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (hostile, *hostile.parents[:-2]):
         folder.chmod(0o755)
     monkeypatch.chdir(hostile)

@@ -37,7 +37,7 @@ def test_a_place_that_hangs_is_waited_for_once() -> None:
     assert call_with_timeout(1.0, "/dead/home", lambda: "back") == "back"
 
 
-def test_a_call_that_gets_no_thread_gives_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_gets_no_thread_raises_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread)
         with pytest.raises(TimeoutError) as refused:

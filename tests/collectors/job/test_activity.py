@@ -126,7 +126,7 @@ def seen(*tables: ProcessTable) -> ActivityTracker:
     return tracker
 
 
-def test_a_program_works_once_it_was_busy_twice_in_a_row() -> None:
+def test_a_program_counts_as_working_after_it_was_busy_twice_in_a_row() -> None:
     busy_once = [table(0, 0), table(EVERY_S, 100)]
     assert seen(*busy_once).work.cores[KEY] == pytest.approx(0.2)
     assert KEY not in seen(*busy_once).work.working  # this may be the import of a library
@@ -147,7 +147,7 @@ def test_reading_counts_as_work() -> None:
 
 
 @pytest.mark.parametrize(("state", "works"), [("R", True), ("D", True), ("S", False)])
-def test_on_a_full_machine_a_program_works_if_it_waits_to_run_or_read(state: str, works: bool) -> None:
+def test_a_program_that_waits_to_run_or_read_counts_as_working(state: str, works: bool) -> None:
     got = seen(*(table(i * EVERY_S, i, state=state) for i in range(3))).work
     assert (KEY in got.working) == works
 

@@ -329,7 +329,7 @@ def test_traffic_is_unknown_while_not_all_sockets_are_listed(
                     each.close()
 
 
-def test_a_process_with_too_many_descriptors_has_known_traffic_only_while_it_grows(
+def test_traffic_of_a_process_with_too_many_descriptors_is_known_only_while_it_grows(
     reader: Reader, diag: SocketDiag, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sockets, "MOST_FDS", 4)
@@ -357,7 +357,7 @@ print(int(sys.argv[2]) in diag.dump(), job.update([pid], 0), job.update([pid], 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_another_users_process_is_unknown_though_its_socket_is_listed(reader: Reader) -> None:
+def test_traffic_of_another_users_process_is_unknown_though_its_socket_is_listed(reader: Reader) -> None:
     with listening() as server, reader.connect(server):
         (inode,) = reader.inodes()
         words = [sys.executable, "-c", UNPRIVILEGED, str(reader.pid), str(inode)]
@@ -366,7 +366,7 @@ def test_another_users_process_is_unknown_though_its_socket_is_listed(reader: Re
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a network namespace")
-def test_a_process_in_another_network_namespace_is_unknown(diag: SocketDiag) -> None:
+def test_traffic_in_another_network_namespace_is_unknown(diag: SocketDiag) -> None:
     job = JobSockets(Root(), diag)
     with closing(Reader("unshare", "--net")) as inside, closing(Reader()) as outside:
         inside.ask("read 0")
@@ -462,7 +462,9 @@ def test_a_kernel_without_byte_counts_makes_traffic_unavailable(
 
 @pytest.mark.parametrize(("code", "status"), [(-1, Status.DENIED), (-13, Status.DENIED), (-2, Status.UNSUPPORTED)])
 @pytest.mark.parametrize("kind", [2, 3])
-def test_each_kernel_error_has_its_status(monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int) -> None:
+def test_each_kernel_error_has_its_status(
+    monkeypatch: pytest.MonkeyPatch, code: int, status: Status, kind: int
+) -> None:
     answer = struct.pack("=IHHIIi", 20, kind, 2, 1, 0, code)
     with answering(monkeypatch, answer) as diag, pytest.raises(Unavailable) as raised:
         diag.dump()

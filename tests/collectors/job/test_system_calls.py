@@ -18,7 +18,7 @@ NAMES = {"newfstatat": "fstatat"}
 
 
 @pytest.mark.parametrize("machine", HEADERS)
-def test_the_numbers_are_those_of_the_kernels_headers(machine: str) -> None:
+def test_the_numbers_equal_those_in_the_kernels_headers(machine: str) -> None:
     if not HEADERS[machine].exists():
         pytest.skip(f"needs {HEADERS[machine]} (linux-libc-dev)")
     lines = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)\n", HEADERS[machine].read_text())

@@ -233,7 +233,7 @@ def test_neither_age_nor_loaders_end_the_first_compile_without_a_gpu(job: Job) -
     assert late.grown() == {"compile": 1000}
 
 
-def test_bytes_read_in_the_first_interval_count() -> None:
+def test_bytes_read_in_the_first_interval_are_counted() -> None:
     machine = Machine()
     machine.busy[GPU] = 30
     machine.moves(chars=10 * MB)
@@ -267,7 +267,7 @@ def test_the_cpu_time_of_several_ticks_is_not_given_to_the_last_tick() -> None:
     assert machine.grown() == {"compute": 1000}, "the figure changed though the stat was not read again"
 
 
-def test_bytes_that_children_read_count() -> None:
+def test_bytes_that_children_read_are_counted() -> None:
     machine = Machine()
     machine.child("cat")
     machine.next()
@@ -333,7 +333,7 @@ def test_a_log_file_beside_a_network_filesystem_is_not_a_checkpoint() -> None:
         assert machine.grown() == {share: 1000}
 
 
-def test_waits_at_sockets_are_counted_apart_beside_a_network_mount() -> None:
+def test_waits_for_files_and_sockets_are_separated_beside_a_network_mount() -> None:
     machine = Machine()
     machine.looks = {TRAINER: LookCounts(looks=20, waits=Split(disk=4.0, network=16.0))}
     machine.next()
@@ -411,7 +411,7 @@ def test_a_gpu_whose_link_is_full_waits_for_transfers() -> None:
     assert after.transfer - before.transfer == 700
 
 
-def test_a_main_thread_without_a_core_waits_for_those_that_prepare_its_data() -> None:
+def test_a_main_threads_wait_for_a_core_counts_as_a_wait_for_its_loaders() -> None:
     machine = Machine(WITH_WORKERS)
     machine.loading = Loading.NAMED
     machine.looks = {TRAINER: LookCounts(looks=20, running=10, crowded=5, waits=Split(cpu=10.0))}

@@ -95,7 +95,7 @@ c.recv(9)
     assert found == WaitTarget("socket", (number,), (fd,), found.call)
 
 
-def test_of_several_descriptors_the_network_is_the_target(start: Start, server: socket.socket) -> None:
+def test_the_network_comes_first_among_several_descriptors(start: Start, server: socket.socket) -> None:
     program = """
 c = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 r, w = os.pipe()

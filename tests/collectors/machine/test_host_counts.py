@@ -177,7 +177,7 @@ def shown(again: int, errors: int, throttles: int) -> Frame:
     return last
 
 
-def test_the_screen_is_silent_until_something_is_wrong() -> None:
+def test_the_screen_shows_no_problem_until_something_is_wrong() -> None:
     assert host_problems(shown(again=2, errors=0, throttles=0)) == []
     texts = ["".join(span.text for span in part) for part in host_problems(shown(again=100, errors=8, throttles=6))]
     assert texts == ["cpu heat throttled 1.2 of 2.6 GHz", "tcp retransmits 5 %", "rdma mlx5_0/1 4 errors/s"]

@@ -145,7 +145,7 @@ def test_a_new_mount_of_this_machine_is_found_at_the_next_reading(tmp_path: Path
         collector.close()
 
 
-def test_the_mounts_of_this_machine_are_those_of_psutil() -> None:
+def test_the_mounts_of_this_machine_equal_those_of_psutil() -> None:
     ours = {m.path: (m.source, m.fstype) for m in MountsCollector(Root()).read() if "/dev/" in m.source}
     theirs = {p.mountpoint: (p.device, p.fstype) for p in psutil.disk_partitions(all=False)}
     assert {path: what for path, what in ours.items() if path in theirs} == theirs

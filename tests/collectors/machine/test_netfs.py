@@ -82,7 +82,7 @@ def test_blocks_of_other_filesystems_are_left_out(raw: bytes) -> None:
     assert parse_mountstats(raw) == {}
 
 
-def test_the_source_is_that_of_mountinfo() -> None:
+def test_the_source_equals_that_in_mountinfo() -> None:
     raw = b"device s:/a\\043b\\040c mounted on /n with fstype nfs statvers=1.1\n\tbytes:\t1 2 3 4 5 6 7 8\n"
     (mount,) = every_mount(b"36 35 0:4 / /n rw - nfs s:/a\\043b\\040c rw")
     assert parse_mountstats(raw)["/n"].source == mount.source == "s:/a#b c"

@@ -230,7 +230,7 @@ def test_a_full_sweep_is_made_for_few_processes_or_uncounted_bytes() -> None:
         assert all(table.io_at == () for table in tables)
 
 
-def test_without_a_reading_there_is_no_balance() -> None:
+def test_the_check_fails_without_counters_of_the_machine() -> None:
     check = AdaptiveSelection(Root(), min_processes=1, refused=())
     assert not check.balanced(IoBytes(), IoBytes(), 1.0)
 

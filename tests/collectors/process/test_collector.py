@@ -274,7 +274,7 @@ def test_a_collector_with_few_descriptors_reads_the_same(cap: int) -> None:
     assert descriptors() <= before
 
 
-def test_exit_codes_are_known_of_zombies_and_still_when_they_are_reaped(collector: ProcessCollector) -> None:
+def test_the_exit_code_of_a_zombie_is_known_before_and_after_it_is_reaped(collector: ProcessCollector) -> None:
     commands = {"exit 3": 3, "kill -9 $$": -9, "exit 0": 0}
     children = {text: subprocess.Popen(["sh", "-c", f"read x; {text}"], stdin=subprocess.PIPE) for text in commands}
     table = collector.read()

@@ -123,7 +123,7 @@ def _comm_signs(facts: Facts, group: GpuGroup) -> _Comm | None:
         return None
     if any(gpu.busy is None or gpu.busy < limits.gpu_bound for gpu in group.gpus):
         return None
-    # The highest power is compared, because a GPU that draws much more than the others is the one they wait for.
+    # The highest power is compared, because the other GPUs wait for a GPU that draws much more than they do.
     power = max_if_all_known(gpu.power_ratio for gpu in group.gpus)
     sm = mean(gpu.mean("sm_ratio") for gpu in group.gpus)
     if power is None or (sm is not None and sm >= limits.sm_idle):

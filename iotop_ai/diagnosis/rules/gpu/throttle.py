@@ -82,7 +82,7 @@ def _may_be_heat(gpu: OneGpu, limits: Thresholds) -> bool:
 
 
 def _with_default_of(worst: OneGpu, affected: list[OneGpu], limits: Thresholds) -> str:
-    """The numbers ("0,1,3") of the GPUs whose power limit is lowered and whose default limit is that of the worst."""
+    """The numbers ("0,1,3") of the GPUs whose power limit is lowered and whose default limit is the worst GPU's."""
     own = None if worst.detail is None else worst.detail.default_limit_mw
     alike = [gpu for gpu in affected if gpu.detail is not None and gpu.detail.default_limit_mw == own]
     return ",".join(str(number) for number in sorted(gpu.state.number for gpu in alike if _cap_level(gpu, limits)))

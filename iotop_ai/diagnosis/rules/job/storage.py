@@ -171,29 +171,29 @@ def _refault_ratio(facts: Facts, wait: Wait) -> float | None:
     refault = mean(None if s.memory.value is None else s.memory.value.refault_file_bytes_per_s for s in window.samples)
     if refault is None or refault < facts.limits.leave_level * facts.limits.refault_ratio * read:
         return None if refault is None else refault / read
-    whole = {
+    disk_reads = {
         s.at_ns: block_totals(s.block.value, infos.values()).read_bytes_per_s or 0.0
         for s in window.samples
         if s.block.value is not None
     }
-    if not any(whole.values()) or read < LEAST_READ_SHARE * (mean(whole.values()) or 0.0):
+    if not any(disk_reads.values()) or read < LEAST_READ_SHARE * (mean(disk_reads.values()) or 0.0):
         return None
-    own = mean(_own_refault(s, wait.job, read, whole.get(s.at_ns, 0.0)) for s in window.samples)
+    own = mean(_own_refault(s, wait.job, read, disk_reads.get(s.at_ns, 0.0)) for s in window.samples)
     return None if own is None else own / read
 
 
-def _own_refault(sample: Sample, job: JobFacts, usual: float, whole: float) -> float | None:
+def _own_refault(sample: Sample, job: JobFacts, usual: float, all_disks: float) -> float | None:
     """Refaulted bytes per second that the reads of others do not explain; None when unknown.
 
-    usual: the job's mean read rate, which is used if the sample does not have the job's reads. whole: the read rate of
-    all disks.
+    usual: the job's mean read rate, which is used if the sample does not have the job's reads. all_disks: the read rate
+    of all disks.
     """
     if sample.memory.value is None or sample.memory.value.refault_file_bytes_per_s is None:
         return None
     listed = {} if sample.processes.value is None else sample.processes.value.rates
     known = [rates.read_bytes_per_s for key in job.job.members if (rates := listed.get(key)) is not None]
     own = usual if None in known or not known else sum(value for value in known if value is not None)
-    return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, whole - own))
+    return max(0.0, sample.memory.value.refault_file_bytes_per_s - max(0.0, all_disks - own))
 
 
 def _class_of(facts: Facts, wait: Wait) -> str:
