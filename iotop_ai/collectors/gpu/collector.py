@@ -36,7 +36,7 @@ Without a persistence daemon, nvmlInit wakes every GPU, which takes many seconds
 SLOW_EVERY = 5
 """The details are read once in this number of sweeps."""
 WATCH_ENDS_S = 2.0
-"""How long ``close`` waits for the end of the thread that receives Xids, in seconds."""
+"""How long the GPU thread waits for the end of the thread that receives Xids, in seconds."""
 _LEAD_S = 0.02
 """How long before the next tick a sweep should end, in seconds."""
 _NVIDIA = "NVIDIA"
@@ -46,8 +46,8 @@ _NVIDIA = "NVIDIA"
 class GpuCollector:
     """Collects the field ``gpu``, which has a Reading for each GPU by UUID. ``read`` returns the newest sweep at once.
 
-    The thread reads all GPUs every ``every_s``. It times these sweeps so that each tick of the reader finds a sweep
-    that is a few milliseconds old. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
+    The thread reads all GPUs every ``every_s``. It starts each sweep so that it ends a few milliseconds before the
+    reader's next tick. A lost GPU keeps its key, with a failed Reading. Until all GPUs answer, the library
     is opened again after 5 s, then 10 s, and so on up to 60 s; a missing driver is looked for at the same intervals.
     The cards of AMD and Intel, which are found under ``root``, are listed together with NVML's GPUs. root: None to
     leave /proc and /sys unread.

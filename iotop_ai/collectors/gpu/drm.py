@@ -43,10 +43,10 @@ class DrmSweep:
         self.details: dict[str, Reading[GpuDetail]] = {}
         self.details_at_ns: int | None = None
 
-    def read(self, first: int = 0) -> dict[str, Reading[GpuState]]:
+    def read(self, first_number: int = 0) -> dict[str, Reading[GpuState]]:
         """Return the Reading of each card; {} without a card.
 
-        first: the number of the first card, which follows the numbers of other drivers' GPUs.
+        first_number: the number of the first card, which follows the numbers of other drivers' GPUs.
         """
         if self._sweeps % SEARCH_EVERY_SWEEPS == 0:
             self._find_cards()
@@ -57,9 +57,9 @@ class DrmSweep:
         for card in self._names:
             start_ns = self._clock.monotonic_ns()
             state = self._driver_of[card].state(card)
-            # Each driver counts from 0, so two GPUs of a machine would otherwise have the same name.
+            # Each driver counts from 0, so two GPUs of a machine would otherwise have the same number.
             state = state._replace(
-                number=first + state.number + (self._amd_count if self._driver_of[card] is self._intel else 0)
+                number=first_number + state.number + (self._amd_count if self._driver_of[card] is self._intel else 0)
             )
             state = with_use(
                 state,

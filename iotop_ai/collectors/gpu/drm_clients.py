@@ -28,7 +28,7 @@ ENGINES = {
 }  # fmt: skip
 """The field of GpuState that counts the busy time of each engine of amdgpu, i915 and xe."""
 _MAIN = ("graphics_ns", "compute_ns")
-"""The engines whose busy time is a process's share of the GPU."""
+"""The fields of the engines whose busy time counts as a process's share of the GPU."""
 _KFD = "sys/class/kfd/kfd"
 
 
@@ -179,12 +179,12 @@ class DrmClients:
 
     def _find_open_devices(self) -> None:
         """Search for open devices: first in all processes, later in those that had one and in a part of the others."""
-        first, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
+        is_first_sweep, turn = self._sweep == 0, self._sweep % SEARCH_EVERY_SWEEPS
         self._sweep += 1
         pids = {int(name) for name in self._root.names("proc") if name.isdecimal()}
         self._open = {pid: numbers for pid, numbers in self._open.items() if pid in pids}
         for pid in pids:
-            if first or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
+            if is_first_sweep or pid % SEARCH_EVERY_SWEEPS == turn or pid in self._open:
                 folder = f"proc/{pid}/fd"
                 links = ((name, self._root.link(f"{folder}/{name}")) for name in self._root.names(folder))
                 numbers = [name for name, link in links if link.startswith(_DEVICE)]

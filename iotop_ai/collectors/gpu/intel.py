@@ -108,5 +108,5 @@ class IntelCards:
         return f"{folder}/device/hwmon/{names[0] if names else 'none'}"
 
 
-def _divided(value: int | None, unit: int) -> int | None:
-    return None if value is None else value // unit
+def _divided(value: int | None, divisor: int) -> int | None:
+    return None if value is None else value // divisor

@@ -110,7 +110,7 @@ class PidMapping:
         return self._status(pid) if minor is not None and self._has_open(pid, minor) else None
 
     def _has_open(self, pid: int, minor: int | None) -> bool:
-        """Whether a process has the GPU open, or any GPU if the number is unknown.
+        """Whether a process has the GPU open, or any GPU if the minor number is unknown.
 
         NVML makes this program open each GPU too. This program computes on a GPU only if it has CUDA's device open.
         """

@@ -47,11 +47,11 @@ KEEP_HELPER_BELOW_S = 60.0
 Otherwise it ends to free memory.
 """
 _POLL_S = 10.0
-"""The most seconds between two checks of which disks are due."""
+"""The maximum number of seconds between two checks for disks that are due."""
 _CALLS_PER_DISK = 3
 """The most calls of smartctl that one request for a disk makes."""
 _POLLS_PER_TEST = 30
-"""A disk in a self-test is queried again after the test's running time divided by this number.
+"""A disk in a self-test is queried again after the test's running time so far, divided by this number.
 
 The pause is at least the time between two checks, and at most _LONGEST_TEST_POLL_S seconds.
 """
@@ -278,11 +278,11 @@ class SmartCollector:
             return
         if scan:
             self._scanned = self._scan(smartctl)
-            own = [disk for disk in disks if disk not in self._behind]
-            self._behind = self._wanted(behind_controllers(self._scanned, own))
-            present = {disk.name for disk in (*own, *self._behind)}
+            direct = [disk for disk in disks if disk not in self._behind]
+            self._behind = self._wanted(behind_controllers(self._scanned, direct))
+            present = {disk.name for disk in (*direct, *self._behind)}
             table = {name: table.get(name, pending) for name in present}
-            to_query = [disk for disk in (*own, *self._behind) if disk.device and disk.name not in known]
+            to_query = [disk for disk in (*direct, *self._behind) if disk.device and disk.name not in known]
         for disk in with_scanned_types(to_query, self._scanned):
             if not self._wait_until_free():
                 return
@@ -316,7 +316,7 @@ class SmartCollector:
         else:
             now_ns = self._clock.monotonic_ns()
             began_ns = self._tests_since.setdefault(name, now_ns)
-            # The disk does not report which test runs, so the pause depends on the test's running time.
+            # The disk does not report which test runs, so the pause depends on the test's running time so far.
             pause_s = min(max((now_ns - began_ns) / 1e9 / _POLLS_PER_TEST, self._poll_s()), _LONGEST_TEST_POLL_S)
             self._tests_due[name] = now_ns + int(pause_s * 1e9)
 

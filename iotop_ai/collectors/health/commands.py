@@ -1,4 +1,4 @@
-"""All commands of smartctl in one table, for the calls and for the sudoers lines that allow them.
+"""All smartctl commands that this program uses, in one table for the calls and for the sudoers lines that allow them.
 
 ``DISK_COMMANDS`` only read data. With ``-n standby,3`` a sleeping disk stays asleep and the exit status is 3
 (smartctl(8)). ``TEST_COMMANDS`` start or abort a self-test in the background, since a captive test (-C) would block the

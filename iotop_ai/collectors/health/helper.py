@@ -5,7 +5,7 @@
     {"id": 2, "do": "read", "smartctl": "…", "device": "/dev/sda", "type": "sat", "sudo": false, "timeout_s": 20}
     {"id": 3, "do": "short", …}: start a self-test; also "long", and "abort"
 
-A response has the id of the request. If the request could not be served, it has ``error``. Otherwise it has ``out``,
+A response has the id of its request. If the request could not be served, the response has ``error``; otherwise ``out``,
 ``stderr``, ``status`` (of smartctl; null when smartctl was killed), ``timed_out`` and ``refused`` (by sudo), and for
 ``read`` also ``pysmart_values``, the values that pySMART found (null when there are none; if pySMART failed,
 ``pysmart_error`` has the reason). The helper is a separate process because importing pySMART sets LANG and the logger
@@ -189,7 +189,7 @@ def sudo_prefix() -> list[str] | None:
 
 
 def serve(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the response to one request, without its id. Raises OSError, and ValueError or KeyError for a bad one."""
+    """Return the response to one request, without its id. Raises OSError, ValueError and KeyError."""
     smartctl, timeout_s = str(request["smartctl"]), float(request["timeout_s"])
     do = str(request["do"])
     scan = do == "scan"

@@ -41,7 +41,7 @@ _WHEN_FAILED = {"now": "now", "failing_now": "now", "past": "past", "in_the_past
 
 
 def parse_json(text: str) -> dict[str, Any] | None:
-    """Return smartctl's JSON object; None for other text (from smartctl older than 7.0, or an empty answer)."""
+    """Return smartctl's JSON object; None if the text is not one (smartctl is older than 7.0, or gave no answer)."""
     import json
 
     try:
@@ -114,15 +114,15 @@ def parse_state(
     table = _attributes(answer) or _pysmart_attributes(pysmart_values)
     log = _get(answer, "nvme_smart_health_information_log")
     warning, critical = _temperature_limits(answer, pysmart_values)
-    model = _first(answer, ("model_name", "scsi_model_name", "scsi_product")) or _text(pysmart_values, "model")
+    model = _first_text(answer, ("model_name", "scsi_model_name", "scsi_product")) or _text(pysmart_values, "model")
     hours = _int(answer, "power_on_time", "hours")
     tests = self_test_facts(answer, protocol)
     state = SmartState(
         device=device,
         protocol={"sat": "ata"}.get(protocol, protocol),
         model=model,
-        serial=_first(answer, ("serial_number",)) or _text(pysmart_values, "serial"),
-        firmware=_first(answer, ("firmware_version", "scsi_revision")) or _text(pysmart_values, "firmware"),
+        serial=_first_text(answer, ("serial_number",)) or _text(pysmart_values, "serial"),
+        firmware=_first_text(answer, ("firmware_version", "scsi_revision")) or _text(pysmart_values, "firmware"),
         assessment=_assessment(answer, pysmart_values),
         severity="unknown",
         reasons=(),
@@ -169,17 +169,17 @@ def _world_wide_name(answer: object) -> str:
 
     Samples: {"wwn": {"naa": 5, "oui": 3152, "id": 2834678415}} (ATA), {"logical_unit_id": "0x5000c5..."} (SCSI).
     """
-    naa, oui, own = (_int(answer, "wwn", key) for key in ("naa", "oui", "id"))
-    if naa is None or oui is None or own is None:
+    naa, oui, unique_id = (_int(answer, "wwn", key) for key in ("naa", "oui", "id"))
+    if naa is None or oui is None or unique_id is None:
         return _text(answer, "logical_unit_id").removeprefix("0x")
-    return f"{naa:x}{oui:06x}{own:09x}"
+    return f"{naa:x}{oui:06x}{unique_id:09x}"
 
 
 def _first_known(count: int | None, other: int | None) -> int | None:
     return other if count is None else count
 
 
-def _first(answer: object, keys: tuple[str, ...]) -> str:
+def _first_text(answer: object, keys: tuple[str, ...]) -> str:
     return next(filter(None, (_text(answer, key) for key in keys)), "")
 
 
@@ -205,8 +205,8 @@ def _temperature(answer: object, pysmart_values: Mapping[str, Any]) -> int | Non
 
 def _temperature_limits(answer: object, pysmart_values: Mapping[str, Any]) -> tuple[int | None, int | None]:
     limits = dict(_LIMITS.findall(pysmart_values["text"])) if isinstance(pysmart_values.get("text"), str) else {}
-    new = _get(answer, "nvme_composite_temperature_threshold")
-    warning, critical = _int(new, "warning"), _int(new, "critical")
+    thresholds = _get(answer, "nvme_composite_temperature_threshold")
+    warning, critical = _int(thresholds, "warning"), _int(thresholds, "critical")
     warning = int(limits["Warning"]) if warning is None and "Warning" in limits else warning
     critical = int(limits["Critical"]) if critical is None and "Critical" in limits else critical
     if critical is None:

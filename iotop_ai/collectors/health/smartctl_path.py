@@ -12,20 +12,20 @@ from iotop_ai.model.reading import Status
 VARIABLE = "IOTOP_AI_SMARTCTL"
 
 
-def find_smartctl(given: str, live: bool = True) -> str:
-    """Return the absolute path of smartctl: the given path, that in IOTOP_AI_SMARTCTL, or that in a system folder.
+def find_smartctl(user_path: str, live: bool = True) -> str:
+    """Return the absolute path of smartctl: ``user_path``, the path in IOTOP_AI_SMARTCTL, or one in a system folder.
 
     live: False for a captured machine, whose disks are queried only with a smartctl that the user named. Raises
     Unavailable.
     """
-    given = given or os.environ.get(VARIABLE, "")
-    if not given and not live:
+    user_path = user_path or os.environ.get(VARIABLE, "")
+    if not user_path and not live:
         raise Unavailable(Status.ABSENT, "a captured machine's disks cannot be queried")
-    if not given:
+    if not user_path:
         if path := find_program("smartctl"):
             return path
-    elif given.startswith("/") and os.access(given, os.X_OK):
-        return given
+    elif user_path.startswith("/") and os.access(user_path, os.X_OK):
+        return user_path
     else:
-        raise Unavailable(Status.ABSENT, clean(f"no smartctl at {given}"), "give smartctl's absolute path")
+        raise Unavailable(Status.ABSENT, clean(f"no smartctl at {user_path}"), "give smartctl's absolute path")
     raise Unavailable(Status.ABSENT, "smartctl is not installed", "apt install smartmontools")

@@ -1,4 +1,4 @@
-"""The only module that reads clocks, apart from code in the user's Python or in a child of the disk check."""
+"""The only module that reads clocks, apart from code that runs in the user's Python or in a child of the disk check."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def open_input(path: str, *, folder: int | None = None, flags: int = 0) -> Binar
     """
 
     # os.fdopen raises an error for a folder and leaves its descriptor open; open() closes it.
-    def opener(name: str, given: int) -> int:
-        return os.open(name, given | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=folder)
+    def opener(name: str, base_flags: int) -> int:
+        return os.open(name, base_flags | os.O_NONBLOCK | os.O_CLOEXEC | flags, dir_fd=folder)
 
     return open(path, "rb", opener=opener)

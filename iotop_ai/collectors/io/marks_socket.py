@@ -131,8 +131,8 @@ class MarksSocket:
             return
         self._closing = True
         with contextlib.suppress(OSError):
-            # Use another place than ``listen`` does: a late call of ``listen`` may call this method, and a second call
-            # for its place would fail at once.
+            # The place is the path, and not "marks" as in ``listen``: the late call of ``listen`` may close the socket,
+            # and a second call for the place "marks" would fail at once.
             call_with_timeout(_UNLINK_S, self.path, self._file.unlink)
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -273,14 +273,17 @@ def root_from_options(procfs: str, sysfs: str) -> Root:
     return Root(os.path.dirname(proc or sys), proc=proc or "/proc", sys=sys or "/sys") if root.foreign else root
 
 
-def _tree(path: str, name: str, flag: str, marks: tuple[str, ...]) -> str:
-    """Return the absolute path of a given tree; "" when none is given, or when it is our own."""
+def _tree(path: str, name: str, flag: str, expected: tuple[str, ...]) -> str:
+    """Return the absolute path of a given tree; "" when none is given, or when it is our own.
+
+    expected: names of which the tree must contain one.
+    """
     if not path:
         return ""
     if not os.path.isdir(path):
         raise UsageError(f"--{flag} {clean(path)}: no such directory; mount the host's /{name} there")
-    if not any(os.path.exists(os.path.join(path, mark)) for mark in marks):
-        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(marks)}; give a mounted /{name}")
+    if not any(os.path.exists(os.path.join(path, entry)) for entry in expected):
+        raise UsageError(f"--{flag} {clean(path)}: it contains neither {' nor '.join(expected)}; give a mounted /{name}")
     try:
         is_own = os.path.samefile(path, f"/{name}")
     except OSError:

@@ -22,26 +22,26 @@ _TRIES = 3
 
 
 class SocketFile:
-    """Binds the socket ``bound`` to a path, with the given mode. Raises OSError, UsageError and InputError."""
+    """Binds a socket to a path, with the given mode. Raises OSError, UsageError and InputError."""
 
-    def __init__(self, bound: socket.socket, path: str, mode: int = 0o600) -> None:
-        self._kind = bound.type & ~(socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    def __init__(self, unbound: socket.socket, path: str, mode: int = 0o600) -> None:
+        self._kind = unbound.type & ~(socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
         self._path = path
         self._folder, self._name = parent_of(path)
         try:
-            self._identity = self._bind(bound, mode)
+            self._identity = self._bind(unbound, mode)
         except BaseException:
             os.close(self._folder)
             raise
 
-    def _bind(self, bound: socket.socket, mode: int) -> tuple[int, int]:
+    def _bind(self, unbound: socket.socket, mode: int) -> tuple[int, int]:
         """Bind the socket under a temporary name, then link that file to the final name; return the file's identity."""
         check_free(self._folder, self._name, self._path, self._kind)
         new = f".{os.fsdecode(os.fsencode(self._name)[:60])}.{os.getpid()}.{threading.get_ident():x}"
         remove_dead_socket(self._folder, new, self._kind)
         before = os.umask(0o777 & ~mode)
         try:
-            bound.bind(fd_path(self._folder, new))
+            unbound.bind(fd_path(self._folder, new))
         finally:
             os.umask(before)
         try:

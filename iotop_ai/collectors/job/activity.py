@@ -11,7 +11,7 @@ from iotop_ai.model.process.records import ProcessKey, ProcessTable
 
 EVERY_S = 5.0
 """The seconds between two measurements."""
-WORKS = 0.1
+LEAST_ACTIVITY = 0.1
 """The least activity, in cores, of a process that works. 100 MB/s of I/O count as one core.
 
 A process must work in two measurements in a row, because an import alone ends sooner.
@@ -91,7 +91,7 @@ class ActivityTracker:
                 if moved is not None and earlier.moved is not None:
                     bytes_per_s[key] = max(0.0, (moved - earlier.moved) / seconds)
                 activity = cores[key] + bytes_per_s.get(key, 0.0) / BYTES_OF_A_CORE
-                worked = activity >= WORKS or stat.state in _WORKING_STATES
+                worked = activity >= LEAST_ACTIVITY or stat.state in _WORKING_STATES
                 if worked and earlier.worked:
                     self._working.add(key)
                 now = now._replace(worked=worked)

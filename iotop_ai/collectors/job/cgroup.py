@@ -21,9 +21,9 @@ from iotop_ai.model.process.records import ProcessKey
 
 TOP = "sys/fs/cgroup"
 _SIZE = 16_384
-"""The most bytes that are read from a file.
+"""The most bytes that ``_raw`` reads from a file; memory.stat of v1 has 2 kB.
 
-memory.stat of v1 has 2 kB. Files with one or more lines for each disk are not limited by this size.
+Files with one or more lines for each disk may be longer, so ``_read_all`` reads them.
 """
 _IO_NAMES = {b"rbytes": 0, b"wbytes": 1, b"rios": 2, b"wios": 3}
 _V1_WORDS = {b"Read": 0, b"Write": 1}
@@ -258,9 +258,9 @@ def parse_io_stat(raw: bytes) -> dict[str, CgroupIo]:
 def parse_v1_io(moved: bytes, served: bytes) -> dict[str, CgroupIo]:
     """Parse io_service_bytes and io_serviced: lines such as ``254:0 Read 90112``; the last is ``Total 90112``."""
     by_device: dict[bytes, list[int | None]] = {}
-    for first, raw in ((0, moved), (2, served)):
+    for offset, raw in ((0, moved), (2, served)):
         for line in raw.splitlines():
             words = line.split()
             if len(words) == 3 and words[0] != _UNNAMED and words[1] in _V1_WORDS and words[2].isdigit():
-                by_device.setdefault(words[0], [None] * 4)[first + _V1_WORDS[words[1]]] = int(words[2])
+                by_device.setdefault(words[0], [None] * 4)[offset + _V1_WORDS[words[1]]] = int(words[2])
     return {clean_bytes(device, 16): CgroupIo(*values) for device, values in by_device.items()}

@@ -57,7 +57,8 @@ class JobCollector:
         self._gpus: GpuTable | None = None
         self._info: Mapping[ProcessKey, ProcessInfo] = {}
         self._candidates: set[ProcessKey] = set()
-        self._due_ns: dict[ProcessKey, tuple[int, int]] = {}
+        self._next_inspections: dict[ProcessKey, tuple[int, int]] = {}
+        """(when the process was first seen, the index in AGES_S of its next inspection) by process."""
         self._inspections: dict[ProcessKey, Inspection] = {}
         self._activity = ActivityTracker()
         self._basis: object = None
@@ -178,12 +179,12 @@ class JobCollector:
         for key in changed(table.info, old):
             if is_candidate(table.info[key]) and key.pid != self._own_pid:
                 self._candidates.add(key)
-                self._due_ns.setdefault(key, (now, 0))
+                self._next_inspections.setdefault(key, (now, 0))
             else:
                 self._candidates.discard(key)
         for key in removed(table.info, old):
             self._candidates.discard(key)
-            self._due_ns.pop(key, None)
+            self._next_inspections.pop(key, None)
             self._inspections.pop(key, None)
             self._activity.forget(key)
         self._info = table.info
@@ -192,17 +193,17 @@ class JobCollector:
         """Inspect the candidates that are due, at most ``INSPECTIONS_PER_TICK``; return whether a result changed."""
         changed, left = False, INSPECTIONS_PER_TICK
         grown = self._activity.grown
-        for key, (first, turn) in list(self._due_ns.items()):
+        for key, (first_seen_ns, index) in list(self._next_inspections.items()):
             if left == 0:
                 break
             if key in grown:
                 grown.discard(key)
-            elif turn >= len(AGES_S) or now < first + int(AGES_S[turn] * 1e9):
+            elif index >= len(AGES_S) or now < first_seen_ns + int(AGES_S[index] * 1e9):
                 continue
             # Skip the ages that passed while the process waited to be inspected.
-            while turn < len(AGES_S) and now >= first + int(AGES_S[turn] * 1e9):
-                turn += 1
-            self._due_ns[key] = (first, turn)
+            while index < len(AGES_S) and now >= first_seen_ns + int(AGES_S[index] * 1e9):
+                index += 1
+            self._next_inspections[key] = (first_seen_ns, index)
             inspection = inspect(self._root, key.pid)
             left -= 1
             if inspection != self._inspections.get(key):
@@ -216,7 +217,7 @@ def _with_traffic(job: Job, place: JobPlace, traffic: Mapping[ProcessKey, Traffi
     known = [traffic[rank.key] for rank in job.ranks if rank.key in traffic]
     if not known:
         return place
-    most = max(known, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
+    busiest = max(known, key=lambda rank_traffic: rank_traffic.received_bytes_per_s)
     received = sum(rank_traffic.received_bytes_per_s for rank_traffic in known)
     # Round to two digits, so that a steady stream gives an equal JobPlace.
-    return place._replace(peer=most.peer, received_bytes_per_s=float(f"{received:.1e}"))
+    return place._replace(peer=busiest.peer, received_bytes_per_s=float(f"{received:.1e}"))

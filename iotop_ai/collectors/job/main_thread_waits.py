@@ -21,7 +21,7 @@ from iotop_ai.model.job.task_states import DISK, NET, OTHER, QUEUE, RUNNING, WRI
 MOST_TARGETS = 2
 """The most blocked main threads, and the most sleeping ones, whose system call is read in one sweep.
 
-Each takes 80 µs; more threads are read in rotation.
+Reading one thread takes 80 µs; if there are more threads, they are read in rotation.
 """
 MOST_LOADERS = 8
 """The most loaders whose descriptors are searched for the inode for which their trainer waits."""
@@ -54,8 +54,8 @@ class MainThreadWaits:
         if not unsure:
             return
         self._turn += MOST_TARGETS
-        first = self._turn % len(unsure) if len(unsure) > MOST_TARGETS else 0
-        for i, watch in enumerate([*unsure[first:], *unsure[:first]]):
+        start = self._turn % len(unsure) if len(unsure) > MOST_TARGETS else 0
+        for i, watch in enumerate([*unsure[start:], *unsure[:start]]):
             pid = watch.rank.key.pid
             if i < MOST_TARGETS:
                 self._other_waits[pid] = self._waits_for_other(watch, wait_target(self._root, pid, pid), now_ns)

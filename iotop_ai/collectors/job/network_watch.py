@@ -57,8 +57,8 @@ class NetworkWatch:
         self.traffic = self._sockets.update(pids, now_ns, of_ray, jobs)
         with_sockets = [pid for pid in asleep if pid in self.traffic and self.traffic[pid].sockets]
         self._turn += MOST_TARGETS
-        first = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
-        for pid in [*with_sockets[first:], *with_sockets[:first]][:MOST_TARGETS]:
+        start = self._turn % len(with_sockets) if len(with_sockets) > MOST_TARGETS else 0
+        for pid in [*with_sockets[start:], *with_sockets[:start]][:MOST_TARGETS]:
             self._targets[pid] = wait_target(self._root, pid, pid).kind == "socket"
         self._targets = {pid: at_socket for pid, at_socket in self._targets.items() if pid in with_sockets}
         now_receiving = {pid for pid, traffic in self.traffic.items() if _receives(traffic)}
@@ -85,8 +85,8 @@ class NetworkWatch:
         known = [self.traffic[pid] for pid in pids if pid in self.traffic]
         if not known:
             return None
-        most = max(known, key=lambda process_traffic: process_traffic.received_bytes_per_s)
-        return most._replace(
+        busiest = max(known, key=lambda process_traffic: process_traffic.received_bytes_per_s)
+        return busiest._replace(
             received_bytes_per_s=sum(process_traffic.received_bytes_per_s for process_traffic in known)
         )
 

@@ -434,15 +434,15 @@ def numeric_peer(family: int, address: bytes, port: bytes) -> str:
 
 def _open() -> socket.socket:
     """Open a netlink socket whose calls time out after a quarter of a second. Raises OSError."""
-    link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_SOCK_DIAG)
     try:
-        link.bind((0, 0))
+        netlink.bind((0, 0))
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
-            link.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", 0, TIMEOUT_US))
+            netlink.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", 0, TIMEOUT_US))
     except OSError:
-        link.close()
+        netlink.close()
         raise
-    return link
+    return netlink
 
 
 def _check(payload: bytes) -> None:

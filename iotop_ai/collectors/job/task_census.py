@@ -106,10 +106,10 @@ class ThreadCensus:
         almost no CPU time.
         """
         tids = list(self._threads)
-        first = self._turn % len(tids) if tids else 0
-        self._turn = first + ASKED_PER_CENSUS
-        turn = [*tids[first:], *tids[:first]][:ASKED_PER_CENSUS]
-        started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*moving, *self._parents, *turn)}
+        start = self._turn % len(tids) if tids else 0
+        self._turn = start + ASKED_PER_CENSUS
+        others = [*tids[start:], *tids[:start]][:ASKED_PER_CENSUS]
+        started = {tid: _started_by(self._root, self.key.pid, tid) for tid in (*moving, *self._parents, *others)}
         self._parents = {tid for tid, pids in started.items() if pids}
         started[self.key.pid] = _started_by(self._root, self.key.pid, self.key.pid)
         return _with_descendants(self._root, [pid for pids in started.values() for pid in pids])

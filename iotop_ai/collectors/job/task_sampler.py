@@ -109,8 +109,8 @@ class TaskSampler:
         self._fds: list[int] = []
         """The descriptors of the wchan files of the tasks in ``_row``."""
         self._stats: list[int] = []
-        self._times: list[int] = []
-        """The descriptors of the stat files (``_stats``) and schedstat files (``_times``) of all ``_tasks``."""
+        self._schedstats: list[int] = []
+        """The descriptors of the stat files (``_stats``) and schedstat files (``_schedstats``) of all ``_tasks``."""
         self._row_counts: dict[tuple[int | None, ...], int] = {}
         """How many sweeps found each row of wait states, since the last count. An exited task has None."""
         self._sweeps: dict[ProcessKey, list[int]] = {}
@@ -201,8 +201,8 @@ class TaskSampler:
         """Return the counts of the processes that are watched now, with their CPU times up to now."""
         with self._lock:
             self._count()
-            times, stats = read_kept(self._times, SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
-            for task, schedstat, stat in zip(self._tasks.values(), times, stats, strict=True):
+            schedstats, stats = read_kept(self._schedstats, SCHEDSTAT_SIZE), read_kept(self._stats, STAT_SIZE)
+            for task, schedstat, stat in zip(self._tasks.values(), schedstats, stats, strict=True):
                 task.store(schedstat, stat)
             return {
                 key: TaskCounts._make((*task.counts, *task.times, task.rss_bytes)) for key, task in self._tasks.items()
@@ -301,7 +301,7 @@ class TaskSampler:
             self._row += watch.tasks_to_sample(len(self._row))
         self._fds = [task.fd(WCHAN) for task in self._row]
         self._stats = [task.fd(STAT) for task in self._tasks.values()]
-        self._times = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
+        self._schedstats = [task.fd(SCHEDSTAT) for task in self._tasks.values()]
 
     def _count(self) -> None:
         """Add the results of the sweeps to the counts."""

@@ -106,7 +106,7 @@ def test_the_busy_time_of_a_card_comes_from_its_clients(tmp_path: Path) -> None:
 def test_cards_of_two_makers_have_different_numbers(tmp_path: Path) -> None:
     amd = parse((Path(__file__).parents[2] / "data" / "gpu" / "made-amd-gpu.tree").read_text())
     intel = {name.replace("drm/card1/", "drm/card7/"): what for name, what in machine("xe").items()}
-    table = DrmSweep(build(amd | intel, tmp_path), Clock()).read(first=2)
+    table = DrmSweep(build(amd | intel, tmp_path), Clock()).read(first_number=2)
     numbers = {uuid.partition("-")[0]: one.value.number for uuid, one in table.items() if one.value is not None}
     assert numbers == {"AMD": 2, "Intel": 3}  # they come after two GPUs of the NVIDIA driver
 

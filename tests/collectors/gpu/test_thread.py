@@ -194,9 +194,9 @@ def test_amd_cards_stay_while_nvidias_driver_is_tried_again(tmp_path: Path, monk
     assert collector._drm is not None
     read, missing = collector._drm.read, list[bool]()
 
-    def spy(first: int = 0) -> dict[str, Reading[GpuState]]:
+    def spy(first_number: int = 0) -> dict[str, Reading[GpuState]]:
         missing.append(isinstance(collector._newest, Unavailable))
-        return read(first)
+        return read(first_number)
 
     monkeypatch.setattr(collector._drm, "read", spy)
     end = time.monotonic() + 30

@@ -27,7 +27,7 @@ RESET = "nvidia-smi --gpu-reset, or reboot; dmesg | grep Xid says why"
 SLOW_US = 10_000.0
 """A call whose 95th percentile exceeds this duration, in microseconds, is made only in every fifth sweep."""
 _KEPT_COSTS = 128
-_JUDGED, _LEAST = 20, 5
+_RECENT_USES, _FIRST_CHECK = 20, 5
 """The number of uses that decide whether a call is slow, and the number of uses before the first decision."""
 
 
@@ -54,7 +54,7 @@ class NvmlCalls:
         self._constant: dict[tuple[str, str], Any] = {}
         self._costs: dict[str, deque[int]] = {}
         self._uses: dict[str, int] = {}
-        self._judge_at: dict[str, int] = {}
+        self._check_at: dict[str, int] = {}
         self._slow: set[str] = set()
 
     def forget(self, uuid: str = "") -> None:
@@ -74,9 +74,9 @@ class NvmlCalls:
         This is checked at the fifth use and then after every 20 uses.
         """
         uses = self._uses.get(label, 0)
-        if uses >= self._judge_at.get(label, _LEAST):
-            self._judge_at[label] = uses + _JUDGED
-            recent = sorted(list(self._costs[label])[-_JUDGED:])
+        if uses >= self._check_at.get(label, _FIRST_CHECK):
+            self._check_at[label] = uses + _RECENT_USES
+            recent = sorted(list(self._costs[label])[-_RECENT_USES:])
             if _p95(recent) / 1e3 > SLOW_US:
                 self._slow.add(label)
             else:
@@ -110,8 +110,8 @@ class NvmlCalls:
         """Make one call for one GPU; return None if it is not supported, not permitted, or failed this time.
 
         handle: the handle of a MIG instance, if the call is not for the whole GPU. bare: whether to make the call
-        without a handle. removable: whether the arguments name a MIG instance, or samples of one, although the call is
-        made without the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
+        without a handle. removable: whether the call is for a MIG instance, or for samples of one, although it is made
+        without the handle of the instance. Raises GpuUnavailable when this GPU cannot be read, and Unavailable
         when the driver does not work at all.
         """
         label = label or function
@@ -130,7 +130,7 @@ class NvmlCalls:
                 raise gpu_unavailable(error) from None
             if error.value in (UNINITIALIZED, DRIVER_NOT_LOADED, MISMATCH):
                 raise driver_unavailable(error) from None
-            # An instance that was just removed is not valid, but the next instance is.
+            # INVALID may only mean that the instance was just removed; the call may succeed for the next instance.
             if error.value in NEVER and (error.value != INVALID or (handle is None and not removable)):
                 self._never.add(key)
             return None

@@ -58,11 +58,11 @@ class GpmReader:
         """Return the MIG instances; () when MIG is on without instances; None when MIG is off or unsupported."""
         calls = self._calls
         mode = calls.get(uuid, "nvmlDeviceGetMigMode", label="nvmlDeviceGetMigMode")
-        most = calls.get(uuid, "nvmlDeviceGetMaxMigDeviceCount") if mode is not None and mode[0] else None
-        if most is None:
+        max_count = calls.get(uuid, "nvmlDeviceGetMaxMigDeviceCount") if mode is not None and mode[0] else None
+        if max_count is None:
             return None
         out: dict[int, GpuInstance] = {}
-        for index in range(min(most, _MOST_INSTANCES)):
+        for index in range(min(max_count, _MOST_INSTANCES)):
             handle = calls.get(uuid, "nvmlDeviceGetMigDeviceHandleByIndex", index)
             number = None if handle is None else calls.get(uuid, "nvmlDeviceGetGpuInstanceId", handle=handle)
             # NVML counts memory and SMs for a whole GPU instance, whose compute instances share them.

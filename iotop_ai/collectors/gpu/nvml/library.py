@@ -73,7 +73,7 @@ class Nvml:
         calls = self._calls
         api = calls.api
         if api is not None:
-            # When the driver was unloaded, there is nothing to free; the next ``open`` reports it.
+            # If the driver was unloaded, there is nothing to free; the next ``open`` reports it.
             with contextlib.suppress(api.NVMLError, Unavailable):
                 self._reader.close()
             with contextlib.suppress(api.NVMLError):

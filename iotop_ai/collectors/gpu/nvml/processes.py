@@ -85,7 +85,7 @@ class GpuProcessReader:
         if calls.never(uuid, _UTILIZATION):
             return False
         samples: list[Any] = []
-        first = uuid not in self._times
+        is_first_call = uuid not in self._times
         times = self._times.get(uuid) or SampleTimes(calls.clock)
         try:
             samples = calls.timed(
@@ -106,7 +106,7 @@ class GpuProcessReader:
         for sample in samples:
             if 0 <= sample.smUtil <= 100 and times.is_new(sample.timeStamp):
                 latest[sample.pid] = max(latest.get(sample.pid, (0, 0)), (sample.timeStamp, sample.smUtil))
-        if not first:
+        if not is_first_call:
             shares.update({pid: (percent, now_ns) for pid, (_, percent) in latest.items()})
         self._shares[uuid] = {pid: share for pid, share in shares.items() if now_ns - share[1] <= FRESH_NS}
-        return not first
+        return not is_first_call

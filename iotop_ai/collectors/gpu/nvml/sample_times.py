@@ -9,7 +9,10 @@ from __future__ import annotations
 from iotop_ai.collectors.io.clock import Clock
 
 LEAST_STEP_NS = 100_000_000
-"""The least step back of the clock that matters, in ns: after a smaller step, the next samples are newer again."""
+"""The smallest backward step of the clock that matters, in ns.
+
+After a smaller step, the time stamps of new samples soon exceed the newest one again.
+"""
 MOST_AHEAD_US = 1_000_000
 """How far a sample may be ahead of our clock after a step, in microseconds.
 

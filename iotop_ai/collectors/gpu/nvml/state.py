@@ -46,7 +46,7 @@ FIELDS = {
 """The NVML_FI_DEV_* number by field of GpuState. The scope of the two NVLink fields makes NVML sum all links."""
 ENGINES = {"decoder_percent": "Decoder", "encoder_percent": "Encoder", "jpeg_percent": "Jpg", "ofa_percent": "Ofa"}
 """The word in nvmlDeviceGet*Utilization by field of GpuState."""
-_NARROW_IS_UNKNOWN = ("pcie_tx_bytes", "pcie_rx_bytes")
+_UNKNOWN_IF_32_BIT = ("pcie_tx_bytes", "pcie_rx_bytes")
 """Byte counters that are unknown if they have only 32 bits.
 
 Such a counter wraps several times a second under load, so its growth has no meaning.
@@ -160,7 +160,7 @@ class StateReader:
     def forget(self, uuid: str) -> None:
         """Forget the answers of one GPU and its unsupported fields.
 
-        Otherwise a slow query's answer would be shown for up to five sweeps.
+        Otherwise a slow query's old answer would be shown for up to five sweeps.
         """
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != uuid}
         self._fields.pop(uuid, None)
@@ -232,7 +232,7 @@ class StateReader:
         return out
 
     def _value(self, name: str, value: Any) -> int | None:
-        if value.valueType == _UINT and name in _NARROW_IS_UNKNOWN:
+        if value.valueType == _UINT and name in _UNKNOWN_IF_32_BIT:
             return None
         number = number_of(value)
         # Some boards without this sensor report 0 and not NOT_SUPPORTED.
