@@ -1,4 +1,4 @@
-"""Capture this machine: ``python -m tests.capture NAME.tree`` (or a folder) keeps only the files that are read.
+"""Capture this machine: ``python -m tests.capture NAME.tree`` (or a folder) copies the files that the collectors read.
 
 The collectors run once over a Root that notes every path. The noted files are then copied, with the links that lead to
 them. Serial numbers are replaced by "SERIAL" unless ``--serials`` is given.

@@ -175,26 +175,26 @@ def gpm(handle: Any, wait_s: float = 0.3) -> dict[str, Any]:
     try:
         start = time.perf_counter_ns()
         nv.nvmlGpmSampleGet(handle, first)
-        got = time.perf_counter_ns()
+        sampled = time.perf_counter_ns()
         time.sleep(wait_s)
         nv.nvmlGpmSampleGet(handle, second)
-        want = nv.c_nvmlGpmMetricsGet_t()
-        want.version, want.numMetrics, want.sample1, want.sample2 = (
+        request = nv.c_nvmlGpmMetricsGet_t()
+        request.version, request.numMetrics, request.sample1, request.sample2 = (
             nv.NVML_GPM_METRICS_GET_VERSION,
             len(GPM),
             first,
             second,
         )
         for i, number in enumerate(GPM.values()):
-            want.metrics[i].metricId = number
+            request.metrics[i].metricId = number
         begin = time.perf_counter_ns()
-        nv.nvmlGpmMetricsGet(want)
+        nv.nvmlGpmMetricsGet(request)
         done = time.perf_counter_ns()
         values = {
-            name: want.metrics[i].value if want.metrics[i].nvmlReturn == 0 else f"error {want.metrics[i].nvmlReturn}"
+            name: request.metrics[i].value if request.metrics[i].nvmlReturn == 0 else f"error {request.metrics[i].nvmlReturn}"
             for i, name in enumerate(GPM)
         }
-        return {"sample_us": (got - start) / 1000, "metrics_us": (done - begin) / 1000, "values": values}
+        return {"sample_us": (sampled - start) / 1000, "metrics_us": (done - begin) / 1000, "values": values}
     except nv.NVMLError as failed:
         return {"error": f"{type(failed).__name__}({failed.value})"}
     finally:

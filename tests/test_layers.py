@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.bench.start import FIRST, SWEEP
+from tests.bench.start import FRAME_IMPORTS, SWEEP_CODE
 from tests.cli.program import PLAIN, TOP
 
 HEAVY = ("textual", "rich", "pySMART", "plotext", "psutil", "pynvml")
@@ -63,7 +63,7 @@ def test_the_first_picture_loads_no_rules_store_or_gpu_modules() -> None:
     unused = ("diagnosis", "store", "collectors.gpu.nvml", "present.gpu.table")
     print_loaded = f"print([m for m in {unused} if 'iotop_ai.' + m in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys\n{FIRST}\n{SWEEP}\nassert len(rows) == 40\n{print_loaded}"],
+        [sys.executable, "-c", f"import sys\n{FRAME_IMPORTS}\n{SWEEP_CODE}\nassert len(rows) == 40\n{print_loaded}"],
         cwd=TOP,
         env=PLAIN,
         capture_output=True,

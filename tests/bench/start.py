@@ -4,7 +4,7 @@ The program runs on a pseudo-terminal of 120x40. "First data" is the time from `
 a figure. "Keys": ``?`` is typed then, and the time ends when the help is on the screen. "CPU" is the user and system
 time of the process until then. The minimum and the median of the rounds are printed. ``--stages`` instead counts the
 instructions and the memory of each stage of a start, which other load does not change; it needs valgrind. ``--write``
-puts that into docs/cost.md.
+puts these counts into docs/cost.md.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ LIMIT_S = 30.0
 
 
 HEADING = "## What a start loads"
-FIRST = (
+FRAME_IMPORTS = (
     "from iotop_ai.cli.main import plain_flags; "
     "import iotop_ai.cli.commands.monitor.command, iotop_ai.sources.live.source"
 )
-SWEEP = (
+SWEEP_CODE = (
     "from iotop_ai.model.settings import Settings; from iotop_ai.pipeline import unjudged; "
     "from iotop_ai.present.screen.layout import screen_rows; from iotop_ai.present.screen.view import View; "
     "source = iotop_ai.sources.live.source.LiveSource(Settings(smart=False), soon=True); stream = iter(source); "
     "rows = screen_rows(120, 40, unjudged(next(stream)), View())"
 )
-SCREEN = (
+SCREEN_IMPORTS = (
     "from iotop_ai.cli.start.without_ssl import ssl_hidden\n"
     "with ssl_hidden():\n"
     "    import iotop_ai.tui.app, iotop_ai.tui.textual_internals.driver, iotop_ai.diagnosis.engine\n"
     "    import iotop_ai.cli.commands.monitor.session_recording"
 )
-KEEPS = "import iotop_ai.store.last_hour"
+LAST_HOUR_IMPORTS = "import iotop_ai.store.last_hour"
 STAGES = (
     ("Python itself", ()),
-    ("+ what the first frame imports", (FIRST,)),
-    ("+ the first sweep and its frame", (FIRST, SWEEP)),
-    ("+ Textual, our screen and the rules", (FIRST, SWEEP, SCREEN)),
-    ("+ what keeps the last hour (after the second Frame)", (FIRST, SWEEP, SCREEN, KEEPS)),
+    ("+ what the first frame imports", (FRAME_IMPORTS,)),
+    ("+ the first sweep and its frame", (FRAME_IMPORTS, SWEEP_CODE)),
+    ("+ Textual, our screen and the rules", (FRAME_IMPORTS, SWEEP_CODE, SCREEN_IMPORTS)),
+    ("+ what keeps the last hour (after the second Frame)", (FRAME_IMPORTS, SWEEP_CODE, SCREEN_IMPORTS, LAST_HOUR_IMPORTS)),
 )
 _COLLECTED = re.compile(r"Collected\s*:\s*(\d+)")
 _PEAK = "\nprint(open('/proc/self/status').read().split('VmHWM:')[1].split()[0], flush=True)\nimport os; os._exit(0)"
@@ -79,29 +79,28 @@ def stages() -> list[Stage]:
     with tempfile.TemporaryDirectory(prefix="start-") as cache:
         environment = program_environment() | {"PYTHONPYCACHEPREFIX": cache, "PYTHONHASHSEED": "0"}
         for name, steps in STAGES:
-            words = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
-            subprocess.run(words, env=environment, capture_output=True, check=True)  # compiles the modules
-            peak = subprocess.run(words, env=environment, capture_output=True, check=True).stdout
+            command = [sys.executable, "-c", "import gc; gc.disable()\n" + "\n".join(steps) + _PEAK]
+            subprocess.run(command, env=environment, capture_output=True, check=True)  # compiles the modules
+            peak = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
             counted = subprocess.run(
-                ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *words],
+                ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *command],
                 env=environment,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            found = _COLLECTED.search(counted.stderr)
-            if found is None:
+            match = _COLLECTED.search(counted.stderr)
+            if match is None:
                 raise RuntimeError(counted.stderr[-2000:])
-            out.append(Stage(name, int(found[1]), int(peak) / 1024))
+            out.append(Stage(name, int(match[1]), int(peak) / 1024))
     return out
 
 
-def report(found: list[Stage]) -> str:
+def report(measured: list[Stage]) -> str:
     """Return the section of the document about the stages."""
-    before = [Stage("", 0, 0.0), *found]
     rows = [
-        (now.name, f"{(now.instructions - was.instructions) / 1e6:.0f}", f"{now.peak_mb:.1f}")
-        for was, now in pairwise(before)
+        (stage.name, f"{(stage.instructions - earlier.instructions) / 1e6:.0f}", f"{stage.peak_mb:.1f}")
+        for earlier, stage in pairwise([Stage("", 0, 0.0), *measured])
     ]
     return (
         f"{HEADING}\n\n`python -m tests.bench.start --stages --write`, on {machine()}. Millions of instructions in "
@@ -172,8 +171,8 @@ def main() -> int:
         return 0
     argv = [sys.executable, "-m", "iotop_ai", "-d", "1"]
     begin(argv)  # the first start compiles and fills the page cache
-    found = [begin(argv) for _ in range(args.rounds)]
-    for name, values in zip(Start._fields, zip(*found, strict=True), strict=True):
+    starts = [begin(argv) for _ in range(args.rounds)]
+    for name, values in zip(Start._fields, zip(*starts, strict=True), strict=True):
         print(f"{name:<8} {min(values):7.1f} ({statistics.median(values):.1f})")
     return 0
 

@@ -1,7 +1,7 @@
 """The cost of Monitor and watch for a training run: ``STACKS/torch/bin/python -m tests.bench.training [--minutes 7]``.
 
 One DataLoader loop runs all the time with the same workers, dataset and model. Its blocks of 2 s form pairs: one block
-is plain, and the other has a Monitor and watch; the order is drawn. During a plain block the recorder is stopped
+is plain, and the other has a Monitor and watch, in random order. During a plain block the recorder is stopped
 (SIGSTOP), so that no block includes the start of the recorder. A step is a forward pass, a backward pass and an update
 on one thread. It always needs its core, so that everything that is taken from it is seen, whereas a trainer that waits
 for a GPU has time to spare.
@@ -101,8 +101,8 @@ def watch_ns() -> float:
         for _ in iotop_ai.watch(items):  # type: ignore[attr-defined]
             pass
 
-    best = [min(timeit.repeat(loop, number=1, repeat=7)) for loop in (plain, watched)]
-    return (best[1] - best[0]) / len(items) * 1e9
+    plain_s, watched_s = (min(timeit.repeat(loop, number=1, repeat=7)) for loop in (plain, watched))
+    return (watched_s - plain_s) / len(items) * 1e9
 
 
 def message_us(folder: str) -> float:
@@ -141,19 +141,19 @@ def cpu_s(pids: Iterable[int]) -> float:
 
 def with_children(pid: int) -> list[int]:
     """Return the process and all its descendants."""
-    found = [pid]
-    for one in found:
-        for children in Path(f"/proc/{one}/task").glob("*/children"):
+    pids = [pid]
+    for parent in pids:  # the list grows during the loop
+        for children in Path(f"/proc/{parent}/task").glob("*/children"):
             with contextlib.suppress(OSError):
-                found.extend(int(child) for child in children.read_bytes().split())
-    return found
+                pids.extend(int(child) for child in children.read_bytes().split())
+    return pids
 
 
-def let(pids: list[int], run: bool) -> None:
-    """Let the recorder run, or stop it. run: which of the two."""
+def set_running(pids: list[int], running: bool) -> None:
+    """Let the processes of the recorder run, or stop them. running: whether they run."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT if run else signal.SIGSTOP)
+            os.kill(pid, signal.SIGCONT if running else signal.SIGSTOP)
 
 
 class Pair(NamedTuple):
@@ -180,14 +180,14 @@ def pairs(training: Training, path: str, a: argparse.Namespace) -> Iterator[Pair
                     return
                 found = {}
                 for monitored in order:
-                    let(recorder, run=monitored and not a.null)
+                    set_running(recorder, monitored and not a.null)
                     source = m.watch(training.batches) if monitored else training.batches
                     step = m.step if monitored else int
                     training.run(source, step, SETTLE_S, recorder)
                     found[monitored] = training.run(source, step, BLOCK_S, recorder)
                 yield Pair(found[False], found[True])
         finally:
-            let(recorder, run=True)
+            set_running(recorder, True)
 
 
 def row(what: str, one: Estimate) -> str:

@@ -108,7 +108,7 @@ class Traffic(NamedTuple):
     bytes. peer: the peer of the socket that received most since the previous update, or, if no bytes are new, since the
     socket was opened; "" without sockets that count. sockets: the number of sockets that count. near: the number of
     connected sockets that do not count: this machine accepts connections on their port, or their other end is in the
-    same job or, for the processes in ``from_elsewhere`` of ``JobSockets.update``, on this machine.
+    same job or, for the processes in ``remote_only`` of ``JobSockets.update``, on this machine.
     """
 
     received_bytes_per_s: float
@@ -122,8 +122,8 @@ class SocketDiag:
     """Lists the TCP sockets of this network namespace over a netlink socket that stays open.
 
     unavailable: the exception of the last dump if it failed; otherwise None. complete: whether the last dump had every
-    socket. own: the addresses of this machine that its sockets use. listening: the ports on which the machine accepts
-    connections, in network byte order.
+    socket. own_addresses: the addresses of this machine that its sockets use. listening: the ports on which the machine
+    accepts connections, in network byte order.
     """
 
     def __init__(self, root: Root, clock: Clock) -> None:
@@ -140,7 +140,7 @@ class SocketDiag:
         self._live = root.live
         self.unavailable: Unavailable | None = None
         self.complete = True
-        self.own: set[bytes] = set()
+        self.own_addresses: set[bytes] = set()
         self.listening: set[bytes] = set()
 
     def dump(self) -> dict[int, TcpSocket]:
@@ -184,7 +184,7 @@ class SocketDiag:
         self._socket.send(REQUEST.pack(*head, 0, 0, 0, extensions, STATES, 0))
         sockets: dict[int, TcpSocket] = {}
         self.complete = True
-        self.own, self.listening = set(), set()
+        self.own_addresses, self.listening = set(), set()
         listed = 0
         while (count := self._add(sockets, self._socket.recv_into(self._buffer))) is not None:
             listed += count
@@ -213,7 +213,7 @@ class SocketDiag:
                     break
                 family, state, own_port, port, own, address, uid, inode = SOCKET.unpack_from(buffer, at)
                 own = plain_address(family, own)
-                self.own.add(own)
+                self.own_addresses.add(own)
                 if state == LISTEN:
                     self.listening.add(own_port)
                 elif inode:  # a socket with inode 0 is not open in any process
@@ -287,12 +287,12 @@ class JobSockets:
         self,
         pids: Collection[int],
         now_ns: int,
-        from_elsewhere: Collection[int] = (),
+        remote_only: Collection[int] = (),
         jobs: Mapping[int, ProcessKey] | None = None,
     ) -> dict[int, Traffic]:
         """Return the traffic since the previous update by PID; a process whose traffic is unknown is left out.
 
-        from_elsewhere: PIDs of the processes for which only connections with other machines count. jobs: the job of
+        remote_only: PIDs of the processes for which only connections with other machines count. jobs: the job of
         each process by PID; a connection between two processes of the same job does not count.
 
         At the first update, the traffic of every process with sockets is unknown. Later, traffic is unknown when
@@ -312,7 +312,7 @@ class JobSockets:
         within_job = self._within_job(jobs or {})
         out = {}
         for pid, held in self._held.items():
-            traffic = self._traffic(held, new_bytes, seconds, pid in from_elsewhere, within_job)
+            traffic = self._traffic(held, new_bytes, seconds, pid in remote_only, within_job)
             if traffic is not None:
                 out[pid] = traffic
         return out
@@ -326,7 +326,7 @@ class JobSockets:
         sockets = self._sockets or {}
         open_sockets = {inode: sockets[inode] for inode in holders.keys() & sockets.keys()}
         near = {
-            tcp_socket.ends: inode for inode, tcp_socket in open_sockets.items() if tcp_socket.address in self._diag.own
+            tcp_socket.ends: inode for inode, tcp_socket in open_sockets.items() if tcp_socket.address in self._diag.own_addresses
         }
         return {
             inode
@@ -339,7 +339,7 @@ class JobSockets:
         held: _OpenSockets,
         new_bytes: dict[int, int] | None,
         seconds: float,
-        from_elsewhere: bool,
+        remote_only: bool,
         within_job: set[int],
     ) -> Traffic | None:
         if not held.inodes:
@@ -351,8 +351,8 @@ class JobSockets:
         all_listed, connected = self._complete or len(counting) == len(held.inodes), len(counting)
         # Leave out the connections of a server with its clients: a server without requests does not wait for data.
         counting = {inode for inode in counting - within_job if sockets[inode].ends[0][:2] not in self._diag.listening}
-        if from_elsewhere:
-            counting = {inode for inode in counting if sockets[inode].address not in self._diag.own}
+        if remote_only:
+            counting = {inode for inode in counting if sockets[inode].address not in self._diag.own_addresses}
         growing = not counting.isdisjoint(self._grew_ns)
         if not growing and (held.partial or not all_listed):
             return None

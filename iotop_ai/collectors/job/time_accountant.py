@@ -356,12 +356,12 @@ def _recent_rates(state: _State, key: ProcessKey, at_ns: int, now: Totals) -> _R
     past.append((at_ns, now))
     while at_ns - past[0][0] > RECENT_NS:
         past.popleft()
-    first_ns, first = past[0]
-    if at_ns <= first_ns:
+    oldest_ns, oldest = past[0]
+    if at_ns <= oldest_ns:
         return _RecentRates()
-    pairs = ((first.write, now.write), (first.own_read, now.own_read), (first.own_write, now.own_write))
+    pairs = ((oldest.write, now.write), (oldest.own_read, now.own_read), (oldest.own_write, now.own_write))
     grown = [delta(a, b) for a, b in pairs]
-    return _RecentRates(*(None if growth is None else growth / (at_ns - first_ns) * 1e9 for growth in grown))
+    return _RecentRates(*(None if growth is None else growth / (at_ns - oldest_ns) * 1e9 for growth in grown))
 
 
 def _own_cores(state: _State, key: ProcessKey, now: Totals, clk_tck: int) -> float | None:
@@ -401,12 +401,14 @@ def _compiles(job: Job, state: _State, tick: Tick) -> bool:
 def _totals(key: ProcessKey, tick: Tick, inherited: ProcessIo) -> Totals:
     table = tick.table
     members = (key, *tick.children.get(key, ()))
-    own = table.stat.get(key)
+    own_stat = table.stat.get(key)
     ticks = sum(
         stat.utime_ticks + stat.stime_ticks for member in members if (stat := table.stat.get(member)) is not None
     )
     task = tick.tasks.get(key, _UNSEEN)
-    own_ticks, stat_ns = (0, 0) if own is None else (own.utime_ticks + own.stime_ticks, table.stat_time(key))
+    own_ticks, stat_ns = (
+        (0, 0) if own_stat is None else (own_stat.utime_ticks + own_stat.stime_ticks, table.stat_time(key))
+    )
     known = [table.io[member] for member in members if member in table.io]
     if key not in table.io:
         return Totals(ticks=ticks, own_ticks=own_ticks, stat_ns=stat_ns, run_ns=task.run_ns, wait_ns=task.wait_ns)

@@ -101,8 +101,8 @@ def writes(root: Root, pid: int) -> bool:
     False when the call is unknown.
     """
     number, *arguments = _syscall(root, f"proc/{pid}/task/{pid}").split() or [b""]
-    of_32_bits = all(int(word, 16) < _COMPAT for word in arguments[-2:])
-    if not number.isdigit() or of_32_bits or root.foreign:
+    is_32_bit = all(int(word, 16) < _COMPAT for word in arguments[-2:])
+    if not number.isdigit() or is_32_bit or root.foreign:
         return False
     call = _CALLS.get(int(number))
     return call is not None and call.name in _SAVES

@@ -35,7 +35,7 @@ class CpuCollector:
     """Reads the ticks of every online core from /proc/stat, and counts the physical cores.
 
     The number of physical cores is None in the first reading, because counting them reads a file for each core, and in
-    every reading of trees that are not our own. psutil counts them only if the kernel does not give its topology,
+    every reading of trees that are not our own. psutil counts them only if the kernel does not show the CPU's topology,
     because importing psutil costs a megabyte.
     """
 
@@ -52,11 +52,11 @@ class CpuCollector:
 
     def read(self) -> CpuTable:
         """Read all online cores. Raises OSError when /proc/stat cannot be read."""
-        first = self._stat is None
+        is_first_reading = self._stat is None
         if self._stat is None:
             self._stat = self._root.keep("proc/stat", 1 << 14)
         cores = parse_cpu_stat(self._stat.read_record())
-        if self._root.live and not first and len(cores) != self._online:
+        if self._root.live and not is_first_reading and len(cores) != self._online:
             # The number of physical cores can change only when the number of online cores changes.
             self._physical, self._online = cores_in_topology(self._root) or _physical_from_psutil(), len(cores)
         allowed = len(os.sched_getaffinity(0)) if self._root.live else len(cores)

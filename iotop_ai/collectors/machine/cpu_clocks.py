@@ -50,9 +50,9 @@ class ClocksCollector:
         cpus = self._cpus or []
         if not cpus:
             raise Unavailable(Status.ABSENT, "no core reports its clock or its throttling")
-        turn = (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]
-        self._next = (self._next + len(turn)) % len(cpus)
-        for cpu in turn:
+        due = (cpus + cpus)[self._next : self._next + min(MOST_PER_READING, len(cpus))]
+        self._next = (self._next + len(due)) % len(cpus)
+        for cpu in due:
             self._khz[cpu] = self._number(f"{CPUS}/{cpu}/cpufreq/scaling_cur_freq")
             if cpu in self._cores:
                 self._count(cpu, _OF_CORE)

@@ -16,7 +16,7 @@ from tests.cli.program import TOP, iotop, iotop_here, iotop_started
 from tests.rigs.receivers import web_server
 
 
-def written(folder: Path, text: str, mode: int = 0o600) -> str:
+def write_alerts(folder: Path, text: str, mode: int = 0o600) -> str:
     path = folder / "alerts.toml"
     path.write_text(text)
     path.chmod(mode)
@@ -27,7 +27,7 @@ def test_all_alerts_are_off_by_default(own_folder: Path) -> None:
     done = iotop_started("alerts", "list", XDG_CONFIG_HOME=str(own_folder))
     rows = [line.split()[:2] for line in done.stdout.splitlines()[2:]]
     assert rows == [["off", name] for name in ("gpu_hot", "failing_disk", "data_wait", "disk_busy")]
-    done = iotop("alerts", "--alerts", written(own_folder, 'enable = ["gpu_hot"]'))
+    done = iotop("alerts", "--alerts", write_alerts(own_folder, 'enable = ["gpu_hot"]'))
     assert "on     gpu_hot" in done.stdout
     assert "off    disk_busy" in done.stdout
     done = iotop_here("alerts", "--alerts", "none")
@@ -40,8 +40,8 @@ def test_a_name_after_list_is_refused() -> None:
     assert done.stderr == "usage: alerts list accepts no names; remove 'zzz'\n"
 
 
-def test_a_file_may_begin_with_a_byte_order_mark_as_the_settings_may(own_folder: Path) -> None:
-    done = iotop_here("alerts", "--alerts", written(own_folder, '\ufeffenable = ["gpu_hot"]'))
+def test_a_file_may_begin_with_a_byte_order_mark_like_the_settings_file(own_folder: Path) -> None:
+    done = iotop_here("alerts", "--alerts", write_alerts(own_folder, '\ufeffenable = ["gpu_hot"]'))
     assert "on     gpu_hot" in done.stdout
 
 
@@ -60,7 +60,7 @@ def test_a_file_that_does_not_answer_is_not_called_missing(monkeypatch: pytest.M
 
 def test_a_test_message_arrives(own_folder: Path) -> None:
     with web_server() as (url, bodies):
-        path = written(own_folder, f'[deliver.web]\nwebhook = "{url}"\nformat = "slack"\n')
+        path = write_alerts(own_folder, f'[deliver.web]\nwebhook = "{url}"\nformat = "slack"\n')
         done = iotop("alerts", "test", "--alerts", path)
     assert (done.returncode, done.stdout) == (0, "web: sent (webhook 127.0.0.1, slack)\n")
     assert json.loads(bodies[0])["text"].endswith(": a test message of iotop-ai alerts test")
@@ -74,15 +74,15 @@ def test_the_settings_that_the_shipped_units_need_are_printed_as_documented(own_
     folder = own_folder / "iotop-ai"
     folder.mkdir()
     home = {"XDG_CONFIG_HOME": str(own_folder)}
-    path = written(folder, '[deliver.mail]\nmail = "root"\n')
+    path = write_alerts(folder, '[deliver.mail]\nmail = "root"\n')
     assert "[Service]" not in iotop("alerts", "list", "--alerts", path).stdout
     assert "alerts:" not in iotop("service", **home).stderr
-    written(folder, '[deliver.web]\nwebhook = "https://example.org/x"\n')
+    write_alerts(folder, '[deliver.web]\nwebhook = "https://example.org/x"\n')
     shown = iotop("alerts", "list", **home).stdout
     assert "sudo systemctl edit iotop-ai" in shown
     assert "IPAddressAllow=any" in shown
     assert "CAP_KILL" not in shown
-    written(folder, '[deliver.hook]\ncommand = ["/bin/true"]\n')
+    write_alerts(folder, '[deliver.hook]\ncommand = ["/bin/true"]\n')
     service = iotop("service", **home)
     for line in documented.splitlines():
         assert f"  {line}\n" in iotop("alerts", "list", **home).stdout
@@ -95,7 +95,7 @@ def test_a_run_sends_one_message_and_keeps_the_event(own_folder: Path, command: 
     recording = own_folder / "run.iotop.jsonl"
     with web_server() as (url, bodies):
         rules = '[[rule]]\nname = "memory"\nwhen = "memory.total_bytes > 1M"\nseverity = "critical"\n'
-        path = written(own_folder, f'{rules}[deliver.web]\nwebhook = "{url}"\n')
+        path = write_alerts(own_folder, f'{rules}[deliver.web]\nwebhook = "{url}"\n')
         output = (
             ("-o", str(recording)) if command == "record" else ("--record", str(recording), "--listen", "127.0.0.1:0")
         )
@@ -112,11 +112,11 @@ def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
     hook.chmod(0o755)
     text = f'enable = ["gpu_hot"]\n[deliver.hook]\ncommand = ["{hook}"]\n'
     for mode in (0o620, 0o602):
-        done = iotop("record", "--duration", "1", "--alerts", written(own_folder, text, mode))
+        done = iotop("record", "--duration", "1", "--alerts", write_alerts(own_folder, text, mode))
         assert done.returncode == 2
         assert "is not read, as it names programs and addresses: users other than" in done.stderr
         assert done.stderr.endswith(f"; chmod go-w {own_folder / 'alerts.toml'}\n")
-    path = written(own_folder, text)
+    path = write_alerts(own_folder, text)
     assert iotop("alerts", "list", "--alerts", path).returncode == 0
     hook.chmod(0o777)
     done = iotop("alerts", "list", "--alerts", path)
@@ -127,7 +127,7 @@ def test_a_file_that_others_can_change_is_refused(own_folder: Path) -> None:
 def test_the_remedy_is_the_same_for_a_relative_path_and_for_a_link(
     own_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(own_folder, "", 0o620)
+    write_alerts(own_folder, "", 0o620)
     (own_folder / "link.toml").symlink_to("alerts.toml")
     monkeypatch.chdir(own_folder)
     for name in ("alerts.toml", "link.toml"):
@@ -180,7 +180,7 @@ def test_the_remedy_is_the_same_for_a_relative_path_and_for_a_link(
     ],
 )
 def test_a_mistake_in_the_file_is_one_line(own_folder: Path, text: str, why: str) -> None:
-    done = iotop_here("alerts", "list", "--alerts", written(own_folder, text))
+    done = iotop_here("alerts", "list", "--alerts", write_alerts(own_folder, text))
     assert done.returncode == 2
     assert done.stderr.startswith(f"usage: {own_folder}/alerts.toml: ")
     assert why in done.stderr
@@ -200,7 +200,7 @@ def test_a_delivery_that_fails_does_not_stop_the_others(own_folder: Path) -> Non
         threading.Thread(target=answer, daemon=True).start()
         other = f"http://127.0.0.1:{listener.getsockname()[1]}/s3cret"
         text = f'[deliver.a]\nwebhook = "{other}"\n[deliver.b]\nwebhook = "{url}"\n'
-        done = iotop("alerts", "test", "--alerts", written(own_folder, text))
+        done = iotop("alerts", "test", "--alerts", write_alerts(own_folder, text))
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == "a: not sent: the server's answer is not HTTP\nb: sent (webhook 127.0.0.1, json)\n"
     assert len(bodies) == 1

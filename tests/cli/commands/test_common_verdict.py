@@ -89,7 +89,7 @@ def test_diagnose_reads_the_last_seconds(stalled: str) -> None:
     assert json.loads(done.stdout)["verdict"] == "storage_read"
 
 
-def test_diagnose_prints_words(stalled: str) -> None:
+def test_diagnose_prints_text_without_class_ids(stalled: str) -> None:
     done = iotop("diagnose", stalled, "--allow-root")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("STARVED   ")
@@ -99,12 +99,12 @@ def test_diagnose_prints_words(stalled: str) -> None:
 
 
 def test_diagnose_refuses_what_replay_refuses(tmp_path: Path) -> None:
-    none = tmp_path / "none.txt"
-    none.write_text("hello\n")
+    text = tmp_path / "hello.txt"
+    text.write_text("hello\n")
     for arguments, word in (
-        ((str(none), "--allow-root"), "input:"),
+        ((str(text), "--allow-root"), "input:"),
         ((str(tmp_path / "absent"), "--allow-root"), "input:"),
-        ((str(none), "--allow-root", "--duration", "5"), "usage:"),
+        ((str(text), "--allow-root", "--duration", "5"), "usage:"),
         (("--begin", "+3m", "--no-smart"), "usage:"),
     ):
         done = iotop("diagnose", *arguments)
@@ -138,12 +138,12 @@ def test_each_kind_of_finding_has_its_exit_code(class_id: str, severity: Severit
 
 
 @pytest.mark.parametrize("state", ["CALM", "BUSY"])
-def test_a_machine_without_a_job_is_an_answer(state: str) -> None:
+def test_a_machine_without_a_job_gives_exit_code_0(state: str) -> None:
     assert exit_code_of(Finding("unknown", Severity.INFO, 0.0, args=(("state", state),))) == 0
 
 
 @pytest.mark.parametrize("class_id", ["unknown", "starting", None])
-def test_no_answer_is_an_error_and_not_an_exit_code(class_id: str | None) -> None:
+def test_an_unknown_verdict_is_an_error(class_id: str | None) -> None:
     with pytest.raises(UnknownError):
         exit_code_of(None if class_id is None else Finding(class_id, Severity.INFO, 0.0))
 
@@ -174,9 +174,9 @@ def test_a_long_interval_is_watched_until_the_first_window_is_full() -> None:
     last = watch(MemoryRecording(every_8_s), None, SelectedJob(0))
     assert last is not None
     assert not last.verdict.measuring
-    asked = watch(MemoryRecording(every_8_s), 15.0, SelectedJob(0))
-    assert asked is not None
-    assert asked.verdict.measuring
+    limited = watch(MemoryRecording(every_8_s), 15.0, SelectedJob(0))
+    assert limited is not None
+    assert limited.verdict.measuring
 
 
 def test_an_unknown_job_is_refused_with_a_list_of_the_known_ones() -> None:
@@ -196,16 +196,16 @@ def test_a_process_that_does_not_exist_is_refused_at_once() -> None:
 def test_the_verdict_of_one_job_has_no_finding_about_another() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
     assert {job_pid(one) for one in frame.verdict.findings} >= {50, 500}
-    asked = SelectedJob(LOADERS[0].pid)
-    found = asked.judge(frame).verdict
+    selected = SelectedJob(LOADERS[0].pid)
+    found = selected.judge(frame).verdict
     assert found.primary.class_id == "cpu_prep"
     assert 50 not in {job_pid(one) for one in found.findings}
 
 
 def test_a_job_stays_selected_when_the_named_worker_has_ended() -> None:
     frame = two(JOB_STARVED, replace(PREPARES, stall=0.95))
-    asked = SelectedJob(LOADERS[0].pid)
-    asked.judge(frame)
+    selected = SelectedJob(LOADERS[0].pid)
+    selected.judge(frame)
     table = frame.snapshot.jobs.value
     assert table is not None
     left = {
@@ -215,6 +215,6 @@ def test_a_job_stays_selected_when_the_named_worker_has_ended() -> None:
     jobs = frame.snapshot.jobs._replace(value=table._replace(jobs=left))
     later = frame._replace(snapshot=frame.snapshot._replace(jobs=jobs))
     assert LOADERS[0] not in {key for job in left.values() for key in job.members}
-    judged = asked.judge(later)
+    judged = selected.judge(later)
     assert judged.verdict.primary.class_id == "cpu_prep"
-    assert asked.frame_about_job(judged) is judged
+    assert selected.frame_about_job(judged) is judged

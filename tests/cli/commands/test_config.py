@@ -73,7 +73,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def of(
+def settings_from(
     path: Path, text: str, flags: dict[str, object] | None = None, **environ: str
 ) -> tuple[Settings, dict[str, str]]:
     write(path, text)
@@ -82,7 +82,7 @@ def of(
 
 
 def test_every_setting_of_the_file_is_read(path: Path) -> None:
-    settings, origins = of(path, FULL)
+    settings, origins = settings_from(path, FULL)
     assert settings._replace(chosen=frozenset()) == Settings(
         interval_s=0.5,
         devices=("sda", "md0"),
@@ -117,7 +117,7 @@ def test_every_setting_of_the_file_is_read(path: Path) -> None:
 
 def test_flags_override_the_environment_which_overrides_the_file(path: Path) -> None:
     text = "interval = 2\ntheme = 'light'\nreadonly = true\n"
-    settings, origins = of(path, text, {"interval_s": 5.0}, IOTOP_AI_INTERVAL="3", IOTOP_AI_READONLY="0")
+    settings, origins = settings_from(path, text, {"interval_s": 5.0}, IOTOP_AI_INTERVAL="3", IOTOP_AI_READONLY="0")
     assert (settings.interval_s, settings.readonly, settings.theme) == (5.0, False, "light")
     assert origins["interval"] == "flag"
     assert origins["readonly"] == "environment IOTOP_AI_READONLY"
@@ -135,7 +135,7 @@ def test_the_environment_applies_without_a_file(tmp_path: Path) -> None:
         effective({}, environ | {"IOTOP_AI_INTERVAL": "0"})
 
 
-def test_a_tree_of_another_place_makes_the_program_read_only(tmp_path: Path) -> None:
+def test_procfs_or_sysfs_of_another_machine_makes_the_program_read_only(tmp_path: Path) -> None:
     home = {"XDG_CONFIG_HOME": str(tmp_path)}
     found = effective({"procfs": "/proc/"}, {**home, "IOTOP_AI_SYSFS": "/host/sys"})
     assert (found.settings.readonly, found.origins["readonly"]) == (True, "environment IOTOP_AI_SYSFS")
@@ -144,21 +144,21 @@ def test_a_tree_of_another_place_makes_the_program_read_only(tmp_path: Path) -> 
 
 
 def test_no_color_overrides_the_files_theme(path: Path) -> None:
-    assert of(path, "theme = 'light'", NO_COLOR="1")[0].theme == ""
-    assert of(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
+    assert settings_from(path, "theme = 'light'", NO_COLOR="1")[0].theme == ""
+    assert settings_from(path, "theme = 'light'", NO_COLOR="1", IOTOP_AI_THEME="dark")[0].theme == "dark"
 
 
 @pytest.mark.parametrize(("text", "environ"), [("devices = ['sda']", {}), ("", {"IOTOP_AI_DEVICES": "sda"})])
 def test_a_folder_on_the_command_line_replaces_the_devices_of_file_and_environment(
     path: Path, text: str, environ: dict[str, str]
 ) -> None:
-    settings, origins = of(path, text, {"path": "/data"}, **environ)
+    settings, origins = settings_from(path, text, {"path": "/data"}, **environ)
     assert (settings.devices, origins["devices"]) == ((), "flag --path")
 
 
 def test_smart_types_of_flag_and_file_are_merged(path: Path) -> None:
     text = "[smart_types]\nsda = 'a'\nsdb = 'b'\n"
-    assert of(path, text, {"smart_types": (("sdb", "c"),)})[0].smart_types == (("sda", "a"), ("sdb", "c"))
+    assert settings_from(path, text, {"smart_types": (("sdb", "c"),)})[0].smart_types == (("sda", "a"), ("sdb", "c"))
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_another_users_file_is_refused(path: Path) -> None:
         read_config(path, required=False)
 
 
-def test_an_irregular_file_is_refused(tmp_path: Path) -> None:
+def test_a_special_large_or_non_utf8_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for odd in (tmp_path, tmp_path / "pipe"):
         with pytest.raises(UsageError, match="not a regular file"):

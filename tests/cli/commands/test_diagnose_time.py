@@ -43,7 +43,7 @@ def test_changes_that_are_left_out_are_counted() -> None:
     assert (lines[0].split(maxsplit=1)[1], len(lines)) == ("... 10 earlier changes", 21)
 
 
-def test_a_machine_without_a_job_has_no_unseen_cause() -> None:
+def test_each_state_of_a_machine_without_a_job_has_its_own_words() -> None:
     diagnosis = Diagnosis()
     for state in (State.BUSY, State.CALM, State.UNSURE):
         diagnosis.spans.append(VerdictSpan(0, "unknown", state, 20 * S))
@@ -53,7 +53,7 @@ def test_a_machine_without_a_job_has_no_unseen_cause() -> None:
     ]  # fmt: skip
 
 
-def test_findings_that_stand_together_have_the_time_that_each_stood(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_of_two_simultaneous_findings_has_its_own_duration(capsys: pytest.CaptureFixture[str]) -> None:
     main(["diagnose", str(VERDICTS / "gpu_throttle_heat.iotop.jsonl.gz"), "--allow-root"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("lasted")] == [

@@ -209,7 +209,7 @@ def test_invalid_usage_is_refused(
     assert out == ""
 
 
-def test_a_time_without_a_recording_is_refused(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_time_range_outside_the_recording_is_refused(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert export(recording, "--begin", "2199-01-01") == 2
     assert capsys.readouterr().err.startswith("unknown: ")
 
@@ -310,7 +310,7 @@ def test_a_log_from_a_pipe_becomes_a_table() -> None:
     assert {row["cpu_busy_ratio"] for row in rows} == {None}
 
 
-def test_imported_logs_of_both_kinds_are_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_of_both_kinds_are_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "a.iotop.jsonl"
     assert (
         main(["import", "--nvidia-smi", str(LOGS / "made-nvidia-smi.csv"), "-o", str(out), "--host-name", "box"]) == 0
@@ -336,7 +336,7 @@ def test_the_mean_since_boot_alone_is_not_an_interval(tmp_path: Path, capsys: py
     assert main([*arguments, "--keep-first"]) == 0
 
 
-def test_a_suffix_of_no_known_format_is_refused(recording: Path, tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_refused(recording: Path, tmp_path: Path) -> None:
     done = iotop("export", "--allow-root", str(recording), "-o", str(tmp_path / "x.xls"))
     assert done.returncode == 2
     assert ".xls; use .csv, .jsonl, .sqlite, .db, .parquet, or --format" in done.stderr

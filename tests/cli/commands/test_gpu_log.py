@@ -65,11 +65,11 @@ def test_the_default_query_has_the_documented_fields(rig: Path) -> None:
 def test_each_line_is_flushed_and_the_interval_is_kept(rig: Path) -> None:
     child = start(rig, "-d", "0.3", "--query", "timestamp,index", "--format", "csv,noheader")
     assert child.stdout is not None
-    waits = select.poll()
-    waits.register(child.stdout, select.POLLIN)
+    poll = select.poll()
+    poll.register(child.stdout, select.POLLIN)
     seen = []
     while len(seen) < 6:
-        assert waits.poll(15_000)
+        assert poll.poll(15_000)
         seen.append(child.stdout.readline().strip())
     child.terminate()
     child.communicate(timeout=15)
@@ -92,7 +92,7 @@ def test_ctrl_c_is_a_normal_end_only_after_a_line(rig: Path, delay_us: int, code
 
 
 @needs_library
-def test_rounds_missed_while_it_was_stopped_are_left_out(rig: Path) -> None:
+def test_rounds_missed_while_the_program_was_stopped_are_left_out(rig: Path) -> None:
     child = start(rig, "-d", "0.5", "-n", "8", "--query", "timestamp", "--format", "csv,noheader")
     assert child.stdout is not None
     seen = [child.stdout.readline()]

@@ -111,7 +111,7 @@ def test_the_words_of_confidence_have_the_screens_limits(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("topic", ["times", "exit-codes"])
-def test_the_other_topics_have_a_text(topic: str) -> None:
+def test_the_topics_times_and_exit_codes_have_a_text(topic: str) -> None:
     assert len(text(topic).splitlines()) >= 4
 
 

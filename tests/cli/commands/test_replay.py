@@ -37,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def one_line(*arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = iotop_here) -> str:
-    """The program's line on standard error; it exits with 2 and prints nothing else."""
+    """Return the only line that the program prints, on standard error, before it exits with 2."""
     done = run("replay", "--allow-root", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -179,7 +179,7 @@ def test_errors_of_a_remote_screen_are_explained(ssh: Path, script: str, message
         assert terminal.mode()["alternate_on"] == "0"
 
 
-def starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list[ScreenStart]:
+def screen_starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list[ScreenStart]:
     """The starts of the screens of a recording and of another machine with the same data."""
     out: list[ScreenStart] = []
 
@@ -202,17 +202,17 @@ def starts(path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch) -> list
 def test_sums_begin_with_the_first_frame_that_is_shown(
     path: str, flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for start in starts(path, flags, monkeypatch):
+    for start in screen_starts(path, flags, monkeypatch):
         assert (start.changes["base"] is start.first.snapshot) == bool(flags)
 
 
 def test_a_pattern_selects_the_disks_of_a_recording_and_of_another_machine(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for start in starts(path, ["--device", "ALL"], monkeypatch):
+    for start in screen_starts(path, ["--device", "ALL"], monkeypatch):
         assert start.changes["devices"] == tuple(start.first.snapshot.disks.value or ()) != ()
     with pytest.raises(UsageError, match="no device 'none\\*'; devices: "):
-        starts(path, ["--device", "none*"], monkeypatch)
+        screen_starts(path, ["--device", "none*"], monkeypatch)
 
 
 def test_an_error_of_the_screen_names_the_crash_log(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

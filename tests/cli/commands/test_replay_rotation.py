@@ -59,12 +59,12 @@ def test_a_replay_follows_the_recorder_through_its_rotations(tmp_path: Path) -> 
             terminal.wait_until(lambda _: path.exists() and b'"k":"snap"' in path.read_bytes(), LONG_S, "a Snapshot")
             terminal.type(f"cd {TOP}; {' '.join(command('replay', '--allow-root', str(path)))}; echo rc=$?\n")
             clock_moves(terminal)
-            begun = parts()
-            terminal.wait_until(lambda _: parts() >= begun + 2, LONG_S, "two rotations")
+            parts_before = parts()
+            terminal.wait_until(lambda _: parts() >= parts_before + 2, LONG_S, "two rotations")
             clock_moves(terminal)
             # Another thread reads the appended lines, so they may arrive late.
             terminal.wait_until(
-                lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a long line"
+                lambda text: (line := TIMELINE.search(text)) and line[1] < line[2], LONG_S, "a timeline from one time to a later one"
             )
             first = terminal.wait_for_match(TIMELINE.pattern)[1]
             terminal.keys("Space", "@")

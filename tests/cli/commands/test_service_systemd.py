@@ -13,7 +13,7 @@ from iotop_ai.cli.commands.service import program, unit
 from tests.rigs.systemd import booted, until, why_no_systemd
 
 UNIT = "iotop-ai.service"
-SIX = 0x4002A1004
+CAPABILITIES = 0x4002A1004
 """The bits of DAC_READ_SEARCH, NET_ADMIN, SYS_RAWIO, SYS_PTRACE, SYS_ADMIN and SYSLOG."""
 
 
@@ -38,7 +38,7 @@ def test_systemd_runs_the_unit(tmp_path: Path) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
         main = int(box.value_of(UNIT, "MainPID"))
         status = dict(line.split(":", 1) for line in box.run("cat", f"/proc/{main}/status").splitlines())
-        assert int(status["CapBnd"], 16) == int(status["CapEff"], 16) == SIX
+        assert int(status["CapBnd"], 16) == int(status["CapEff"], 16) == CAPABILITIES
         assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
         box.run("kill", f"-{signal.SIGKILL.value}", str(main))
         until(lambda: box.value_of(UNIT, "SubState") == "auto-restart", "systemd does not start it again")

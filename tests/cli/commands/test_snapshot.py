@@ -23,8 +23,8 @@ def test_slow_parts_come_from_a_later_snapshot_and_counters_do_not() -> None:
 def test_without_slow_parts_nothing_changes() -> None:
     before, after = pair()
     assert late_parts(after) == ("filesystems",)
-    whole = after._replace(filesystems=ok({}, after.at_ns))
-    assert completed(whole, before) == whole
+    complete = after._replace(filesystems=ok({}, after.at_ns))
+    assert completed(complete, before) == complete
 
 
 def test_a_short_interval_is_judged_by_its_end() -> None:

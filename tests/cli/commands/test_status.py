@@ -42,7 +42,7 @@ def test_a_starved_machine_has_its_line() -> None:
 
 
 @pytest.mark.parametrize(("gpus", "words"), [((0.18,), "| GPU 18% |"), ((0.18, 0.0, 0.0, 0.02), "| 4 GPUs 5% |")])
-def test_the_line_names_the_number_of_gpus_of_its_mean(gpus: tuple[float, ...], words: str) -> None:
+def test_the_line_shows_how_many_gpus_its_mean_covers(gpus: tuple[float, ...], words: str) -> None:
     assert words in default_line(status_fields(play((replace(JOB_STARVED, gpus=gpus), 2))[-1]))
 
 
@@ -122,7 +122,7 @@ def test_a_stream_is_unsure_while_the_job_is_not_found() -> None:
     process.stdout.close()
 
 
-def test_a_recording_has_the_state_of_its_disk(tmp_path: Path) -> None:
+def test_the_status_of_a_recording_is_that_of_the_selected_disk(tmp_path: Path) -> None:
     path = record(tmp_path / "a.iotop.jsonl", stalling(95, (70, 100)))
     words = ("status", path, "--allow-root", "--format", "{disk}")
     assert iotop(*words, "--device", "sdb").stdout == "sdb\n"

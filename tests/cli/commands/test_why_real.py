@@ -21,7 +21,7 @@ from tests.scenarios.scenes import write_files
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(why_not_nobody()), reason=why_not_nobody())]
 
 
-def nobody(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_as_nobody(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the program as the user nobody."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(TOP), "LANG": "C.UTF-8"}
     return subprocess.run(
@@ -48,15 +48,15 @@ def trainer(tmp_path: Path) -> Iterator[int]:
         program.wait()
 
 
-def test_an_ordinary_user_gets_the_verdict_on_that_users_job(trainer: int, tmp_path: Path) -> None:
-    done = nobody(tmp_path, "why", "--duration", "30", "--md")
+def test_an_ordinary_user_gets_the_verdict_on_their_own_job(trainer: int, tmp_path: Path) -> None:
+    done = run_as_nobody(tmp_path, "why", "--duration", "30", "--md")
     lines = done.stdout.splitlines()
     assert lines[0] == lines[-1] == "```", done
     assert lines[1].startswith("STARVED   trainer.py waits for data ")
     assert any(line.startswith("path      nobody trainer.py > 1 worker") for line in lines)
     assert f"job {trainer} of nobody" in lines[-2]
     assert done.returncode == 1
-    found = nobody(tmp_path, "diagnose", "--duration", "25", "--json", "--job", str(trainer))
-    printed = json.loads(found.stdout)
-    assert (printed["state"], found.returncode) == ("STARVED", 1)
+    diagnosis = run_as_nobody(tmp_path, "diagnose", "--duration", "25", "--json", "--job", str(trainer))
+    printed = json.loads(diagnosis.stdout)
+    assert (printed["state"], diagnosis.returncode) == ("STARVED", 1)
     assert printed["data_stall_ratio"] > 0.3

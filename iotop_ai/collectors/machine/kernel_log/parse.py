@@ -94,7 +94,7 @@ NO_SPACE = "critical space allocation"
 
 
 def parse_record(raw: bytes) -> Record | None:
-    """Parse the record from one read of /dev/kmsg, without its KEY=value lines; None for any other content.
+    """Parse the record from one read of /dev/kmsg, without its KEY=value lines; None if it is not a record.
 
     The record is ``priority,sequence,µs,flags;text``, where \\xNN stands for a byte that is not printable. Source:
     https://docs.kernel.org/admin-guide/abi-testing.html, /dev/kmsg.

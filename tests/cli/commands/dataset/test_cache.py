@@ -37,7 +37,7 @@ def test_an_evicted_dataset_is_no_longer_in_memory(disk_folder: Path, tmp_path: 
     assert "fits: " in after.stdout
 
 
-def test_an_eviction_whose_effect_is_unknown_has_no_answer(
+def test_an_eviction_of_unknown_effect_gives_exit_code_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a").write_bytes(b"x")
@@ -158,7 +158,7 @@ def test_an_ordinary_user_gets_the_remedy_and_a_way_that_needs_no_root(tmp_path:
 @pytest.mark.skipif(
     os.geteuid() != 0 or not os.access("/proc/sys/vm/drop_caches", os.W_OK), reason="needs root on a host of its own"
 )
-def test_root_drops_once_and_not_twice(tmp_path: Path) -> None:
+def test_root_can_drop_caches_only_once_a_minute(tmp_path: Path) -> None:
     environment = {"XDG_STATE_HOME": str(tmp_path), **SOCKET}
     done = iotop("cache", "drop", "--level", "2", "--yes", "--json", **environment)
     assert done.returncode == 0, done.stderr

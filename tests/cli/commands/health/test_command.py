@@ -104,7 +104,7 @@ def test_the_json_has_all_facts_and_the_exit_code(
 
 
 @needs_smartctl
-def test_disks_asleep_or_without_smart_do_not_change_the_exit_code_unless_all_are(
+def test_disks_asleep_or_without_smart_change_the_exit_code_only_if_there_are_no_others(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     smartctl.disk("nvme8", HEALTHY)
@@ -121,7 +121,7 @@ def disks_of(run: Run, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str
     return disks(capsys.readouterr().out)
 
 
-def test_a_machine_without_any_smart_is_quiet_for_cron(
+def test_quiet_unsupported_silences_a_machine_without_smart(
     smartctl: Smartctl, run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (smartctl.tree / "sys/block/vda").mkdir(parents=True)
@@ -176,11 +176,11 @@ def test_a_missing_smartctl_and_a_missing_disk_are_errors(
 )
 def test_each_set_of_readings_has_its_exit_code(readings: list[tuple[str, str | None]], code: int) -> None:
     state = SmartState("d", "ata", "M", "S", "F", "PASS", "ok", ())
-    made = [
+    all_readings = [
         Reading(None if severity is None else state._replace(severity=severity), Status(status))
         for status, severity in readings
     ]
-    assert health.exit_code(made) == code
+    assert health.exit_code(all_readings) == code
 
 
 @needs_smartctl
@@ -209,7 +209,7 @@ def test_the_command_waits_for_a_self_test_of_a_sas_disk(
     assert capsys.readouterr().out == "sda: Background short: Ok\n"
 
 
-def test_the_result_of_another_disk_with_the_same_name_is_not_the_result(
+def test_a_self_test_result_of_another_disk_with_the_same_name_is_not_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = SmartState("sda", "ata", "X", "S", "1", "PASS", "ok", (), self_test_left_percent=90)

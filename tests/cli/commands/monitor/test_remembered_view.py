@@ -22,7 +22,7 @@ from iotop_ai.model.settings import Settings
 from iotop_ai.present.screen.view import View
 from tests.present.make import Disk, Machine, disk, frame, snapshots
 
-WHOLE = RememberedView(
+ALL_FIELDS = RememberedView(
     "cpu",
     True,
     False,
@@ -43,8 +43,8 @@ def frame_of(*disks: BlockInfo) -> Frame:
 def test_a_view_survives_writing_and_reading(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     assert read_view(folder) == (RememberedView(), "")
-    write_view(folder, WHOLE)
-    assert read_view(folder) == (WHOLE, "")
+    write_view(folder, ALL_FIELDS)
+    assert read_view(folder) == (ALL_FIELDS, "")
     assert (folder / NAME).stat().st_mode & 0o777 == 0o600
     write_view(folder, RememberedView())
     assert read_view(folder) == (RememberedView(), "")
@@ -79,11 +79,11 @@ def test_a_broken_file_is_ignored_and_reported(tmp_path: Path, text: str) -> Non
     assert read_view(tmp_path) == (RememberedView(), BROKEN)
 
 
-def test_a_file_of_another_kind_is_not_read(tmp_path: Path) -> None:
+def test_a_symbolic_link_or_a_folder_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "there").write_text(json.dumps({"version": 1, "sort": "cpu"}))
     (tmp_path / NAME).symlink_to(tmp_path / "there")
-    was, message = read_view(tmp_path)
-    assert was == RememberedView()
+    view, message = read_view(tmp_path)
+    assert view == RememberedView()
     assert message.startswith("failed: ")
     (tmp_path / NAME).unlink()
     (tmp_path / NAME).mkdir()
@@ -93,40 +93,40 @@ def test_a_file_of_another_kind_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a file away")
 def test_another_users_file_and_folder_are_not_used(tmp_path: Path) -> None:
     folder = tmp_path / "state"
-    write_view(folder, WHOLE)
+    write_view(folder, ALL_FIELDS)
     os.chown(folder / NAME, 65534, 65534)
-    was, message = read_view(folder)
-    assert was == RememberedView()
+    view, message = read_view(folder)
+    assert view == RememberedView()
     assert "belongs to another user" in message
     os.chown(folder, 65534, 65534)
     with pytest.raises(PermissionError):
-        write_view(folder, WHOLE)
+        write_view(folder, ALL_FIELDS)
 
 
 def test_a_device_name_has_no_control_characters(tmp_path: Path) -> None:
-    write_view(tmp_path, WHOLE._replace(device=("a\x1b[31m", "", "", "")))
-    was, _ = read_view(tmp_path)
-    assert was.device is not None
-    assert was.device[0].isprintable()
+    write_view(tmp_path, ALL_FIELDS._replace(device=("a\x1b[31m", "", "", "")))
+    view, _ = read_view(tmp_path)
+    assert view.device is not None
+    assert view.device[0].isprintable()
 
 
 def test_flags_of_this_run_take_precedence() -> None:
     assert restored_settings(Settings(), RememberedView()) == Settings()
-    found = restored_settings(Settings(), WHOLE)
+    found = restored_settings(Settings(), ALL_FIELDS)
     assert (found.sort, found.reverse, found.hidden, found.theme) == ("cpu", False, ("gpu", "system"), "cvd")
     flagged = Settings(sort="write", theme="light", chosen=frozenset({"sort", "theme"}))
-    assert (restored_settings(flagged, WHOLE).sort, restored_settings(flagged, WHOLE).theme) == ("write", "light")
-    assert restored_settings(flagged, WHOLE).tree
-    assert not restored_settings(flagged, WHOLE._replace(only_active=True)).only_active
+    assert (restored_settings(flagged, ALL_FIELDS).sort, restored_settings(flagged, ALL_FIELDS).theme) == ("write", "light")
+    assert restored_settings(flagged, ALL_FIELDS).tree
+    assert not restored_settings(flagged, ALL_FIELDS._replace(only_active=True)).only_active
 
 
 def test_the_device_is_found_by_its_identity() -> None:
     a, b = disk("sda", serial="S1", model="M1"), disk("sdb", serial="S2", model="M1")
-    assert restored_device(frame_of(a, b), WHOLE) == "sda"
+    assert restored_device(frame_of(a, b), ALL_FIELDS) == "sda"
     moved = [disk("sda", serial="S2", model="M1"), disk("sdb", serial="S1", model="M1")]
-    assert restored_device(frame_of(*moved), WHOLE) == "sdb"
-    assert restored_device(frame_of(b), WHOLE) == ""
-    plain = WHOLE._replace(device=("vda", "", "", "vda"))
+    assert restored_device(frame_of(*moved), ALL_FIELDS) == "sdb"
+    assert restored_device(frame_of(b), ALL_FIELDS) == ""
+    plain = ALL_FIELDS._replace(device=("vda", "", "", "vda"))
     assert restored_device(frame_of(disk("vda")), plain) == "vda"
     assert restored_device(frame_of(a), plain) == ""
     assert restored_device(frame_of(a), RememberedView()) == ""
@@ -134,14 +134,14 @@ def test_the_device_is_found_by_its_identity() -> None:
 
 def test_the_view_at_exit_is_remembered() -> None:
     shown = frame_of(disk("sda", serial="S1", model="M1"))
-    nothing = Settings()
-    assert view_to_remember(View(), "", shown, nothing, RememberedView()) == RememberedView()
+    defaults = Settings()
+    assert view_to_remember(View(), "", shown, defaults, RememberedView()) == RememberedView()
     view = View(sort="cpu", device="sda", hidden=frozenset({"gpu"}))
-    now = view_to_remember(view, "light", shown, nothing, RememberedView())
+    now = view_to_remember(view, "light", shown, defaults, RememberedView())
     assert (now.sort, now.reverse, now.hidden, now.theme) == ("cpu", None, {"gpu"}, "light")
     assert now.device is not None
     assert now.device[:2] == ("sda", "S1")
-    after = view_to_remember(View(reverse=True, only_active=True), "", shown, nothing, WHOLE)
+    after = view_to_remember(View(reverse=True, only_active=True), "", shown, defaults, ALL_FIELDS)
     assert (after.reverse, after.only_active) == (None, None)
     # A flag of this run is not remembered, but a later change by a key is.
     flagged = Settings(sort="write", chosen=frozenset({"sort"}))
@@ -149,5 +149,5 @@ def test_the_view_at_exit_is_remembered() -> None:
     assert view_to_remember(View(sort="write"), "", shown, flagged, was).sort == "delay"
     assert view_to_remember(View(sort="cpu"), "", shown, flagged, was).sort == "cpu"
     # A device that was removed stays remembered.
-    assert view_to_remember(View(device="sdz"), "", shown, nothing, WHOLE).device == WHOLE.device
-    assert view_to_remember(View(), "", shown, nothing, WHOLE).device is None
+    assert view_to_remember(View(device="sdz"), "", shown, defaults, ALL_FIELDS).device == ALL_FIELDS.device
+    assert view_to_remember(View(), "", shown, defaults, ALL_FIELDS).device is None

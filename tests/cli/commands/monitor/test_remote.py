@@ -121,7 +121,7 @@ def test_a_silent_host_is_detected(server: Sshd, terminal: Terminal) -> None:
         ),
         ({"options": ["ProxyCommand /nonexistent"]}, "input: box: no connection: "),
     ],
-    ids=["wrong key", "unreachable", "unknown host", "no way"],
+    ids=["wrong key", "unreachable", "unknown host", "broken proxy"],
 )
 def test_errors_of_ssh_are_explained(server: Sshd, terminal: Terminal, client: dict[str, object], message: str) -> None:
     server.write_client_config(**client)  # type: ignore[arg-type]

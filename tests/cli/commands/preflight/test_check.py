@@ -29,8 +29,8 @@ QUICK = ("--seconds", "2", "--engine", "own")
 
 
 def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(tmp_path: Path) -> None:
-    asked = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
-    done = iotop("check", str(tmp_path), *QUICK, *asked, "--ascii")
+    flags = ("--sample-size", "64k", "--samples-per-s", "1/s", "--workers", "0")
+    done = iotop("check", str(tmp_path), *QUICK, *flags, "--ascii")
     assert (done.returncode, done.stderr) == (0, "")
     assert "removed again; by iotop-ai's own reader" in done.stdout
     assert "forecast: the training process itself at 1 samples/s needs" in done.stdout
@@ -41,7 +41,7 @@ def test_a_folder_is_checked_with_samples_of_the_given_size_and_printed_as_text(
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_need_the_last_lines_show_what_the_storage_feeds(tmp_path: Path) -> None:
+def test_without_a_demand_the_last_lines_show_how_many_samples_the_storage_feeds(tmp_path: Path) -> None:
     done = iotop("check", str(tmp_path), *QUICK)
     gives, feeds, compare = done.stdout.splitlines()[-3:]
     assert gives.startswith("this storage gives at most ")
@@ -55,8 +55,8 @@ def test_the_help_mentions_the_test_file() -> None:
 
 
 def test_thresholds_are_judged_in_text_and_json(tmp_path: Path) -> None:
-    asked = ("--min-read", "1kB/s", "--min-files", "900000000/s", "--max-await", "10s")
-    done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
+    flags = ("--min-read", "1kB/s", "--min-files", "900000000/s", "--max-await", "10s")
+    done = iotop("check", str(tmp_path), *QUICK, *flags, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == found["exit_code"] == 1
     assert [(one["flag"], one["met"]) for one in found["thresholds"]] == [
@@ -71,7 +71,7 @@ def test_thresholds_are_judged_in_text_and_json(tmp_path: Path) -> None:
     assert found["target"]["kind"] == "own"
 
 
-def test_a_threshold_that_cannot_be_checked_has_no_answer(tmp_path: Path) -> None:
+def test_a_threshold_that_cannot_be_checked_gives_exit_code_2(tmp_path: Path) -> None:
     path = tmp_path / "shard"
     path.write_bytes(os.urandom(9 << 20))
     done = iotop("check", str(path), *QUICK, "--min-files", "10/s")
@@ -82,10 +82,10 @@ def test_a_threshold_that_cannot_be_checked_has_no_answer(tmp_path: Path) -> Non
 def test_a_dataset_gets_a_forecast(tmp_path: Path) -> None:
     for number in range(50):
         (tmp_path / f"{number}.bin").write_bytes(os.urandom(30_000))
-    asked = ("--dataset", "--workers", "2", "--step-time", "1ms", "--batch", "1000", "--min-gpu", "90%")
+    flags = ("--dataset", "--workers", "2", "--step-time", "1ms", "--batch", "1000", "--min-gpu", "90%")
     done = iotop("cache", "evict", str(tmp_path))
     assert done.returncode == 0
-    done = iotop("check", str(tmp_path), *QUICK, *asked, "--json")
+    done = iotop("check", str(tmp_path), *QUICK, *flags, "--json")
     found = json.loads(done.stdout)
     assert done.returncode == 1
     assert found["dataset"]["files"] == 50
@@ -123,7 +123,7 @@ def test_min_gpu_is_never_met_if_images_cannot_be_decoded(
 
 
 @pytest.mark.parametrize(("min_gpu", "met"), [(0.4, True), (0.7, None), (0.9, False)])
-def test_the_limits_of_a_dataset_that_does_not_fit_decide_where_they_can(min_gpu: float, met: bool | None) -> None:
+def test_the_bounds_of_a_forecast_decide_a_threshold_outside_them(min_gpu: float, met: bool | None) -> None:
     report = Report(Place("/data"), 0, forecast=Forecast(200, 0.5, None, "storage", at_least=True, most=0.8))
     args = argparse.Namespace(min_read=None, min_files=None, max_await=None, min_gpu=min_gpu)
     report = report._replace(thresholds=_thresholds(args, report))
@@ -155,15 +155,15 @@ def test_an_earlier_check_is_remembered(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(gather, "LEAST_KEPT_S", 2.0)
     with ext4(tmp_path, 300) as place:
-        asked = ("check", str(place), *QUICK)
-        first = json.loads(iotop_here(*asked, "--json").stdout)
+        flags = ("check", str(place), *QUICK)
+        first = json.loads(iotop_here(*flags, "--json").stdout)
         assert first["earlier_checks"] == 0
         file = tmp_path / "state/iotop-ai/checks.json"
         kept = json.loads(file.read_text())
         entry = kept["storages"][first["place"]["key"]][0]
         kept["storages"][first["place"]["key"]] = [[entry[0] - 86_400, "own", *[100 * value for value in entry[2:]]]]
         file.write_text(json.dumps(kept))
-        second = iotop_here(*asked)
+        second = iotop_here(*flags)
     assert second.returncode == 0
     assert "% slower than on" in second.stdout
 
@@ -230,14 +230,14 @@ def started(folder: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     end = time.monotonic() + 20
-    while not written(folder / own_name()):
+    while not size_of(folder / own_name()):
         assert child.poll() is None
         assert time.monotonic() < end
         time.sleep(0.02)
     return child
 
 
-def written(path: Path) -> int:
+def size_of(path: Path) -> int:
     # the check first creates and deletes a file, to measure how fast the storage does that
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size

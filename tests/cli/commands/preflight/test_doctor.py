@@ -122,7 +122,7 @@ def test_a_deeply_nested_file_is_refused_in_one_line(tmp_path: Path) -> None:
         assert done.stderr.count("\n") <= 1
 
 
-def test_a_hostile_environment_moves_no_cursor(tmp_path: Path) -> None:
+def test_control_characters_in_the_environment_are_not_printed(tmp_path: Path) -> None:
     path = make_venv(tmp_path / "env")
     package(site(path), "numpy", "1.0")
     info = site(path) / "evil-1.0.dist-info"

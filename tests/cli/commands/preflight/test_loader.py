@@ -12,7 +12,7 @@ from iotop_ai.model.preflight.loader.run import Configuration, Failure, Run
 
 
 @pytest.mark.parametrize(("kind", "code", "begin"), [("hang", 1, "loader: "), ("refused", 2, "unknown: ")])
-def test_a_failure_is_unknown_only_if_there_is_no_answer(
+def test_a_hang_is_a_failure_but_a_refusal_is_unknown(
     kind: str, code: int, begin: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = Run(Configuration(2, 32), failure=Failure(kind, "no batch in 30 s"))

@@ -30,7 +30,7 @@ def started(*arguments: str, **environment: str) -> Run:
     return Run(("record", *FAST, *arguments), {**PLAIN, **environment})
 
 
-def until_it_has(path: Path, snapshots: int) -> None:
+def wait_for_snapshots(path: Path, snapshots: int) -> None:
     end = time.monotonic() + 60
     while time.monotonic() < end:
         if path.exists() and path.read_bytes().count(b'{"k":"snap"') >= snapshots:
@@ -93,7 +93,7 @@ def test_an_existing_file_is_refused_or_appended_to(tmp_path: Path) -> None:
     assert {block.session for block in FileRecording(str(path)).blocks} == {1, 2}
 
 
-def test_a_filesystem_without_locks_takes_a_recording(tmp_path: Path) -> None:
+def test_a_recording_works_on_a_filesystem_without_locks(tmp_path: Path) -> None:
     path = tmp_path / "run.iotop.jsonl"
     line = command("record", *FAST, "--duration", "0.2", "-o", str(path))
     for more in ((), ("--append",)):
@@ -134,7 +134,7 @@ def test_an_invalid_place_for_a_file_is_refused_in_one_line(tmp_path: Path) -> N
 def test_a_signal_closes_the_file_properly(tmp_path: Path, number: signal.Signals) -> None:
     path = tmp_path / "a"
     with subprocess.Popen(command("record", *FAST, "-o", str(path)), cwd=TOP, env=PLAIN) as running:
-        until_it_has(path, 3)
+        wait_for_snapshots(path, 3)
         running.send_signal(number)
         assert running.wait(20) == 0
     assert kinds(path)[-1] == "end"
@@ -161,11 +161,11 @@ def test_signals_reach_the_command(tmp_path: Path) -> None:
     )
     running = started("-o", str(path), "--", sys.executable, "-c", script)
     assert running.stdout.readline() == "up\n"
-    until_it_has(path, 2)
+    wait_for_snapshots(path, 2)
     running.send_signal(signal.SIGUSR1)
     assert running.wait(20) == 42
     running = started("-o", str(tmp_path / "b"), "--", "sleep", "60")
-    until_it_has(tmp_path / "b", 2)
+    wait_for_snapshots(tmp_path / "b", 2)
     running.send_signal(signal.SIGTERM)
     assert running.wait(20) == 128 + 15
     assert kinds(tmp_path / "b")[-1] == "end"
@@ -250,9 +250,9 @@ def test_marks_and_the_end_of_a_worker_are_events(tmp_path: Path) -> None:
     waits = f"while [ ! -e {tmp_path}/%s ]; do sleep 0.1; done"
     script = f"sh -c '{waits % 'crash'}; kill -SEGV $$'; {waits % 'end'}; exit 0"
     running = started("-o", str(path), "--", "sh", "-c", script, IOTOP_AI_SOCKET=socket)
-    until_it_has(path, 2)
+    wait_for_snapshots(path, 2)
     (tmp_path / "crash").touch()
-    until_it_has(path, 4)
+    wait_for_snapshots(path, 4)
     assert iotop_started("mark", "epoch", "3", IOTOP_AI_SOCKET=socket).returncode == 0
     assert iotop("mark", IOTOP_AI_SOCKET=socket).returncode == 0
     (tmp_path / "end").touch()
@@ -275,7 +275,7 @@ def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.
     """The next Snapshot, which would otherwise have carried the mark, is a minute away."""
     path, socket = tmp_path / "a", str(tmp_path / "m.sock")
     running = started("-d", "60", "-o", str(path), IOTOP_AI_SOCKET=socket)
-    until_it_has(path, 1)
+    wait_for_snapshots(path, 1)
     assert iotop("mark", "the end", IOTOP_AI_SOCKET=socket).returncode == 0
     running.send_signal(number)
     assert running.wait(20) == 0
@@ -290,7 +290,7 @@ def test_a_mark_right_before_the_end_is_recorded(tmp_path: Path, number: signal.
 TRAINER = TOP / "tests" / "scenarios" / "trainer.py"
 
 
-def ends(path: Path) -> list[Event]:
+def process_ends(path: Path) -> list[Event]:
     events = [
         e for item in FileRecording(str(path)).lines() if isinstance(item, SnapLine) for e in item.snapshot.events
     ]
@@ -308,14 +308,14 @@ def child_of(parent: int, pid: int) -> bool:
         return False
 
 
-def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
+def test_the_ends_of_a_jobs_processes_are_events(tmp_path: Path) -> None:
     """A worker and then the trainer are killed. The end of the command itself is known without root."""
     (tmp_path / "data").mkdir()
     path = tmp_path / "a"
     trainer = [sys.executable, str(TRAINER), str(tmp_path / "data"), "--workers", "2", "--log", str(tmp_path / "log")]
     running = started("-o", str(path), "--", *trainer)
     try:
-        killed, found = 0, 0
+        worker_pid, trainer_pid = 0, 0
         for _ in range(600):
             rows = [row for row in lines(path) if row["k"] == "snap"] if path.exists() else []
             for row in rows:
@@ -324,25 +324,25 @@ def test_the_ends_of_a_training_job_are_events(tmp_path: Path) -> None:
                     # Other trainings on this machine are jobs too; ours is the job whose process is the recorder's
                     # child.
                     if isinstance(job, list) and job[0][0] in children(running.pid) and len(job[4][0][1]) == 2:
-                        found, killed = job[0][0], job[4][0][1][0][0]
-            if found:
+                        trainer_pid, worker_pid = job[0][0], job[4][0][1][0][0]
+            if trainer_pid:
                 break
             time.sleep(0.05)
-        assert found
-        os.kill(killed, signal.SIGKILL)
+        assert trainer_pid
+        os.kill(worker_pid, signal.SIGKILL)
         for _ in range(600):
-            if any(event.job_pid == found for event in ends(path)):
+            if any(event.job_pid == trainer_pid for event in process_ends(path)):
                 break
             time.sleep(0.05)
-        os.kill(found, signal.SIGTERM)
+        os.kill(trainer_pid, signal.SIGTERM)
         assert running.wait(20) == 128 + signal.SIGTERM
     finally:
         running.kill()
-    recorded = [event for event in ends(path) if event.job_pid == found]
-    assert (recorded[0].role, recorded[0].pid, recorded[0].job_pid) == ("worker", killed, found)
+    recorded = [event for event in process_ends(path) if event.job_pid == trainer_pid]
+    assert (recorded[0].role, recorded[0].pid, recorded[0].job_pid) == ("worker", worker_pid, trainer_pid)
     assert recorded[0].code == -signal.SIGKILL or os.geteuid() != 0
     last = next(event for event in recorded if event.role == "trainer")
-    assert (last.pid, last.code, last.text) == (found, -signal.SIGTERM, f"trainer trainer.py (pid {found}): SIGTERM")
+    assert (last.pid, last.code, last.text) == (trainer_pid, -signal.SIGTERM, f"trainer trainer.py (pid {trainer_pid}): SIGTERM")
 
 
 @pytest.mark.parametrize(

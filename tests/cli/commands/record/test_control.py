@@ -1,4 +1,4 @@
-"""``record --control``: requests on standard input, answers on standard output; and it ends when its parent does."""
+"""``record --control``: requests on standard input, answers on standard output; it ends with its standard input."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ sys.exit(0 if ended.wait(20) else 1)
 """
 
 
-def test_a_status_that_cannot_be_given_does_not_keep_the_recording_from_ending() -> None:
+def test_an_error_in_the_status_does_not_keep_the_recording_from_ending() -> None:
     line = [sys.executable, "-c", BROKEN_STATUS]
     requests = b'{"kind":"status"}\n{"kind":"end"}\n'
     assert subprocess.run(line, cwd=TOP, env=PLAIN, input=requests, check=False).returncode == 0

@@ -23,7 +23,7 @@ from iotop_ai.store.read.file import FileRecording
 from iotop_ai.store.write.compress import compress
 from iotop_ai.store.write.rotation import Rotator, parts_of
 from iotop_ai.store.write.sink import FileSink
-from tests.cli.commands.record.test_command import FAST, kinds, started, until_it_has
+from tests.cli.commands.record.test_command import FAST, kinds, started, wait_for_snapshots
 from tests.cli.forked import Run
 from tests.cli.program import PLAIN, TOP, command, iotop
 
@@ -51,10 +51,10 @@ def read_some(stream: IO[str] | None) -> str:
         return ""
 
 
-def test_a_full_disk_tears_no_line_and_recording_continues(small_disk: Path) -> None:
+def test_on_a_full_disk_no_line_is_cut_and_recording_continues(small_disk: Path) -> None:
     path, ballast = small_disk / "a", small_disk / "ballast"
     running = started("--min-free", "0", "-o", str(path))
-    until_it_has(path, 5)
+    wait_for_snapshots(path, 5)
     stderr = ""
     with ballast.open("wb", buffering=0) as filler:
         for step in (1 << 16, 1 << 12, 1):
@@ -182,19 +182,19 @@ def test_the_csv_log_is_written_line_by_line() -> None:
     assert running.wait(20) == 0
 
 
-def small_files() -> None:
+def limit_file_size() -> None:
     """Limit files to 300 bytes, so that a log is cut within its second line, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 
 
-def test_a_full_disk_ends_the_csv_log_alone(tmp_path: Path) -> None:
+def test_a_full_disk_ends_only_the_csv_log(tmp_path: Path) -> None:
     path, go_on = tmp_path / "log.csv", tmp_path / "go-on"
     end = f"the CSV log ends: {path}: File too large"
 
     def run(*more: str) -> tuple[int, str]:
         argv = command("record", *FAST, "--csv", str(path), *more)
         with subprocess.Popen(
-            argv, cwd=TOP, env=PLAIN, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=small_files
+            argv, cwd=TOP, env=PLAIN, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit_file_size
         ) as running:
             assert running.stderr is not None
             stderr = b""
@@ -270,7 +270,7 @@ def test_a_file_of_another_user_is_not_appended_to(tmp_path: Path) -> None:
         assert one.read_bytes() == before
 
 
-def test_a_log_is_not_written_into_a_fifo_or_another_file(tmp_path: Path) -> None:
+def test_a_log_is_not_written_into_a_fifo_or_through_a_link(tmp_path: Path) -> None:
     fifo, link = tmp_path / "fifo", tmp_path / "link"
     os.mkfifo(fifo)
     link.symlink_to(tmp_path / "made")
@@ -302,7 +302,7 @@ def test_packing_writes_to_no_other_file(tmp_path: Path, kind: str) -> None:
     assert mine.read_text() == "mine"
 
 
-def test_another_users_file_under_the_live_name_is_not_packed(tmp_path: Path) -> None:
+def test_a_file_that_replaced_the_current_one_is_not_packed(tmp_path: Path) -> None:
     path = tmp_path / "a.iotop.jsonl"
     sink = FileSink(str(path))
     rotator = Rotator(Clock(), print)

@@ -24,13 +24,13 @@ def test_a_rotation_has_a_size_an_age_or_both(text: str, limits: Rotation) -> No
 
 
 @pytest.mark.parametrize("text", ["", "0", "0h", "x", "1h30M", "24h,"])
-def test_other_limits_are_refused(text: str) -> None:
+def test_invalid_rotation_limits_are_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_rotation(text)
 
 
 @pytest.mark.parametrize("flags", [["--hook", "/bin/true"], ["--append"], ["--rotate", "24h"]])
-def test_flags_that_need_a_file_are_refused_with_stdout(flags: list[str]) -> None:
+def test_flags_that_need_a_file_are_refused_for_a_recording_to_stdout(flags: list[str]) -> None:
     words = ["record", "-o", "-", *flags]
     with pytest.raises(UsageError, match="with stdout; name a file with -o"):
         record_options(build_parser(words).parse_args(words))

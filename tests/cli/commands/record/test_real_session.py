@@ -156,7 +156,7 @@ def test_a_replay_that_is_stepped_to_the_stall_blames_the_storage(stall: Recorde
         terminal.wait_for("rc=0")
 
 
-def test_pandas_reads_the_plain_log(stall: Recorded) -> None:
+def test_pandas_reads_the_csv_log(stall: Recorded) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     table = pandas.read_csv(stall.csv, parse_dates=["timestamp"])
     assert list(table.columns[:6]) == ["timestamp", "device", "util%", "rkB/s", "wkB/s", "await"]

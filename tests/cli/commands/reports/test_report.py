@@ -25,7 +25,7 @@ def report(capsys: pytest.CaptureFixture[str], *flags: str, code: int = 0) -> st
 
 
 @pytest.fixture(scope="module")
-def story() -> str:
+def report_json() -> str:
     """The report as JSON."""
     return iotop_here("report", *FILE, "--json").stdout
 
@@ -77,7 +77,7 @@ def test_a_program_whose_figures_are_all_0_has_no_row(capsys: pytest.CaptureFixt
     assert "kdamond" not in out
 
 
-def test_markdown_tables_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_row_of_a_markdown_table_has_the_same_number_of_cells(capsys: pytest.CaptureFixture[str]) -> None:
     out = report(capsys, *FILE, "--markdown")
     assert out == report(capsys, *FILE, "--md")
     assert out.startswith("# ")
@@ -99,8 +99,8 @@ def test_the_json_has_every_section(capsys: pytest.CaptureFixture[str]) -> None:
     assert lengths == {len(curve["values"]) for curve in job["curves"].values()} == {45}
 
 
-def test_json_agrees_with_diagnose(story: str, capsys: pytest.CaptureFixture[str]) -> None:
-    reported = json.loads(story)
+def test_json_agrees_with_diagnose(report_json: str, capsys: pytest.CaptureFixture[str]) -> None:
+    reported = json.loads(report_json)
     main(["diagnose", *FILE, "--json"])
     diagnosis = json.loads(capsys.readouterr().out)
     assert reported["timeline"] == diagnosis["timeline"]
@@ -109,8 +109,8 @@ def test_json_agrees_with_diagnose(story: str, capsys: pytest.CaptureFixture[str
     assert [one["class"] for one in reported["findings"]] == [one["class"] for one in diagnosis["findings"]]
 
 
-def test_the_report_is_about_the_selected_job(story: str, capsys: pytest.CaptureFixture[str]) -> None:
-    pid = json.loads(story)["main_job"]
+def test_the_report_is_about_the_selected_job(report_json: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pid = json.loads(report_json)["main_job"]
     assert report(capsys, *FILE, "--job", str(pid)) == report(capsys, *FILE)
     assert main(["report", *FILE, "--job", "1"]) == 2
     assert "process 1 is not part of a training job" in capsys.readouterr().err
@@ -158,7 +158,7 @@ def test_a_hostile_name_stays_text(tmp_path: Path, capsys: pytest.CaptureFixture
     assert json.loads(report(capsys, str(path), "--allow-root", "--json"))["jobs"][0]["name"] == name
 
 
-def test_an_html_file_is_written_whole_and_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_html_file_is_complete_and_replaced_only_with_force(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "report.html"
     assert report(capsys, *FILE, "--html", str(out)) == ""
     page = out.read_text()

@@ -16,7 +16,7 @@ def printed(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> st
     return capsys.readouterr().out
 
 
-def found(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict[str, Any]:
+def printed_json(capsys: pytest.CaptureFixture[str], command: str, *words: str) -> dict[str, Any]:
     answer = json.loads(printed(capsys, command, *words, "--json"))
     assert isinstance(answer, dict)
     return answer
@@ -37,12 +37,12 @@ def one_by_one(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, str]:
 
 def test_a_comparison_is_about_the_two_selected_jobs(both: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = (both, both, "--before-job", str(STALLS), "--after-job", str(COMPUTES))
-    assert [run["job"] for run in found(capsys, "compare", *words)["runs"]] == [STALLS, COMPUTES]
+    assert [run["job"] for run in printed_json(capsys, "compare", *words)["runs"]] == [STALLS, COMPUTES]
     assert "computes for more of its time, 29 % -> 100 %" in printed(capsys, "compare", *words).splitlines()[0]
 
 
 @pytest.mark.parametrize("pid", ["0", "-3", "x", "4294967296"])
-def test_compare_refuses_a_wrong_pid_as_job_does(pid: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_refuses_an_invalid_pid(pid: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "a", "b", "--before-job", pid]) == 2
     assert capsys.readouterr().err.startswith(f"usage: argument --before-job: '{pid}' is not a process id")
 
@@ -51,7 +51,7 @@ def test_compare_refuses_a_wrong_pid_as_job_does(pid: str, capsys: pytest.Captur
 def test_all_of_a_report_is_about_the_selected_job(
     pid: int, compute: str, both: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert found(capsys, "report", both, "--job", str(pid))["main_job"] == pid
+    assert printed_json(capsys, "report", both, "--job", str(pid))["main_job"] == pid
     lines = printed(capsys, "report", both, "--job", str(pid)).splitlines()
     (spent,) = (line for line in lines if line.startswith("time      "))
     assert compute in spent
@@ -59,21 +59,21 @@ def test_all_of_a_report_is_about_the_selected_job(
 
 @pytest.mark.parametrize("stalls_first", [True, False])
 @pytest.mark.parametrize(("pid", "stall"), [(STALLS, 0.67), (COMPUTES, 0.0)])
-def test_only_the_life_of_the_selected_job_is_judged(
+def test_only_the_lifetime_of_the_selected_job_is_judged(
     pid: int, stall: float, *, stalls_first: bool, one_by_one: dict[bool, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = one_by_one[stalls_first]
-    story, diagnosis = (
-        found(capsys, "report", path, "--job", str(pid)),
-        found(capsys, "diagnose", path, "--job", str(pid)),
+    report, diagnosis = (
+        printed_json(capsys, "report", path, "--job", str(pid)),
+        printed_json(capsys, "diagnose", path, "--job", str(pid)),
     )
-    for one in (story, diagnosis):
+    for one in (report, diagnosis):
         assert one["data_stall_ratio"] == pytest.approx(stall, abs=0.005)
-    assert story["timeline"] == diagnosis["timeline"]
-    assert [one["class"] for one in story["findings"]] == [one["class"] for one in diagnosis["findings"]]
-    assert ("storage_read", str(pid)) == (story["findings"][0]["class"], story["findings"][0]["subject"]) or not stall
-    assert str(STALLS + COMPUTES - pid) not in {one["subject"] for one in story["findings"]}
+    assert report["timeline"] == diagnosis["timeline"]
+    assert [one["class"] for one in report["findings"]] == [one["class"] for one in diagnosis["findings"]]
+    assert ("storage_read", str(pid)) == (report["findings"][0]["class"], report["findings"][0]["subject"]) or not stall
+    assert str(STALLS + COMPUTES - pid) not in {one["subject"] for one in report["findings"]}
     assert [one["pid"] for one in diagnosis["jobs"]] == [pid]
     # A report also shows how the other job spent its time.
-    stalls = {one["pid"]: one["data_stall_ratio"] for one in story["jobs"]}
+    stalls = {one["pid"]: one["data_stall_ratio"] for one in report["jobs"]}
     assert stalls == {STALLS: pytest.approx(0.67, abs=0.005), COMPUTES: 0.0}

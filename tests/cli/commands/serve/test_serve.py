@@ -151,7 +151,7 @@ def test_an_output_that_cannot_be_closed_leaves_no_other_open(tmp_path: Path) ->
     flags = ("--textfile", str(text), "--record", str(recording), "--socket", str(path))
     with serving(tmp_path, *flags, before=as_nobody(), code=2) as (_, log):
         wait_for(text.exists, "textfile")
-        os.chown(folder, 0, 0)  # so that serve may no longer remove the socket
+        os.chown(folder, 0, 0)  # so that serve can no longer remove the socket
     assert log.read_text().splitlines()[-1].startswith("unknown: verdict.sock: Permission denied")
     assert not text.exists()
     assert json.loads(recording.read_text().splitlines()[-1])["k"] == "end"
@@ -214,8 +214,8 @@ def test_the_capabilities_of_the_shipped_unit_suffice(tmp_path: Path) -> None:
     (line,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
     kept = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in line.split())
 
-    def seen(*before: str) -> set[bytes]:
-        """The status lines of all collectors in a serve that is started by this command; they show what it lacks."""
+    def collector_statuses(*before: str) -> set[bytes]:
+        """Run ``serve`` after the words ``before``; return the status lines of its collectors."""
 
         def answered() -> set[bytes]:
             status, _, body = fetch(address)
@@ -230,19 +230,19 @@ def test_the_capabilities_of_the_shipped_unit_suffice(tmp_path: Path) -> None:
             return wait_for(answered, "answers of all collectors")
 
     def limited(capabilities: str) -> set[bytes]:
-        return seen("setpriv", f"--bounding-set=-all{capabilities}", "--no-new-privs")
+        return collector_statuses("setpriv", f"--bounding-set=-all{capabilities}", "--no-new-privs")
 
-    whole = seen("env")
-    assert limited(kept) == whole
-    assert limited("") != whole
+    unlimited = collector_statuses("env")
+    assert limited(kept) == unlimited
+    assert limited("") != unlimited
 
 
 ASK = """
 import socket, sys
-asking = socket.socket(socket.AF_UNIX)
-asking.connect(sys.argv[1])
-asking.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
-print(asking.makefile("rb").read().decode())
+client = socket.socket(socket.AF_UNIX)
+client.connect(sys.argv[1])
+client.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+print(client.makefile("rb").read().decode())
 """
 
 

@@ -80,9 +80,9 @@ def test_a_session_runs_the_read_only_screen(tmp_path: Path, monkeypatch: pytest
 def test_a_session_has_the_settings_file_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     args = build_parser(["web"]).parse_args(["web"])
-    for given in ("own.toml", "~/own.toml"):
-        monkeypatch.setenv("IOTOP_AI_CONFIG", given)
-        assert command(Settings(), args)[-2:] == ["--config", os.path.abspath(os.path.expanduser(given))]
+    for config in ("own.toml", "~/own.toml"):
+        monkeypatch.setenv("IOTOP_AI_CONFIG", config)
+        assert command(Settings(), args)[-2:] == ["--config", os.path.abspath(os.path.expanduser(config))]
 
 
 def test_the_size_of_the_screen_is_bounded() -> None:
